@@ -138,7 +138,7 @@ def test_model_and_ledger_agree_if_the_process_ends(run, model, monkeypatch, nam
     calls = {
         "write": (version2, version2.write),
         "_keep_rights": (ledgers, ledgers._keep_rights), "replace": (os, os.replace),
-        "_sync_folder": (ledgers, ledgers._sync_folder), "settle": (Ledger, Ledger.settle)}
+        "sync_rename": (ledgers, ledgers.sync_rename), "settle": (Ledger, Ledger.settle)}
     for name, (place, call) in calls.items():
         for before in (True, False):
             for path in Path().glob("m.textnb*"):

@@ -12,7 +12,14 @@ import pytest
 import textnb
 from tests.export.run import checked, exported
 from tests.export.test_errors import NEWS, plain
-from textnb import TableClassifier, TextClassifier, Tokenizer, export_model, verify_export
+from textnb import (
+    SourceError,
+    TableClassifier,
+    TextClassifier,
+    Tokenizer,
+    export_model,
+    verify_export,
+)
 from textnb.export import golden, reduce
 from textnb.export.bundle import bundle_of
 from textnb.export.targets.known import TARGETS
@@ -267,11 +274,26 @@ def test_an_interrupt_between_two_renames_loses_nothing(at, after, tmp_path, mon
         if calls == at:
             raise KeyboardInterrupt
 
+    # As where the system can't exchange two names.
+    monkeypatch.setattr("textnb.files.replace._exchange", lambda *_: False)
     monkeypatch.setattr(os, "rename", rename)
     with pytest.raises(KeyboardInterrupt):
         export_model(plain(), tmp_path / "out", "csv")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert verify_export(tmp_path / "out").passed
+
+
+def test_an_error_of_the_file_says_that_its_bundle_is_there(tmp_path, monkeypatch):
+    genuine = os.replace
+
+    def fail(source: Any, target: Any) -> None:
+        if Path(target).name == "model.py":
+            raise OSError(5, "Input/output error")
+        genuine(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(SourceError, match=r"model.py.bundle.zip' is written: can't write"):
+        export_model(plain(), tmp_path / "model.py", "python")
 
 
 @pytest.mark.parametrize("name", ["out", "new", "new.zip"])

@@ -1,6 +1,7 @@
 """Folders take their place whole, or not at all; what a killed process left is put right."""
 
 import os
+import stat
 import subprocess
 import sys
 
@@ -61,6 +62,29 @@ def test_a_folder_that_may_not_be_replaced_stays(out):
     assert tree(out.parent) == {"out/old": "old"}
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="two names are exchanged on Linux")
+def test_a_folder_is_there_at_every_moment(out, monkeypatch):
+    def fail(*_: object) -> None:
+        raise AssertionError("a rename of two")
+
+    monkeypatch.setattr(os, "rename", fail)
+    with replace_folder(out) as work:
+        (work / "new").write_text("new")
+    assert tree(out.parent) == {"out/new": "new"}
+
+
+def test_what_can_not_be_synced_is_named(tmp_path, monkeypatch):
+    def fail(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with (pytest.raises(SourceError, match="new' is written, but a loss of power could still"),
+          replace_file(tmp_path / "new") as file):
+        file.write(b"new")
+    assert (tmp_path / "new").read_bytes() == b"new"
+
+
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_failure_changes_no_folder(error, out):
     def fail():
@@ -79,6 +103,7 @@ def test_a_failure_changes_no_folder(error, out):
 
 KILLED = """
 import os, sys
+from textnb.files import replace
 from textnb.files.replace import replace_folder
 step = os.rename
 def rename(source, target):
@@ -92,7 +117,8 @@ with replace_folder(sys.argv[1]) as work:
 
 @pytest.mark.parametrize(("end", "left"), [
     ("os._exit(9)", {".out.textnb-run/new": "new", "out/old": "old"}),
-    ("os.rename = rename", {".out.textnb-old/old": "old", ".out.textnb-run/new": "new"})])
+    # Where the system can't exchange two names.
+    ("os.rename, replace._exchange = rename, lambda *_: False", {".out.textnb-old/old": "old", ".out.textnb-run/new": "new"})])
 def test_what_a_killed_process_left_is_put_right(end, left, out):
     done = subprocess.run([sys.executable, "-c", KILLED.format(end=end), str(out)], check=False)
     (out.parent / ".out.textnb-lock").unlink()

@@ -3,9 +3,14 @@
 import getpass
 import os
 import shutil
+import signal
+import socket
 import sqlite3
 import stat
 import sys
+import time
+from pathlib import Path
+from unittest import mock
 
 import polars as pl
 import pytest
@@ -14,9 +19,14 @@ from tests.cli.conftest import run
 from tests.filter.models import saved
 from tests.filter.server import HAM, SPAM
 from textnb import SourceError, load
+from textnb.errors import EngineError
 from textnb.filter import learner
 from textnb.filter import ledger as ledgers
+from textnb.filter import server as servers
 from textnb.filter.ledger import Ledger, message_key
+from textnb.filter.protocol import Refused, Request
+from textnb.filter.service import Counters, Settings, counters_size
+from textnb.filter.worker import Worker
 from textnb.mail.message import parse_message
 from textnb.mail.tokens import mail_tokens
 
@@ -140,7 +150,7 @@ def ledger_of(model):
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(("place", "name"), [
     (learner, "save_fitted"), (ledgers, "_keep_rights"), (os, "replace"),
-    (ledgers, "_sync_folder"), (Ledger, "settle")])
+    (ledgers, "sync_rename"), (Ledger, "settle")])
 def test_learning_is_done_once_wherever_it_ends(model, tmp_path, monkeypatch, place, name, before):
     expected = filled(saved(tmp_path / "expected.textnb"))
     learner.learn(str(expected))
@@ -161,6 +171,67 @@ def test_learning_is_done_once_wherever_it_ends(model, tmp_path, monkeypatch, pl
     assert ledger_of(model) == (5, [])
     assert {path.name.removeprefix("m.textnb") for path in tmp_path.glob("m.*")} <= {
         "", ".ledger", ".lock"}
+
+
+@pytest.mark.parametrize(("code", "starts"), [(0, 1), (1, 2), (-9, 2)])
+def test_a_learner_that_fails_is_followed_by_another(model, monkeypatch, code, starts):
+    server = servers.Server(Settings(model=str(model), tellers=[0], learn_seconds=0.0), [])
+    process = mock.Mock(returncode=code)
+    started = mock.Mock(return_value=process)
+    monkeypatch.setattr(servers.subprocess, "Popen", started)
+    server._learn()
+    process.poll.return_value = None
+    server._learn()
+    assert started.call_count == 1
+    process.poll.return_value = code
+    server._learn()
+    server._shared.close()
+    assert started.call_count == starts
+
+
+@pytest.mark.parametrize("error", [SourceError("no"), EngineError("no")])
+def test_a_failure_that_no_message_causes_gives_up_none(model, monkeypatch, error):
+    with monkeypatch.context() as patch:
+        patch.setattr(learner, "change", mock.Mock(side_effect=error))
+        with pytest.raises(SystemExit, match="1"):
+            learner.main(["learn", str(filled(model))])
+    assert len(ledger_of(model)[1]) == 5
+    with pytest.raises(SystemExit, match="0"):
+        learner.main(["learn", str(model)])
+    assert ledger_of(model) == (5, [])
+
+
+def test_a_failed_commit_keeps_nobody_from_the_ledger(model):
+    with Ledger(model) as ledger, Ledger(model) as other:
+        genuine = ledger._database
+
+        def execute(statement, *values):
+            if statement == "COMMIT":
+                raise sqlite3.OperationalError("disk I/O error")
+            return genuine.execute(statement, *values)
+
+        ledger._database = mock.Mock(wraps=genuine, in_transaction=True, execute=execute)
+        with pytest.raises(SourceError, match="disk I/O error"):
+            ledger.add(key(NEW), "spam", NEW)
+        assert other.add(key(NEW), "spam", NEW)
+        ledger._database = genuine
+        assert ledger.add(key(KNOWN), "spam", KNOWN)
+
+
+def test_a_worker_opens_the_ledger_again_after_a_failure(model, monkeypatch):
+    shared = os.memfd_create("counters")
+    os.truncate(shared, counters_size(1))
+    worker = Worker(Settings(model=str(model), tellers=[os.getuid()]), Counters(shared, 1))
+    os.close(shared)
+    request = Request("TELL", (1, 5), headers={"set": "local", "message-class": "spam"})
+    client, peer = socket.socketpair()
+    with client, peer:
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "add", mock.Mock(side_effect=SourceError("no")))
+            with pytest.raises(Refused, match="no"):
+                worker._reply(request, NEW, client)
+        assert not worker._ledgers
+        assert b"DidSet" in worker._reply(request, NEW, client)
 
 
 @pytest.mark.parametrize(("words", "moved"), [

@@ -65,7 +65,7 @@ def test_a_failing_step_changes_nothing(step, failure, path, new_model, monkeypa
     assert_alone(path, OLD)
 
 
-def test_the_bytes_reach_the_disk_before_the_name(path, new_model, monkeypatch):
+def test_the_bytes_reach_the_disk_before_the_name_and_the_name_before_it_is_told(path, new_model, monkeypatch):
     order = []
 
     def recorded(step):
@@ -81,7 +81,8 @@ def test_the_bytes_reach_the_disk_before_the_name(path, new_model, monkeypatch):
         for step in ("fsync", "replace"):
             patch.setattr(f"textnb.files.replace.os.{step}", recorded(step))
         new_model.save(path)
-    assert order == ["fsync", "replace"]
+    # The last one is of the folder.
+    assert order == ["fsync", "replace", "fsync"]
     assert_alone(path, NEW)
 
 

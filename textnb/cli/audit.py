@@ -16,7 +16,7 @@ from textnb.cli.inputs import (
     work_on,
 )
 from textnb.cli.options import option, verb
-from textnb.errors import DataError, ParameterError, quantity
+from textnb.errors import DataError, ParameterError, TextnbError, quantity
 from textnb.runtime.settings import Columns, setting
 from textnb.workflow.options import AuditOptions
 
@@ -164,12 +164,19 @@ def relabel(
     else:
         from textnb.filter.by_ledger import Changes
 
+        is_written = False
+
         def change(model: Any, ledger: Any) -> Changes:
+            nonlocal is_written
             corrected = Changes(relearn(model, changed))
             write()
+            is_written = True
             return corrected
 
-        change_model(review.model, review.model, change, has_own_ledger=False, of_texts=True)
+        try:
+            change_model(review.model, review.model, change, has_own_ledger=False, of_texts=True)
+        except TextnbError as error:
+            raise error.after(f"{output.output} is written: " if is_written else "") from error
     if not output.quiet:
         for name in changed.new_labels:
             note(f"note: no row had the label {name!r} before")

@@ -121,7 +121,10 @@ def train(
     if training.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
     if output.leaves_out and training.is_texts:
-        _check(trained.model, table, rows_read, options)
+        try:
+            _check(trained.model, table, rows_read, options)
+        except TextnbError as error:
+            raise error.after(f"{output.output} is written, but was not checked: ") from error
     elif "leaves_out" in options and output.leaves_out:
         note("note: not checked: a model of feature tables has no leave-one-out here")
 

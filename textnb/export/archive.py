@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,13 @@ from textnb.files.archive import (
     write_document,
     write_labels,
 )
-from textnb.files.replace import replace_file, replace_folder, report_write_errors
+from textnb.files.cleanup import cleanup
+from textnb.files.replace import (
+    remove_folder,
+    replace_file,
+    replace_folder,
+    report_write_errors,
+)
 from textnb.files.require import read_document, reading_errors, require
 from textnb.runtime import __version__
 from textnb.text.tokens import Tokenizer
@@ -129,10 +136,12 @@ def replace_bundle(path: Path) -> Iterator[Path]:
         with replace_folder(path) as folder:
             yield folder
         return
-    with report_write_errors(path), tempfile.TemporaryDirectory(prefix="textnb-") as temporary:
-        yield Path(temporary)
-        with replace_file(path) as file:
-            pack_folder(Path(temporary), file)
+    with report_write_errors(path):
+        temporary = Path(tempfile.mkdtemp(prefix="textnb-"))
+        with cleanup(partial(remove_folder, temporary)):
+            yield temporary
+            with replace_file(path) as file:
+                pack_folder(temporary, file)
 
 
 @contextmanager

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from textnb.errors import ExportError, ParameterError, SourceError, quantity
 from textnb.export import archive
@@ -166,8 +166,8 @@ def _export(
                           "or export without answers='probability'")
     bundle = give_answers(bundle, target, answers)
     with ExitStack() as stack:
-        # The file is replaced after the bundle, so that a failure changes neither.
-        file = stack.enter_context(replace_file(path)) if single else None
+        # The file is replaced after the bundle, so that a failure before that changes neither.
+        file = stack.enter_context(_replace_after_bundle(path)) if single else None
         with archive.replace_bundle(bundle_path(path) if single else path) as folder:
             tell("writing weights and golden rows")
             archive.write_tables(bundle, folder, target.name, pruned, rounding)
@@ -182,6 +182,20 @@ def _export(
     return Exported(
         path, target.name, bundle.reads, single, pruned, len(bundle.weights), _file_size(path),
         bundle.answers, rounding)
+
+
+@contextmanager
+def _replace_after_bundle(path: Path) -> Iterator[IO[bytes]]:
+    """Write a target's single file, and say in an error whether its bundle is replaced already."""
+    is_written = False
+    try:
+        with replace_file(path) as file:
+            yield file
+            is_written = True
+    except SourceError as error:
+        if not is_written:
+            raise
+        raise error.after(f"{str(bundle_path(path))!r} is written: ") from error
 
 
 def give_answers(bundle: Bundle, target: Any, answer: str | None = None) -> Bundle:

@@ -41,7 +41,8 @@ def lock_path(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     finally:
         if descriptor is not None:
-            os.close(descriptor)
+            with suppress(OSError):
+                os.close(descriptor)
 
 
 @contextmanager
@@ -75,7 +76,8 @@ def lock_file(path: Path) -> Iterator[bool]:
         with cleanup(partial(_remove_file, path)):
             yield True
     finally:
-        os.close(descriptor)
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def _lock(path: str | os.PathLike[str], flags: int, *, wait: bool) -> int | None:

@@ -1,10 +1,14 @@
-"""A file or a folder is replaced completely or not at all: written beside its name, and renamed."""
+"""A file or a folder is replaced completely or not at all: written beside its name, and renamed.
+
+All of it is synced before the rename, and the rename after it: a loss of power takes nothing back.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +19,11 @@ from typing import IO
 from textnb.errors import SourceError
 from textnb.files.cleanup import cleanup
 from textnb.files.lock import lock_file
+
+# Of Linux's renameat2: AT_FDCWD, RENAME_EXCHANGE.
+_HERE, _EXCHANGE = -100, 2
+# What file systems answer that can't exchange names, or sync folders.
+_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 
 
 @contextmanager
@@ -51,6 +60,7 @@ def replace_file(
                 _keep_owner(temporary, target)
             os.chmod(temporary, 0o600 if private else _mode(target) if mode is None else mode)
             os.replace(temporary, target)
+    sync_rename(target)
 
 
 @contextmanager
@@ -86,19 +96,27 @@ def replace_folder(
                 # Killed between its two renames.
                 os.rename(old, target)
         for folder in (work, old):
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
         if check is not None:
             check(target)
-        with report_write_errors(path), cleanup(partial(shutil.rmtree, work, ignore_errors=True)):
+        with report_write_errors(path), cleanup(partial(remove_folder, work)):
             work.mkdir()
             yield work
+            for place in (work, *work.rglob("*")):
+                _sync(place)
             _swap(work, target, old)
+    sync_rename(target)
 
 
 def _swap(work: Path, target: Path, old: Path) -> None:
+    if not target.exists():
+        os.rename(work, target)
+        return
+    # The old folder is then the one to be removed at the end.
+    if _exchange(work, target):
+        return
     try:
-        if target.exists():
-            os.rename(target, old)
+        os.rename(target, old)
         os.rename(work, target)
     except BaseException:
         if old.exists() and not target.exists():
@@ -106,7 +124,67 @@ def _swap(work: Path, target: Path, old: Path) -> None:
         raise
     finally:
         if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
+            remove_folder(old)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder as far as that is possible; the next run removes what is left."""
+    # `rmtree` raises errors of closing even if it is to ignore errors.
+    with suppress(OSError):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Give two folders each other's names in a single step; return whether the system can."""
+    from ctypes import CDLL, get_errno
+
+    try:
+        rename = CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    error = get_errno()
+    if error not in _UNSUPPORTED:
+        raise OSError(error, os.strerror(error))
+    return False
+
+
+def sync_rename(target: Path) -> None:
+    """Make a rename to a path last, even if the power fails.
+
+    Raises
+    ------
+    SourceError
+        If that fails. The path has its new content then.
+    """
+    try:
+        _sync(target.parent)
+    except OSError as error:
+        failure = SourceError(
+            f"{str(target)!r} is written, but a loss of power could still take it back, as its "
+            f"folder can't be synced: {error.strerror or error}")
+        failure.of_output = True
+        raise failure from error
+
+
+def _sync(path: Path) -> None:
+    """Write a file or a folder to the disk, where the system can do so for one that is only read.
+    """
+    if sys.platform == "win32":
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        # A folder may be one that this user writes and can't list.
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from textnb.errors import TextnbError, first_line
+from textnb.errors import EngineError, SourceError, TextnbError, first_line
 from textnb.files.lock import lock_path
 from textnb.filter.by_ledger import change
 from textnb.filter.ledger import MAX_LEARNED, Ledger, Pending
@@ -56,6 +56,9 @@ def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
     old, new = [before[entry.id] for entry in entries], [entry.label for entry in entries]
     try:
         fitted = change(fitted, _rows(fitted, entries), old, new)
+    except (SourceError, EngineError):
+        # The messages are not the cause: they are learned later.
+        raise
     except TextnbError as error:
         if len(pending) == 1:
             log("not learned", model=model, reason=first_line(error))
@@ -79,8 +82,9 @@ def _rows(fitted: Fitted, entries: Sequence[Pending]) -> pl.DataFrame:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """``check MODEL...`` or ``learn MODEL...``."""
+    """``check MODEL...`` or ``learn MODEL...``; ends with 1 if a model can't learn."""
     verb, *models = arguments
+    failed = False
     for model in models:
         try:
             if verb == "check":
@@ -88,10 +92,12 @@ def main(arguments: Sequence[str]) -> None:
             else:
                 learn(model)
         except TextnbError as error:
+            failed = True
             if verb == "check":
                 sys.stdout.write(f"{model}: {error}")
-                sys.exit(1)
+                break
             log("not learned", model=model, reason=first_line(error))
+    sys.exit(int(failed))
 
 
 if __name__ == "__main__":

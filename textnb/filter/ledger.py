@@ -21,11 +21,12 @@ import sqlite3
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from textnb.errors import SourceError
+from textnb.files.replace import report_write_errors, sync_rename
 
 SUFFIX = ".ledger"
 _NEXT = ".next"
@@ -197,19 +198,31 @@ class Ledger:
             The class as which each further message is learned; None if it is forgotten.
         """
         with self._reporting():
-            _keep_rights(self._model, self.next_model)
-            with self._transaction():
-                run = self._database.execute
-                run("DELETE FROM moving")
-                run("DELETE FROM changes")
-                run("INSERT INTO moving VALUES (?, ?)", (last, os.path.basename(self.next_model)))
-                self._database.executemany(
-                    "INSERT INTO changes VALUES (?, ?, ?)",
-                    [(id, _stored(label), int(time.time()))
-                     for id, label in (labels or {}).items()])
-            os.replace(self.next_model, self._model)
-            _sync_folder(self._model)
-        self.finish()
+            try:
+                with report_write_errors(self._model):
+                    _keep_rights(self._model, self.next_model)
+                    self._announce(last, labels or {})
+                    os.replace(self.next_model, self._model)
+            except SourceError:
+                with suppress(SourceError):
+                    self.finish()
+                raise
+        try:
+            self.finish()
+        except SourceError as error:
+            raise error.after(f"{self._model} is written, which the next change notes in its "
+                              "ledger: ") from error
+
+    def _announce(self, last: int, labels: Mapping[bytes, Any]) -> None:
+        """Note what the model will have learned once it is moved."""
+        with self._transaction():
+            run = self._database.execute
+            run("DELETE FROM moving")
+            run("DELETE FROM changes")
+            run("INSERT INTO moving VALUES (?, ?)", (last, os.path.basename(self.next_model)))
+            self._database.executemany(
+                "INSERT INTO changes VALUES (?, ?, ?)",
+                [(id, _stored(label), int(time.time())) for id, label in labels.items()])
 
     def finish(self) -> None:
         """Finish the work of a process that was killed; the caller holds the model's lock."""
@@ -217,12 +230,15 @@ class Ledger:
             row = self._database.execute("SELECT last FROM moving").fetchone()
             if row is None or os.path.exists(self.next_model):
                 # The move was not made: pending messages are learned again.
-                with self._transaction():
-                    self._database.execute("DELETE FROM moving")
-                    self._database.execute("DELETE FROM changes")
+                if row is not None:
+                    with self._transaction():
+                        self._database.execute("DELETE FROM moving")
+                        self._database.execute("DELETE FROM changes")
                 if os.path.exists(self.next_model):
                     os.unlink(self.next_model)
                 return
+            # What is settled is not learned again, so the model must be there for good.
+            sync_rename(Path(self._model))
             self.settle(row[0])
 
     def settle(self, last: int) -> None:
@@ -243,9 +259,10 @@ class Ledger:
     def drop_oldest(self, max_messages: int = MAX_LEARNED) -> None:
         """Drop the oldest learned messages, so that at most ``max_messages`` are left.
 
-        The model keeps what it has learned of the others; they can't be forgotten any more.
+        The model keeps what it has learned of the others; they can't be forgotten any more. What
+        can't be dropped now, for a failure of the disk, is dropped after the next change.
         """
-        with self._transaction():
+        with suppress(SourceError), self._transaction():
             count = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
             if count > max_messages:
                 self._database.execute(
@@ -258,10 +275,13 @@ class Ledger:
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self._database.execute("COMMIT")
             except BaseException:
-                self._database.execute("ROLLBACK")
+                # SQLite has ended it itself after some failures. A transaction that stays open
+                # would keep the ledger from everybody.
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
                 raise
-            self._database.execute("COMMIT")
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
@@ -270,10 +290,9 @@ class Ledger:
             yield
         except SourceError:
             raise
-        except sqlite3.Error as error:
-            raise SourceError(f"the ledger {self.path} can't be used: {error}") from error
-        except OSError as error:
-            raise SourceError.unreadable(self.path, error.strerror or error) from error
+        except (sqlite3.Error, OSError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise SourceError(f"the ledger {self.path} can't be used: {reason}") from error
         except (ValueError, TypeError) as error:
             raise SourceError(f"the ledger {self.path} is damaged: {error}") from error
 
@@ -293,10 +312,3 @@ def _keep_rights(model: str, path: str) -> None:
     if hasattr(os, "chown") and os.geteuid() == 0:
         os.chown(path, state.st_uid, state.st_gid)
 
-
-def _sync_folder(path: str) -> None:
-    descriptor = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

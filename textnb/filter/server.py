@@ -199,8 +199,12 @@ class Server:
         """Start a learner if clients have corrected messages since the last one."""
         if not self._settings.tellers:
             return
-        if self._learner is not None and self._learner.poll() is None:
-            return
+        if self._learner is not None:
+            if self._learner.poll() is None:
+                return
+            if self._learner.returncode:
+                # It failed, for a full disk perhaps, or was killed: another one tries again.
+                self._n_learned = -1
         n_told, now = self._counters.totals()["told"], time.monotonic()
         if n_told != self._n_learned and now - self._learned_at >= self._settings.learn_seconds:
             self._n_learned, self._learned_at = n_told, now
@@ -248,7 +252,8 @@ def _check_learning(models: Sequence[str]) -> None:
                             stdout=subprocess.PIPE, check=False)
     if result.returncode:
         raise SourceError(result.stdout.decode("utf-8", "replace")
-                          or f"the models could not be read (code {result.returncode})")
+                          or f"{', '.join(models)} could not be read "
+                          f"(code {result.returncode})")
 
 
 def _wait_for(worker: subprocess.Popen[bytes]) -> None:

@@ -190,6 +190,9 @@ class Worker:
             key = message_key(*model.judged_texts(message))
             changed = self._ledger_of(model).add(key, label, message)
         except TextnbError as error:
+            # After a failed open, SQLite would only read it for as long as it is open.
+            if (ledger := self._ledgers.pop(model.path, None)) is not None:
+                ledger.close()
             raise Refused("EX_TEMPFAIL", first_line(error)) from None
         self._counters.add("told")
         log("told", told=name or "forget", changed=changed, user=request.user,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textnb.errors import SourceError
@@ -44,6 +44,12 @@ class Declared(NamedTuple):
     end: int
 
 
+def _close(descriptor: int) -> None:
+    # Of a file that is only read, all is known: a failure takes nothing away.
+    with suppress(OSError):
+        os.close(descriptor)
+
+
 class ModelFile(ExitStack):
     """An open model file: its document, and the type, shape and place of each array.
 
@@ -68,7 +74,7 @@ class ModelFile(ExitStack):
             descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except FileNotFoundError:
             raise SourceError(f"no such model file: {name!r}") from None
-        self.callback(os.close, descriptor)
+        self.callback(_close, descriptor)
         try:
             self.blocks = Blocks(descriptor, name)
             if max_bytes is not None:

@@ -1,0 +1,435 @@
+"""Let each call by which a command reads and writes its files fail, be cut short, or kill it.
+
+{commands}
+
+Each command runs once in peace; then again for each of its calls and each fault that the call may
+have. Afterwards every file must be the old or the new one, the exit code and the message must say
+which, and the command must succeed when it is run again: each message is then learned once. What
+succeeded must have been synced, for a loss of power. The exit code is 1 if anything is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import datetime
+import errno
+import json
+import mmap
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from ctypes import CDLL
+from importlib import import_module
+from pathlib import Path
+from random import Random
+from threading import Thread
+from typing import Any, NamedTuple
+
+from textnb.cli.main import VERBS
+from textnb.errors import TextnbError
+
+# The layout of `struct plan` in faults.c.
+_HEAD, _FOLDER, _CALL, _CALLS = struct.Struct("<4q"), 480, struct.Struct("<16s240s240sq"), 16384
+_SIZE = _HEAD.size + _FOLDER + _CALL.size * _CALLS
+_MODEL, _LEDGER, _NEXT = "m.textnb", "m.textnb.ledger", "m.textnb.ledger.next"
+# Names of temporary files, which nobody removes after a kill.
+_TEMPORARY = re.compile(r"\..*\.tmp|tmp.*|textnb-.*|[a-z0-9_]{8}")
+_ALL = ("open create read write fsync ftruncate close mkdir rename exchange link unlink rmdir "
+        "chmod lock")
+# What a call may do instead of its work, and the calls that may.
+FAULTS = {
+    "ENOSPC": (errno.ENOSPC, "create write fsync ftruncate mkdir rename exchange link"),
+    "EIO": (errno.EIO, _ALL), "EIO ever after": (1000 + errno.EIO, _ALL),
+    "EINTR": (errno.EINTR, "open create read write fsync ftruncate close lock"),
+    "short": (-1, "read write"), "kill": (-2, _ALL)}
+_STAYING = ("ENOSPC", "EIO ever after")
+_MESSAGES = {f"{n}.eml": b"Message-ID: <%d@a>\n\nnew%d: %s\n" % (n, n, words)
+             for n, words in enumerate((b"cheap pills", b"a cheap prize", b"meeting at noon"))}
+_ROWS = [f"{text},{label},{number}" for number, (text, label) in enumerate([
+    ("cheap pills now", "spam"), ("see you at noon", "ham"), ("a cheap prize", "spam"),
+    ("minutes of the meeting", "ham")] * 8)]
+_HEADER = "body,label,message_id"
+_FILES = {
+    **_MESSAGES, **{f"Mail/new/{name}": message for name, message in _MESSAGES.items()},
+    "Mail/cur/seen.eml": b"seen", "Mail/tmp/part.eml": b"part",
+    "rows.csv": "\n".join([_HEADER, *_ROWS, ""]).encode(),
+    "more.csv": "\n".join([_HEADER, *(f"{row}more" for row in _ROWS[:6]), ""]).encode(),
+    "review.csv": b"row,label\n0,ham\n5,spam\n",
+    "job.toml": b'output = "job"\ninput = {train = "rows.csv", test = "more.csv"}\n'
+                b'model.text = "body"\npredictions.file = "answers.csv"\n'}
+# A command's words, or a function.
+Command = str | Callable[[], None]
+
+
+class Call(NamedTuple):
+    """A call that touched the folder: paths in it, and the result or minus the error."""
+
+    name: str
+    path: str
+    to: str
+    result: int
+
+
+class Outcome(NamedTuple):
+    """How a command ended: its code (minus the signal), its files, what it said, and its calls."""
+
+    code: int
+    files: dict[str, Any]
+    said: str = ""
+    calls: list[Call] = []  # noqa: RUF012 - it is not changed
+
+
+# Commands
+
+
+def tell() -> None:
+    """A worker of `textnb serve` is told what a message is."""
+    import socket
+
+    from textnb.filter.protocol import Refused, Request
+    from textnb.filter.service import Counters, Settings, counters_size
+    from textnb.filter.worker import Worker
+
+    shared, client = os.memfd_create("counters"), socket.socketpair()[0]
+    os.truncate(shared, counters_size(1))
+    worker = Worker(Settings(model=_MODEL, workers=1, tellers=[os.getuid()]), Counters(shared, 1))
+    request = Request("TELL", (1, 5), headers={"set": "local", "message-class": "spam"})
+    try:
+        with suppress(Refused):
+            worker._reply(request, _MESSAGES["0.eml"], client)
+            return
+        # The client tries again: a failure that is over must not stay.
+        worker._reply(request, _MESSAGES["0.eml"], client)
+    except Refused as refused:
+        raise TextnbError(f"still {refused}") from None
+
+
+def learn() -> None:
+    """The learner of `textnb serve` learns what it was told."""
+    from textnb.filter import learner
+
+    learner.learn(_MODEL)
+
+
+def serve() -> None:
+    """`textnb serve --allow-tell` is told three messages, learns them, and ends."""
+    from benchmarks.served import ask
+
+    # Its processes are waited for here if it is killed: PR_SET_CHILD_SUBREAPER.
+    CDLL(None).prctl(36, 1)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "textnb", "serve", _MODEL, "--listen", "socket", "--workers", "1",
+         "--allow-tell", str(os.getuid()), "--learn-seconds", "0.1"], stderr=subprocess.PIPE)
+    lines, told, end = list[bytes](), set[str](), time.monotonic() + 30
+    reader = Thread(target=lambda: lines.extend(server.stderr or []), daemon=True)
+    reader.start()
+    while server.poll() is None and time.monotonic() < end and sum(
+            json.loads(line)["messages"] for line in [*lines]
+            if b'"event": "learned"' in line) < len(_MESSAGES):
+        for name in {*_MESSAGES} - told:
+            # The socket is not there at first, and a client tries again after a failure.
+            with suppress(OSError):
+                _, answer = ask("socket", "TELL", _MESSAGES[name],
+                                "Message-class: spam\r\nSet: local\r\n")
+                told |= {name} if b" 0 EX_OK" in answer else set()
+                # What was learned before is learned no more.
+                end = min(end, time.monotonic() + 5)
+        time.sleep(0.05)
+    server.terminate()
+    with suppress(ChildProcessError):
+        while os.wait():
+            pass
+    reader.join()
+    print(b"".join(lines).decode(), f"confirmed: {len(told)}", file=sys.stderr, flush=True)
+    if len(told) < len(_MESSAGES):
+        raise TextnbError(f"{_MODEL} was not told all")
+
+
+_BY_LEDGER = f"update {_MODEL} 1.eml --as ham --ledger"
+# Each with what runs before it.
+COMMANDS: dict[str, tuple[Command, ...]] = {
+    "train": ("train rows.csv --text body -o new.textnb",),
+    "train again": (f"train rows.csv --text body -o {_MODEL} --l 0.5",),
+    "update": (f"update {_MODEL} more.csv",),
+    "update by ledger": (f"update {_MODEL} more.csv", _BY_LEDGER),
+    "update of a message": (f"update {_MODEL} 0.eml --as spam",),
+    "message by ledger": (f"update {_MODEL} 0.eml --as spam", _BY_LEDGER),
+    "forget": (f"forget {_MODEL} more.csv",),
+    "relabel": (f"relabel rows.csv --text body --from review.csv --model {_MODEL} "
+                "-o corrected.csv",),
+    "export": (f"export {_MODEL} --to python -o bundle",
+               f"export {_MODEL} --to python --top 5 -o bundle"),
+    "export zip": (f"export {_MODEL} --to json -o bundle.zip",),
+    "export file": (f"export {_MODEL} --to python -o model.py",
+                    f"export {_MODEL} --to python --top 5 -o model.py"),
+    "predict": (f"predict {_MODEL} more.csv -o answers.csv",),
+    "predict parquet": (f"predict {_MODEL} more.csv -o answers.parquet",),
+    "job": ("run job.toml", "run job.toml --set model.l=0.1"),
+    "filter": (f"filter {_MODEL} --exit-zero",),
+    "maildir": (f"filter {_MODEL} --maildir Mail",),
+    "tell": (tell, _BY_LEDGER), "learn": (learn, _BY_LEDGER, tell), "serve": (serve,)}
+# Run again, they learn or forget once more.
+_ADDING = ("update", "update of a message", "forget", "relabel")
+
+
+# Running
+
+
+class Shared:
+    """The plan that the commands share with this process: see `struct plan` in faults.c."""
+
+    def __init__(self, file: str) -> None:
+        with open(file, "r+b") as opened:
+            self._memory = mmap.mmap(opened.fileno(), _SIZE)
+
+    def run(self, does: Command, folder: Path, at: int = -1, action: int = 0) -> Outcome:
+        """Run a command, with a fault at one of its calls."""
+        self._memory[_HEAD.size:_HEAD.size + _FOLDER] = os.fsencode(folder).ljust(_FOLDER, b"\0")
+        _HEAD.pack_into(self._memory, 0, 1, 0, at, action)
+        code, said = in_child(does, folder)
+        _, number, *_ = _HEAD.unpack_from(self._memory)
+        _HEAD.pack_into(self._memory, 0, 0, 0, -1, 0)
+        assert number <= _CALLS, f"{number} calls are too many to note"
+        rows = [_CALL.unpack_from(self._memory, _HEAD.size + _FOLDER + n * _CALL.size)
+                for n in range(number)]
+        return Outcome(code, states(folder), said, [
+            Call._make([*(text.split(b"\0")[0].decode() for text in texts), result])
+            for *texts, result in rows])
+
+
+def in_child(does: Command, folder: Path) -> tuple[int, str]:
+    """Run a command in a child of this process; its exit code, or minus its signal, and what it
+    wrote."""
+    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as said:
+        source.write(_MESSAGES["0.eml"])
+        source.seek(0)
+        child = os.fork()
+        if not child:
+            try:
+                # The temporary folder is the parent's.
+                atexit._clear()
+                os.chdir(folder)
+                # What is written for a moment is on the disk that is full, too.
+                os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
+                for file, number in ((source, 0), (said, 1), (said, 2)):
+                    os.dup2(file.fileno(), number)
+                signal.alarm(60)
+                if callable(does):
+                    does()
+                    os._exit(0)
+                from textnb.cli.entry import main
+
+                sys.argv = ["textnb", *does.split()]
+                main()
+            except TextnbError as error:
+                os.write(2, f"error: {error}".encode())
+                os._exit(1)
+            finally:
+                os.write(2, traceback.format_exc().encode())
+                os._exit(99)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        said.seek(0)
+        return code, said.read().decode("utf-8", "replace")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes()
+            for path in folder.rglob("*") if path.is_file()}
+
+
+def states(folder: Path) -> dict[str, Any]:
+    """What is in a folder, by the names that are replaced as a whole."""
+    found: dict[str, Any] = {}
+    for path in sorted(folder.iterdir()):
+        if path.name == "Mail":
+            # A message may be in two folders for a moment, and must not be in none.
+            found[path.name] = {file.read_bytes() for file in path.rglob("*.eml")}
+        elif path.name == _LEDGER:
+            with closing(sqlite3.connect(path)) as database:
+                found[path.name] = [sorted(database.execute(f"SELECT id, class FROM {table}"))
+                                    for table in ("learned", "pending")]
+        elif path.is_dir():
+            found[path.name] = contents(path)
+        elif path.is_file() and not path.name.startswith(f"{_LEDGER}-"):
+            found[path.name] = path.read_bytes()
+    return found
+
+
+def prepare(folder: Path, before: tuple[Command, ...]) -> None:
+    """Write the files that commands read, and run what comes before one."""
+    for name, content in _FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    for does in (f"train rows.csv --text body -o {_MODEL}", *before):
+        code, said = in_child(does, folder)
+        assert code == 0, (does, said)
+
+
+# Judging
+
+
+def unsynced(calls: list[Call]) -> Iterator[str]:
+    """What a loss of power could take back, though the command has succeeded."""
+    dirty, moved = set[str](), set[str]()
+    for call in calls:
+        # Without the names of judged messages, these are judged again.
+        if call.result < 0 or call.path.endswith(" (deleted)") or ".textnb-judged" in call.path:
+            continue
+        if call.name in ("write", "ftruncate") and not call.path.endswith("-shm"):
+            dirty.add(call.path)
+        elif call.name in ("rename", "exchange"):
+            for path in sorted(dirty):
+                if path == call.path or path.startswith(f"{call.path}/"):
+                    yield f"{path} is moved to {call.to} before it is synced"
+            moved.add(os.path.dirname(call.to))
+        elif call.name == "unlink" and call.path.removesuffix("-wal") in dirty - {call.path}:
+            yield f"{call.path} is removed before its database is synced"
+        elif call.name == "fsync":
+            moved.discard(call.path)
+        if call.name in ("fsync", "unlink", "rename"):
+            dirty.discard(call.path)
+    # A ledger is what its log says, until that is removed.
+    yield from (f"{path} is not synced" for path in sorted(dirty - {_LEDGER}))
+    yield from (f"the folder {path!r} is not synced after a rename" for path in sorted(moved))
+
+
+def problems(
+    fault: str, call: str, failure: int, before: Outcome, after: Outcome, now: Outcome,
+    again: Outcome | None,
+) -> Iterator[tuple[str, str]]:
+    """What is wrong with a run: its kind, and words."""
+    known = {**before.files, **after.files}
+    old, new = ([name for name in known if now.files.get(name) == one.files.get(name)
+                 and before.files.get(name) != after.files.get(name)] for one in (before, after))
+    confirmed = re.search("confirmed: ([0-9])", now.said)
+    for name in known:
+        if now.files.get(name) not in (before.files.get(name), after.files.get(name)) and (
+                name != _LEDGER or not confirmed):
+            yield "half_written", f"{name} is neither the old nor the new one"
+    noted = {id for table in now.files.get(_LEDGER, ()) for id, _ in table}
+    if confirmed and int(confirmed[1]) > len(noted):
+        yield "lost", "what was confirmed is not in the ledger"
+    if fault == "kill" and now.code == -signal.SIGKILL:
+        pass
+    elif now.code == after.code:
+        if old and not confirmed:
+            yield "lost", f"succeeded, and did not write {old}"
+        for words in set(unsynced(now.calls)) - set(unsynced(after.calls)):
+            yield "lost", words
+    elif now.code != failure or ("error: still" in now.said and fault not in _STAYING):
+        yield "unclear", f"ended with {now.code}"
+    elif not any(name in now.said for name in known):
+        yield "unclear", "the message names no file"
+    elif {*new} - {_LEDGER} and " is written" not in now.said and not confirmed:
+        yield "unclear", f"failed, and does not say that {new} is written"
+    others = sorted({*now.files} - {*known} - {_NEXT})
+    if others and fault not in ("kill", "EIO ever after") and call not in ("unlink", "rmdir"):
+        yield "left", f"{others} stays"
+    if again is not None:
+        names = [name for name in {**again.files, **known} if not _TEMPORARY.fullmatch(name)
+                 and again.files.get(name) != after.files.get(name)]
+        if names or again.code != after.code:
+            yield "lost", f"run again, it ends with {again.code}, {names} differ: {again.said!r}"
+
+
+def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dict[str, Any]:
+    """Run a command in peace, and with each fault at each of its calls, or some of these cases."""
+    (does, *first), template, folder = COMMANDS[name], root / name, root / "work"
+    prepare(template, tuple(first))
+    before, unchanged = Outcome(0, states(template)), contents(template)
+
+    def run(fault: str, at: int) -> Outcome:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(template, folder)
+        return shared.run(does, folder, at, FAULTS[fault][0])
+
+    after, counts, found = run("EIO", -1), Counter[str](), dict[str, str]()
+    assert (after.code, after.calls) > (0, []), after
+    every = [(fault, at, call) for fault, (_, names) in FAULTS.items()
+             for at, call in enumerate(after.calls) if call.name in names.split()]
+    if cases is not None:
+        # As many of each kind, as far as there are.
+        kinds = Counter[tuple[str, str]]()
+        Random(1).shuffle(every)
+        every.sort(key=lambda case: kinds.update([kind := (case[0], case[2].name)]) or kinds[kind])
+    for fault, at, call in every[:cases]:
+        now, again = run(fault, at), None
+        is_same = contents(folder) == unchanged or now[:2] == after[:2]
+        if not is_same and (name not in _ADDING or now.files == before.files):
+            again = shared.run(does, folder)
+        counts["kills" if fault == "kill" else "errors"] += 1
+        failure = 3 if str(does).startswith("filter") else 1
+        for kind, words in problems(fault, call.name, failure, before, after, now, again):
+            counts[kind] += 1
+            found.setdefault(f"{kind}: {fault} of {call.name}: {words}", (
+                f"call {at}: {call.path} {call.to}; code {now.code}: {now.said[-300:]!r}"))
+    for words in unsynced(after.calls):
+        counts["lost"] += 1
+        found[f"lost: {words}"] = "in peace"
+    return {"command": name, "calls": len(after.calls), "found": found, **{
+        kind: counts[kind] for kind in ("errors", "kills", "half_written", "lost", "unclear",
+                                        "left")}}
+
+
+def main() -> None:
+    listed = "\n".join(f"    {name:<20} {does.__doc__ if callable(does) else does}"
+                       for name, (does, *_) in COMMANDS.items())
+    parser = argparse.ArgumentParser(
+        prog="scripts/faults", description=(__doc__ or "").format(commands=listed),
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", nargs="*", default=[*COMMANDS], metavar="COMMAND",
+                        help="all of them by default")
+    parser.add_argument("--cases", type=int, metavar="N",
+                        help="faults to try with each command; all of them by default")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="add the figures to this file")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="textnb-faults-") as name:
+        if "FAULTS" not in os.environ:
+            # Once more, with the library before libc.
+            library, plan = f"{name}/faults.so", f"{name}/plan"
+            source = Path(__file__).with_suffix(".c")
+            subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"],
+                           check=True)
+            Path(plan).write_bytes(bytes(_SIZE))
+            sys.exit(subprocess.run(
+                [sys.executable, "-m", "fuzzing.faults", *sys.argv[1:]], check=False,
+                env={**os.environ, "FAULTS": plan, "LD_PRELOAD": library,
+                     "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}).returncode)
+        # Imported once, and not in each child.
+        for module in ("filter.worker", "filter.learner", "text.native.rows", "workflow.run", *(
+                f"cli.{module.partition(':')[0]}" for module, *_ in VERBS.values())):
+            import_module(f"textnb.{module}")
+        shared, is_wrong = Shared(os.environ["FAULTS"]), False
+        for command in given.command:
+            row = try_command(command, shared, Path(name).resolve(), given.cases)
+            found = row.pop("found")
+            print(json.dumps(row), *(f"    {words}\n        {more}"
+                                     for words, more in found.items()), sep="\n", flush=True)
+            is_wrong |= bool(found)
+            if given.record is not None:
+                record(given.record, row)
+    sys.exit(is_wrong)
+
+
+def record(file: Path, row: dict[str, Any]) -> None:
+    """Add an object to the list in a JSON file."""
+    rows = json.loads(file.read_text("utf-8")) if file.exists() else []
+    rows.append({**row, "date": datetime.datetime.now(datetime.UTC).date().isoformat()})
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
