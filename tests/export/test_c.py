@@ -8,7 +8,6 @@ import random
 import shutil
 import struct
 import subprocess
-from pathlib import Path
 
 import polars as pl
 import pytest

@@ -118,7 +118,8 @@ with replace_folder(sys.argv[1]) as work:
 @pytest.mark.parametrize(("end", "left"), [
     ("os._exit(9)", {".out.textnb-run/new": "new", "out/old": "old"}),
     # Where the system can't exchange two names.
-    ("os.rename, replace._exchange = rename, lambda *_: False", {".out.textnb-old/old": "old", ".out.textnb-run/new": "new"})])
+    ("os.rename, replace._exchange = rename, lambda *_: False",
+     {".out.textnb-old/old": "old", ".out.textnb-run/new": "new"})])
 def test_what_a_killed_process_left_is_put_right(end, left, out):
     done = subprocess.run([sys.executable, "-c", KILLED.format(end=end), str(out)], check=False)
     (out.parent / ".out.textnb-lock").unlink()

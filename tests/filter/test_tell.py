@@ -3,13 +3,10 @@
 import getpass
 import os
 import shutil
-import signal
 import socket
 import sqlite3
 import stat
 import sys
-import time
-from pathlib import Path
 from unittest import mock
 
 import polars as pl

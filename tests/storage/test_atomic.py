@@ -65,7 +65,7 @@ def test_a_failing_step_changes_nothing(step, failure, path, new_model, monkeypa
     assert_alone(path, OLD)
 
 
-def test_the_bytes_reach_the_disk_before_the_name_and_the_name_before_it_is_told(path, new_model, monkeypatch):
+def test_bytes_are_synced_before_the_rename_and_the_rename_after(path, new_model, monkeypatch):
     order = []
 
     def recorded(step):

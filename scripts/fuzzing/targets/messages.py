@@ -150,7 +150,7 @@ def _filters() -> list[tuple[QuickFilter, MailFilter]]:
     for n, model in enumerate(models):
         path = os.path.join(folder, f"{n}.textnb")
         model.save(path)
-        found.append((QuickFilter(path, least_learned=0), MailFilter.load(path, least_learned=0)))
+        found.append((QuickFilter(path, min_learned=0), MailFilter.load(path, min_learned=0)))
     return found
 
 

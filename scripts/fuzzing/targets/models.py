@@ -186,7 +186,7 @@ def check(data: bytes) -> None:
     model = _answer_or_refusal(lambda: textnb.load(path, max_bytes=_MAX_BYTES))
     checksum = _answer_or_refusal(lambda: stated_checksum(path))
     if model is None:
-        _answer_or_refusal(lambda: QuickFilter(str(path), least_learned=0).close())
+        _answer_or_refusal(lambda: QuickFilter(str(path), min_learned=0).close())
         return
     if checksum is None:
         raise Finding("a model that is loaded states no checksum")
@@ -264,8 +264,8 @@ def _check_readers(model: textnb.TextClassifier, path: Path, random: Random) -> 
     if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs):
         raise Finding("the reader of terms has other weights", pairs)
     try:
-        with QuickFilter(str(path), least_learned=0) as quick:
-            whole = MailFilter.of_model(str(path), fitted, least_learned=0)
+        with QuickFilter(str(path), min_learned=0) as quick:
+            whole = MailFilter.of_model(str(path), fitted, min_learned=0)
             message = b"Subject: hello\n\n" + _TEXTS[0].encode()
             verdict, other = quick.judge(message), whole.judge(message)
     except (Unsupported, ParameterError):

@@ -95,7 +95,7 @@ class _Served:
         textnb.TextClassifier(textnb.MultinomialNB(), text="body").fit(
             {"body": rows, "label": ["spam", "ham"] * 3}).save(model)
         settings = partial(
-            Settings, str(model), judging={"least_learned": 0}, max_bytes=_MAX_BYTES, workers=1,
+            Settings, str(model), judging={"min_learned": 0}, max_bytes=_MAX_BYTES, workers=1,
             tellers=[os.getuid()], timeout=0.0)
         with tempfile.TemporaryFile() as file:
             file.truncate(counters_size(1))
