@@ -16,12 +16,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from fuzzing.targets.c import SOURCE, write
 
 import textnb
 from tests.docs.test_pages import ROOT, blocks
 from tests.export.run import agree
 from tests.export.tables import HOSTILE, LONG, PLANS, TEXTS, frame_of, learned_by_plan, trained
-from tests.tiers import examples
 from textnb import Decision, ExportError, MultinomialNB, TextClassifier, export_model, verify_export
 from textnb.bayes.forms import Floats
 from textnb.export.bundle import Bundle, bundle_of
@@ -32,7 +32,6 @@ from textnb.export.targets.c import C, compile_program, read_answers
 
 STRICT = ["-std=c99", "-O3", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 CHECKED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-FUZZ = Path(__file__).with_name("c_fuzz.c")
 
 
 def needs(program: str) -> str:
@@ -102,7 +101,9 @@ def test_it_compiles_without_a_warning(compiler, embedded, tmp_path, monkeypatch
     agree("c", bundle_of(trained(["x", "y", "z"])), frame_of([*TEXTS, *LONG]), tmp_path)
     assert (tmp_path / "model.bin").exists() is not embedded
     run(compiler, *STRICT, "-c", tmp_path / "model.c", "-o", tmp_path / "model.o")
-    run(compiler, *STRICT, "-DRANDOM_INPUTS=1", "-I", tmp_path, "-c", FUZZ, "-o", tmp_path / "f.o")
+    write([bundle_in(tmp_path)], tmp_path)
+    run(compiler, *STRICT, "-DRANDOM_INPUTS=1", "-I", tmp_path, "-c", SOURCE, "-o",
+        tmp_path / "f.o")
 
 
 @pytest.mark.slow
@@ -149,23 +150,10 @@ def test_damaged_models_read_nothing_beyond(compiler, plan, inputs, tmp_path, mo
         monkeypatch.setattr(c, "_SMALLER", 9.0)
         model.set_calibration(textnb.Calibration(3.0, 0.5))
         model.set_decision(Decision({"a": 0.5, "b": -1.0, "c": math.inf}))
-    C().write(bundle_of(model), tmp_path / "model.c")
-    run(compiler, "-std=c99", *CHECKED, f"-DRANDOM_INPUTS={inputs}", "-I", tmp_path, FUZZ,
+    write([bundle_of(model)], tmp_path)
+    run(compiler, "-std=c99", *CHECKED, f"-DRANDOM_INPUTS={inputs}", "-I", tmp_path, SOURCE,
         tmp_path / "model.c", "-o", tmp_path / "fuzz", "-lm")
     run(tmp_path / "fuzz")
-
-
-@pytest.mark.slow
-def test_a_fuzzer_finds_nothing(tmp_path: Path) -> None:
-    clang = needs("clang")
-    bundle_in(tmp_path, tokenizer=PLANS["kept"])
-    command = [clang, "-std=c99", *CHECKED, "-fsanitize=fuzzer", "-I", tmp_path, FUZZ,
-               tmp_path / "model.c", "-o", tmp_path / "fuzz", "-lm"]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("clang has no libFuzzer here: install libclang-rt-dev")
-    # Its peak of memory is inherited from the process of the tests, which may be of gigabytes.
-    run(tmp_path / "fuzz", f"-runs={examples(5000)}", "-max_len=400", "-seed=1",
-        "-rss_limit_mb=0", f"-artifact_prefix={tmp_path}/")
 
 
 @pytest.mark.slow
