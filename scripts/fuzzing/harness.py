@@ -211,7 +211,8 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
         process = subprocess.Popen(
             [*command, f"-artifact_prefix={folder}/findings/", f"-max_total_time={int(seconds)}",
              f"-seed={seed}", "-rss_limit_mb=4096", "-timeout=300", f"-max_len={longest(target)}",
-             "-len_control=0", "-print_final_stats=1", "-close_fd_mask=0", str(folder / "corpus")],
+             "-len_control=0", "-print_final_stats=1", "-close_fd_mask=0",
+             "-report_slow_units=300", str(folder / "corpus")],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
             env={"POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0", **os.environ,
                  UNTIL_FOUND: "1" if until_found else ""})

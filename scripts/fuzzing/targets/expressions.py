@@ -1,0 +1,93 @@
+"""Texts of any tokenizer: the compiled kernel and Polars' expressions count the same terms.
+
+An input is a tokenizer's number, and texts with a byte 0xFF between them, as many as a thousand.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from random import Random
+from typing import Any, cast
+
+from fuzzing.harness import Finding
+from tests.text import cases
+from tests.text.cases import COMPILED, DOCUMENTS, KEPT, ODD, TOKENIZERS, UNSPACED
+from textnb.errors import TextnbError
+from textnb.runtime.native import KERNEL, usable
+
+ABOUT = "texts of any tokenizer: the kernel against expressions, a thousand at a time"
+WITHIN = ["textnb.text"]
+LONGEST = 60_000
+# Expressions find their words, and the kernel counts them: fewer inputs are of these.
+_NAMES = [*COMPILED * 2, *(name for name in TOKENIZERS if name not in COMPILED)]
+_TEXTS = 1000
+_PIECES = [*ODD, *UNSPACED * 2, *KEPT * 3, *"aabcdefgXYZ  \n\t,.:\\é", "the ", "The", "cat's",
+           "I\u0307", "sevenab", "sevenabc", "x" * 14, "x" * 15, "C++ ", "U.S. ", "a.b.",
+           "1.5%", "$5", " "]
+
+
+def seeds() -> list[bytes]:
+    texts = [text.encode() for text in DOCUMENTS if text is not None]
+    return [bytes([number]) + b"\xff".join(texts) for number in range(len(_NAMES))]
+
+
+def mutate(data: bytes, random: Random) -> bytes:
+    """Other texts of the same tokenizer, or of any: most new, the others cut or exchanged."""
+    number = data[:1] if random.random() < 0.5 else bytes([random.randrange(len(_NAMES))])
+    old, texts, size = data[1:].split(b"\xff"), list[bytes](), 0
+    while len(texts) < _TEXTS and size < LONGEST - 1000:
+        one = random.choice(old)
+        match random.randrange(8):
+            case 0:
+                text = one[random.randrange(len(one) + 1):]
+            case 1:
+                text = one + random.choice(old)
+            case 2:
+                code = random.randrange(random.choice([0x800, 0xD800, 0x10F800]))
+                text = chr(code if code < 0xD800 else code + 0x800).encode() + one
+            case 3 if random.random() < 0.01:
+                text = "".join(random.choices(_PIECES, k=20_000)).encode()
+            case _:
+                text = "".join(random.choices(_PIECES, k=random.randrange(24))).encode()
+        texts.append(text)
+        size += len(text) + 1
+    return number + b"\xff".join(texts)
+
+
+def pieces(data: bytes) -> list[bytes]:
+    """The tokenizer, and each text with the byte before it."""
+    first, *texts = data[1:].split(b"\xff")
+    return [data[:1], first, *(b"\xff" + text for text in texts)]
+
+
+def check(data: bytes) -> None:
+    if usable(KERNEL).kernel is None:
+        raise Finding("there is no compiled kernel", usable(KERNEL).reason)
+    if not data:
+        return
+    name = _NAMES[data[0] % len(_NAMES)]
+    tokenizer = TOKENIZERS[name]
+    texts = [text.decode("utf-8", "ignore") for text in data[1:].split(b"\xff")]
+    unseen = [one + other for one, other in zip(texts, texts[::-1], strict=True)]
+    # They have no types.
+    compare, columns_of = cast(Any, cases.assert_same_counts), cast(Any, cases.two_columns)
+    try:
+        compare(_both, tokenizer, columns_of(tokenizer, texts),
+                columns_of(tokenizer, unseen[:100]))
+    except AssertionError as error:
+        raise Finding(f"other counts of the tokenizer {name!r}", error) from error
+
+
+def _both(run: Callable[[], Any]) -> tuple[Any, Any]:
+    """What comes out of the kernel, and by expressions; an error by its type and words."""
+    found: list[Any] = []
+    for kernel in ("on", "off"):
+        os.environ["TEXTNB_KERNEL"] = kernel
+        try:
+            found.append(run())
+        except TextnbError as error:
+            found.append((type(error), str(error)))
+        finally:
+            del os.environ["TEXTNB_KERNEL"]
+    return found[0], found[1]
