@@ -160,9 +160,22 @@ static void compare(const answer *own, const answer *given, size_t outputs, size
     check(given->decision == -100 || own->decision == given->decision, "another decision");
 }
 
+/* Where a patch is: in the header, where sizes and places are; in the first bytes of a part; or
+ * anywhere. */
+static size_t place_of(const uint64_t *model, size_t bytes, const uint8_t *data) {
+    size_t at = (size_t)data[0] | (size_t)data[1] << 8, part = 9 + 2 * (data[2] % 32u);
+    if (data[3] % 4 < 2) {
+        return at % 768 % bytes;
+    }
+    if (data[3] % 4 == 2 && model[part + 1]) {
+        return (size_t)(model[part] + at % 64 % model[part + 1]);
+    }
+    return (at | (size_t)data[2] << 16) % bytes;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static uint8_t *copies[MODELS];
-    size_t which, bytes, cut, patches, k, at, places[8], end;
+    size_t which, bytes, cut, patches, k, places[8], end;
     uint8_t *model, *text, before[8];
     answer own, given;
     int scored;
@@ -182,9 +195,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     data += 2;
     size -= 2;
     for (k = 0; k < patches && size >= 5; k++, data += 5, size -= 5) {
-        at = (size_t)data[0] | (size_t)data[1] << 8 | (size_t)data[2] << 16;
-        /* Most patches are in the header, where sizes and places are. */
-        places[k] = data[3] % 2 ? at % bytes : at % 768 % bytes;
+        places[k] = place_of(models[which].data, bytes, data);
         before[k] = model[places[k]];
         model[places[k]] = data[4];
     }

@@ -1,0 +1,296 @@
+"""`textnb filter` as a process: little memory, files and time, broken streams, and signals.
+
+An input is bytes that choose all this, and a message. Most processes are forks of one that has
+imported the short path of the filter; it is this file as a program, and some begin from nothing.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache, lru_cache
+from pathlib import Path
+from random import Random
+from typing import IO, Any, NoReturn
+
+ABOUT = "`textnb filter` under limits of memory, files and time, with broken streams and signals"
+WITHIN = ["fuzzing.targets.filter"]
+LONGEST = 70_000
+# The bytes that choose; the message follows.
+OPTIONS, START, LIMIT, VALUE, INPUT, OUTPUT, SIGNAL, MOMENT, CUT = range(9)
+_OPTIONS = [[], ["-p"], ["-e"], ["-pe"], ["--format", "json"], ["-p", "--timeout", "5"],
+            ["-p", "--spam-cutoff", "0.9", "--ham-cutoff", "0.1"], ["--min-learned", "99999999"]]
+# What is limited, and to how many times the value; memory is counted from what is in use.
+_LIMITS = [None, None, (resource.RLIMIT_AS, 1 << 16), (resource.RLIMIT_AS, 1 << 12),
+           (resource.RLIMIT_NOFILE, 1), (resource.RLIMIT_FSIZE, 1), (resource.RLIMIT_FSIZE, 300),
+           (resource.RLIMIT_DATA, 1 << 14), (resource.RLIMIT_NPROC, 1), (resource.RLIMIT_CPU, 1),
+           (resource.RLIMIT_STACK, 1 << 12)]
+# Without a message all commands are loaded, which takes a hundred times as long.
+_INPUTS = [*["whole"] * 20, *["in pieces", "cut", "slow"] * 6, "closed", "empty"]
+_OUTPUTS = ["pipe", "pipe", "pipe", "file", "/dev/full", "closed", "reader gone"]
+_SIGNALS = [0, 0, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGPIPE,
+            signal.SIGUSR1, signal.SIGXCPU, signal.SIGKILL]
+_FAILED, _VERDICTS, _SECONDS = 3, (0, 1, 2), 40.0
+_MESSAGES = [
+    b"Subject: a\n\nthe noon meeting\n", b"Subject: cheap\r\n\r\nbuy cheap pills now\r\n",
+    b"X-Textnb-Status: ham\nX-Spam-Flag: NO\nSubject: pills\n\npills\n", b"\xff\0", b"\n",
+    b"From a@b Sat Jan  3 01:05:34 1996\nSubject: =?utf-8?q?caf=C3=A9?=\n\nnothing known",
+    b"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n<p>pills\n--b--",
+    b"Subject: a\n\n" + b"the meeting at noon\n" * 3400]
+
+
+def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes]:
+    """One process: its exit code, negative for a signal, and what it writes."""
+    source, feed = os.pipe()
+    answer, target = os.pipe()
+    path = None
+    match job["output"]:
+        case "file":
+            os.close(target)
+            target, path = tempfile.mkstemp(dir=job["folder"])
+        case "/dev/full":
+            os.close(target)
+            target = os.open("/dev/full", os.O_WRONLY)
+        case "reader gone":
+            os.close(answer)
+            answer = os.open(os.devnull, os.O_RDONLY)
+    # Python flushes what it holds in a fork too.
+    sys.stdout.flush()
+    process = os.fork()
+    if not process:
+        for number in (feed, answer):
+            os.close(number)
+        _become(job, source, target)
+    os.close(source)
+    os.close(target)
+    found, code = _wait(job, process, feed, answer, message)
+    if path is not None:
+        found = Path(path).read_bytes()
+        os.unlink(path)
+    return code, found
+
+
+def _become(job: dict[str, Any], source: int, target: int) -> NoReturn:
+    """Be the filter, in a fork."""
+    try:
+        errors = os.open(os.devnull, os.O_WRONLY)
+        for old, new in ((source, 0), (target, 1), (errors, 2)):
+            os.dup2(old, new)
+            os.close(old)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        if job["input"] == "closed":
+            os.close(0)
+        if job["output"] == "closed":
+            os.close(1)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if job["limit"]:
+            which, value = job["limit"]
+            if which in (resource.RLIMIT_AS, resource.RLIMIT_DATA) and not job["anew"]:
+                pages = Path("/proc/self/statm").read_text().split()
+                value += int(pages[0 if which == resource.RLIMIT_AS else 5]) * 4096
+            resource.setrlimit(which, (value, value))
+        arguments = ["textnb", "filter", *job["arguments"]]
+        if job["anew"]:
+            os.execv(sys.executable, [sys.executable, "-m", *arguments])
+        sys.argv = arguments
+        sys.stdin, sys.stdout, sys.stderr = (
+            None if closed else os.fdopen(number, mode, closefd=False)
+            for number, mode, closed in (
+                (0, "r", job["input"] == "closed"), (1, "w", job["output"] == "closed"),
+                (2, "w", False)))
+        from textnb.cli import entry
+
+        entry.main()
+    except BaseException:
+        # Python's own end of a process that a limit did not let begin.
+        os._exit(_FAILED)
+    os._exit(99)
+
+
+def _wait(
+    job: dict[str, Any], process: int, feed: int, answer: int, message: bytes
+) -> tuple[bytes, int]:
+    """Feed a process, send it its signal, and read what it writes."""
+    began, found, left = time.monotonic(), b"", memoryview(message)
+    size = {"in pieces": 1000, "slow": 4000}.get(job["input"], len(message))
+    os.set_blocking(feed, False)
+    number, at = job["signal"]
+    status = None
+    while status is None or answer >= 0:
+        now = time.monotonic() - began
+        if number and now >= at:
+            os.kill(process, number)
+            number = 0
+        if now > _SECONDS:
+            os.kill(process, signal.SIGKILL)
+            raise TimeoutError(f"it hangs: {job}")
+        if feed >= 0:
+            try:
+                left = left[os.write(feed, left[:size]):] if left else left
+            except BlockingIOError:
+                pass
+            except BrokenPipeError:
+                left = left[:0]
+            if not left:
+                os.close(feed)
+                feed = -1
+        until = 0.0005 if feed >= 0 else at - now if number else 0.02
+        if answer >= 0 and select.select([answer], [], [], max(0.0, min(until, 0.02)))[0]:
+            block = os.read(answer, 1 << 16)
+            found += block
+            if not block:
+                os.close(answer)
+                answer = -1
+        if job["input"] == "slow" or answer < 0:
+            time.sleep(0.001)
+        if status is None:
+            done, code = os.waitpid(process, os.WNOHANG)
+            if done:
+                status, number = os.waitstatus_to_exitcode(code), 0
+    if feed >= 0:
+        os.close(feed)
+    return found, status
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Run the processes that are asked for."""
+    import textnb.cli.entry
+    import textnb.cli.quick
+    import textnb.filter.quick  # noqa: F401 (what a fork is to have imported)
+
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    for line in requests:
+        job = json.loads(line)
+        message = requests.read(job["size"])
+        try:
+            code, found = run(job, message)
+        except TimeoutError as error:
+            code, found = 98, str(error).encode()
+        answers.write(b"%d %d\n" % (code, len(found)) + found)
+        answers.flush()
+
+
+@cache
+def _server() -> tuple[subprocess.Popen[bytes], str, str]:
+    """The process that forks, a folder, and a model in it."""
+    from fuzzing.harness import in_memory
+    from tests.filter.models import saved
+
+    folder = tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=in_memory())
+    model = str(saved(Path(folder.name) / "mail.textnb"))
+    process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE)
+    atexit.register(folder.cleanup)
+    atexit.register(process.kill)
+    return process, folder.name, model
+
+
+def _ask(job: dict[str, Any], message: bytes) -> tuple[int, bytes]:
+    process, folder, model = _server()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    arguments = [model, *job["arguments"]]
+    process.stdin.write(json.dumps({
+        **job, "arguments": arguments, "folder": folder, "size": len(message)}).encode() + b"\n")
+    process.stdin.write(message)
+    process.stdin.flush()
+    code, size = map(int, process.stdout.readline().split())
+    return code, process.stdout.read(size)
+
+
+@lru_cache(maxsize=1000)
+def _without_limits(option: int, message: bytes) -> tuple[int, bytes]:
+    """What the filter answers if nothing is in its way."""
+    return _ask({"arguments": _OPTIONS[option], "limit": None, "input": "whole", "output": "pipe",
+                 "signal": (0, 0.0), "anew": False}, message)
+
+
+def seeds() -> list[bytes]:
+    return [bytes([option, 1, limit, 9, 0, 0, 0, 0, 9]) + message
+            for option, message in enumerate(_MESSAGES) for limit in (0, 2, 5)]
+
+
+def mutate(data: bytes, random: Random) -> bytes:
+    choices, message = bytearray(data[:CUT + 1].ljust(CUT + 1, b"\1")), data[CUT + 1:]
+    for _ in range(random.choice([1, 2, 4])):
+        choices[random.randrange(len(choices))] = random.randrange(256)
+    match random.randrange(8):
+        case 0:
+            message = random.choice(_MESSAGES)
+        case 1:
+            at = random.randrange(len(message) + 1)
+            message = message[:at] + random.choice(_MESSAGES) + message[at + random.randrange(9):]
+        case 2 if message:
+            at = random.randrange(len(message))
+            message = message[:at] + bytes([random.randrange(256)]) + message[at + 1:]
+    return bytes(choices) + message
+
+
+def check(data: bytes) -> None:
+    from fuzzing.harness import Finding
+    from textnb.filter.headers import disarming
+
+    if len(data) <= CUT:
+        return
+    message, options = data[CUT + 1:], _OPTIONS[data[OPTIONS] % len(_OPTIONS)]
+    limit = _LIMITS[data[LIMIT] % len(_LIMITS)]
+    # A process from nothing takes a hundred times as long.
+    anew = data[START] >= 250
+    job: dict[str, Any] = {"arguments": options}
+    given = _INPUTS[data[INPUT] % len(_INPUTS)]
+    if given == "cut":
+        message = message[:len(message) * data[CUT] // 256]
+    elif given in ("empty", "closed"):
+        message = b""
+    wanted, whole = _without_limits(data[OPTIONS] % len(_OPTIONS), message)
+    value = data[VALUE] * (4 if anew else 1)
+    job |= {"limit": limit and (limit[0], value * limit[1]), "input": given, "anew": anew,
+            "output": _OUTPUTS[data[OUTPUT] % len(_OUTPUTS)],
+            "signal": (int(_SIGNALS[data[SIGNAL] % len(_SIGNALS)]),
+                       data[MOMENT] / 256 * (0.4 if anew else 0.012))}
+    code, found = _ask(job, message)
+    passing = any("p" in option for option in options[:1])
+    more = f"{job}: {code} for {wanted}, {found!r:.300} for {whole!r:.300}"
+    if anew and limit and not found:
+        # Python itself may not have begun, which ends with any code.
+        return
+    if wanted not in (*_VERDICTS, _FAILED) or (wanted == _FAILED) != (message == b""):
+        raise Finding("no verdict without limits", more)
+    if code in _VERDICTS:
+        if code != wanted:
+            raise Finding("a failure that is a verdict", more)
+        if job["output"] in ("pipe", "file") and found != whole:
+            raise Finding("a verdict without the whole answer", more)
+        if job["output"] in ("/dev/full", "closed"):
+            raise Finding("a verdict that nobody can read", more)
+    elif code == _FAILED:
+        untold, at = b"", 0
+        for place, text in disarming(message):
+            untold, at = untold + message[at:place] + text, place
+        untold += message[at:]
+        if job["output"] in ("pipe", "file"):
+            begun = limit is not None or job["signal"][0]
+            complete = found in (whole, untold if passing else b"")
+            # A limit may end the writing, and so may a signal.
+            if not complete and not (begun and any(text.startswith(found) for text in (
+                    whole, untold, message))):
+                raise Finding("a failure with another answer", more)
+            if not found and passing and message and limit is None and not job["signal"][0]:
+                raise Finding("a message is lost", more)
+    elif code > 0:
+        raise Finding("no exit code of a filter", more)
+    elif not job["signal"][0] and limit is None:
+        raise Finding("a process that died", more)
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)
