@@ -234,6 +234,8 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
             if path.suffix != ".txt":
                 about = path.with_suffix(".txt")
                 text = about.read_text() if about.exists() else "".join(lines[-100:])
+                if not until_found and hasattr(target, "build"):
+                    _shorten(command, path)
                 kept = _keep(name, target, path.read_bytes(), not until_found)
                 findings[str(kept.relative_to(ROOT))] = text
         if code and not findings:
@@ -241,6 +243,12 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
     used = [ended.ru_utime - began.ru_utime, ended.ru_stime - began.ru_stime]
     return Run(engine, inputs, sum(used), _few([*edges, (inputs, edges[-1][1] if edges else 0)]),
                memory, findings)
+
+
+def _shorten(command: list[str], path: Path) -> None:
+    """Let libFuzzer make a finding of compiled code as small as it can."""
+    subprocess.run([*command, "-minimize_crash=1", "-max_total_time=20",
+                    f"-exact_artifact_path={path}", str(path)], capture_output=True, check=False)
 
 
 def _keep(name: str, target: Any, data: bytes, makes_small: bool) -> Path:

@@ -79,7 +79,7 @@ def _models() -> Iterator[Any]:
 
 
 def _answered(number: int, bundle: Bundle) -> Iterator[bytes]:
-    """Inputs of a model with what it answers."""
+    """Inputs of a model with what it answers, and with patches of the model instead."""
     rng = random.Random(number)
     if bundle.reads == "features":
         rows: Any = vectors(bundle)
@@ -100,6 +100,8 @@ def _answered(number: int, bundle: Bundle) -> Iterator[bytes]:
         data += struct.pack("<2i", _place(bundle, labels[place]), _WRONG if decided is None else
                             _decision(bundle, decided[place]))
         yield data + _hash(data).to_bytes(8, "little")
+        patches = rng.choice([1, 1, 2])
+        yield bytes([32 * patches, number]) + rng.randbytes(5 * patches) + text
 
 
 def _text(rng: random.Random) -> bytes:

@@ -71,8 +71,8 @@ def build(folder: Path) -> list[str]:
          "-asan-stack=0", "-fno-sanitize=null,alignment,object-size",
          "-fsanitize-ignorelist=around", "-fsanitize-coverage-allowlist=loops",
          "-fsanitize-coverage-ignorelist=around", "-fno-sanitize-coverage=trace-cmp",
-         f"-I{sysconfig.get_path('include')}", f"-L{library}", f"-Wl,-rpath,{library}", f"-lpython{sysconfig.get_config_var('LDVERSION')}"],
-        cwd=folder, check=True)
+         f"-I{sysconfig.get_path('include')}", f"-L{library}", f"-Wl,-rpath,{library}",
+         f"-lpython{sysconfig.get_config_var('LDVERSION')}"], cwd=folder, check=True)
     for number, settings in enumerate(_SETTINGS):
         (folder / "corpus" / str(number)).write_bytes(
             settings + b"\xff".join(text.encode() for text in _TEXTS))
