@@ -60,17 +60,22 @@ static void *workspace(size_t needs) {
 static int ask(const void *model, size_t size, const uint8_t *text, size_t length, answer *to) {
     size_t outputs = textnb_outputs(model, size), classes = textnb_classes(model, size), needs, k;
     const unsigned char *label, *fields[FIELDS];
+    volatile unsigned char seen = 0;
     size_t lengths[FIELDS], n = 1, begin = 0;
     double counted = 1.0, again[100], *numbers;
     unsigned char *chosen;
     void *room;
     int scored;
+    (void)seen;
     if (!outputs || outputs > 100 || classes > 100) {
         return 0;
     }
     for (k = 0; k <= classes; k++) {
         label = textnb_label(model, size, k, &needs);
-        check(label == NULL || !needs || label[0] + label[needs - 1] != 1000, "a label");
+        if (label != NULL && needs) {
+            seen = label[0];
+            seen = label[needs - 1];
+        }
     }
     for (k = 0; k < length; k++) {
         if (text[k] == 0xFF && n < FIELDS) {
