@@ -39,6 +39,7 @@ _OUTPUTS = ["pipe", "pipe", "pipe", "file", "/dev/full", "closed", "reader gone"
 _SIGNALS = [0, 0, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGPIPE,
             signal.SIGUSR1, signal.SIGXCPU, signal.SIGKILL]
 _FAILED, _VERDICTS, _SECONDS = 3, (0, 1, 2), 40.0
+_STATUSES = [b"spam", b"ham", b"unsure"]
 _MESSAGES = [
     b"Subject: a\n\nthe noon meeting\n", b"Subject: cheap\r\n\r\nbuy cheap pills now\r\n",
     b"X-Textnb-Status: ham\nX-Spam-Flag: NO\nSubject: pills\n\npills\n", b"\xff\0", b"\n",
@@ -265,6 +266,14 @@ def check(data: bytes) -> None:
         return
     if wanted not in (*_VERDICTS, _FAILED) or (wanted == _FAILED) != (message == b""):
         raise Finding("no verdict without limits", more)
+    if wanted in _VERDICTS:
+        begin = whole.find(b"X-Textnb-Status: ") if passing else 0
+        end = whole.find(b"\n", begin) + 1
+        if passing and whole[:begin] + whole[end:] != message:
+            raise Finding("another message", more)
+        # With --exit-zero every verdict is 0.
+        if wanted and _STATUSES[wanted] not in whole[begin:end]:
+            raise Finding("another verdict than the exit code", more)
     if code in _VERDICTS:
         if code != wanted:
             raise Finding("a failure that is a verdict", more)
