@@ -11,7 +11,7 @@ PYTHON = [name for name in harness.names() if not hasattr(harness.load(name), "b
 FINDINGS = [path for name in PYTHON for path in sorted((Path(__file__).parent / name).glob("*"))]
 # As a process that runs a target.
 pytestmark = pytest.mark.filterwarnings("ignore")
-# Inputs of each target.
+# Inputs of a target that does not say how many.
 INPUTS = 50
 
 
@@ -26,7 +26,8 @@ def test_a_finding_stays_fixed(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_mutated_seeds(name: str) -> None:
     target = harness.load(name)
     judge = harness.Judge(target.check)
-    problems = [judge.problem(data) for data in harness.inputs(target, INPUTS, seed=1)]
+    problems = [judge.problem(data) for data in harness.inputs(
+        target, getattr(target, "INPUTS", INPUTS), seed=1)]
     assert not [problem.text for problem in problems if problem is not None]
 
 

@@ -19,6 +19,8 @@ from textnb.runtime.native import KERNEL, usable
 ABOUT = "texts of any tokenizer: the kernel against expressions, a thousand at a time"
 WITHIN = ["textnb.text"]
 LONGEST = 60_000
+# Of the quick tests: each is of a thousand texts.
+INPUTS = 5
 # Expressions find their words, and the kernel counts them: fewer inputs are of these.
 _NAMES = [*COMPILED * 2, *(name for name in TOKENIZERS if name not in COMPILED)]
 _TEXTS = 1000
