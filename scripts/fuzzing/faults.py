@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import datetime
 import errno
 import json
 import mmap
@@ -37,6 +36,7 @@ from random import Random
 from threading import Thread
 from typing import Any, NamedTuple
 
+from fuzzing import pages
 from textnb.cli.main import VERBS
 from textnb.errors import TextnbError
 
@@ -379,7 +379,7 @@ def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dic
     for words in unsynced(after.calls):
         counts["lost"] += 1
         found[f"lost: {words}"] = "in peace"
-    return {"command": name, "calls": len(after.calls), "found": found, **{
+    return {"command": name, "calls": len(after.calls), "cases": len(every), "found": found, **{
         kind: counts[kind] for kind in ("errors", "kills", "half_written", "lost", "unclear",
                                         "left")}}
 
@@ -394,8 +394,10 @@ def main() -> None:
                         help="all of them by default")
     parser.add_argument("--cases", type=int, metavar="N",
                         help="faults to try with each command; all of them by default")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="add the figures to this file")
-    given = parser.parse_args()
+    parser.add_argument("--record", action="store_true",
+                        help="add the figures to docs/tried/faults.json and the page What was "
+                             "tried")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="textnb-faults-") as name:
         if "FAULTS" not in os.environ:
             # Once more, with the library before libc.
@@ -413,23 +415,17 @@ def main() -> None:
                 f"cli.{module.partition(':')[0]}" for module, *_ in VERBS.values())):
             import_module(f"textnb.{module}")
         shared, is_wrong = Shared(os.environ["FAULTS"]), False
-        for command in given.command:
-            row = try_command(command, shared, Path(name).resolve(), given.cases)
+        for command in arguments.command:
+            row = try_command(command, shared, Path(name).resolve(), arguments.cases)
             found = row.pop("found")
             print(json.dumps(row), *(f"    {words}\n        {more}"
                                      for words, more in found.items()), sep="\n", flush=True)
             is_wrong |= bool(found)
-            if given.record is not None:
-                record(given.record, row)
+            if arguments.record:
+                from benchmarks.__main__ import machine
+
+                pages.add("faults", {**row, "cpu": machine()["cpu"]})
     sys.exit(is_wrong)
-
-
-def record(file: Path, row: dict[str, Any]) -> None:
-    """Add an object to the list in a JSON file."""
-    rows = json.loads(file.read_text("utf-8")) if file.exists() else []
-    rows.append({**row, "date": datetime.datetime.now(datetime.UTC).date().isoformat()})
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", "utf-8")
 
 
 if __name__ == "__main__":

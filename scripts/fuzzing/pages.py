@@ -1,41 +1,89 @@
-"""The table of runs in docs/explanation/what_was_tried.md, made from docs/tried/runs.json."""
+"""The record of what was tried, docs/tried/, and the tables of it in the page What was tried."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from fuzzing import harness
 
-RECORD = harness.ROOT / "docs" / "tried" / "runs.json"
 PAGE = harness.ROOT / "docs" / "explanation" / "what_was_tried.md"
-_BLOCK = re.compile(r"(<!-- runs -->\n).*?(<!-- end of runs -->)", re.DOTALL)
+_FOLDER = harness.ROOT / "docs" / "tried"
+_BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+Rows = list[dict[str, Any]]
 
 
-def read(file: Path = RECORD) -> list[dict[str, Any]]:
-    """The runs of a record, in order."""
-    return json.loads(file.read_text("utf-8")) if file.exists() else []
+def add(name: str, row: dict[str, Any]) -> None:
+    """Add a row to the record of a script, and write the page again."""
+    rows = [*read(name), {**row, "date": datetime.datetime.now(datetime.UTC).date().isoformat()}]
+    _FOLDER.mkdir(exist_ok=True)
+    (_FOLDER / f"{name}.json").write_text(
+        "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", "utf-8")
+    PAGE.write_text(page(), "utf-8")
 
 
-def written(runs: list[dict[str, Any]]) -> str:
-    """What the page should be."""
-    return _BLOCK.sub(lambda block: f"{block[1]}{table(runs)}\n{block[2]}",
-                      PAGE.read_text("utf-8"))
+def read(name: str) -> Rows:
+    """The rows of a record, in order."""
+    file = _FOLDER / f"{name}.json"
+    rows: Rows = json.loads(file.read_text("utf-8")) if file.exists() else []
+    return rows
 
 
-def table(runs: list[dict[str, Any]]) -> str:
+def page() -> str:
+    """The page with the tables of what is recorded."""
+    def table(block: re.Match[str]) -> str:
+        rows = read(block[2])
+        lines = TABLES[block[2]](rows) if rows else ["*Nothing is recorded yet.*"]
+        return block[1] + "\n".join(lines) + "\n" + block[3]
+
+    return _BLOCK.sub(table, PAGE.read_text("utf-8"))
+
+
+def fuzz_table(runs: Rows) -> list[str]:
     """A line for each target: all of its runs together, and how the edges of the longest grew."""
     lines = ["| target | what | inputs | CPU hours | edges: half-way, at the end | findings |",
              "|---|---|---:|---:|---:|---:|"]
-    for name in dict.fromkeys(run["target"] for run in runs):
+    for name in sorted({run["target"] for run in runs}):
         own = [run for run in runs if run["target"] == name]
         edges = max(own, key=lambda run: run["inputs"])["edges"]
         half = [count for at, count in edges if at <= edges[-1][0] / 2] or [0]
-        grown = f"{half[-1]:,}, {edges[-1][1]:,}" if edges[-1][1] else ""
+        growth = f"{half[-1]:,}, {edges[-1][1]:,}" if edges[-1][1] else ""
         lines.append(f"| `{name}` | {harness.load(name).ABOUT} | "
                      f"{sum(run['inputs'] for run in own):,} | "
-                     f"{sum(run['seconds'] for run in own) / 3600:.1f} | {grown} | "
+                     f"{sum(run['seconds'] for run in own) / 3600:.2f} | {growth} | "
                      f"{sum(len(run['findings']) for run in own)} |")
-    return "\n".join(lines) if runs else "*Not yet run: `scripts/fuzz TARGET --record`.*"
+    return [*lines, "", _machine(runs)]
+
+
+def faults_table(rows: Rows) -> list[str]:
+    """A line for each command, as it was tried last."""
+    columns = ("calls", "cases", "errors", "kills", "half_written", "lost", "unclear", "left")
+    last = {row["command"]: row for row in rows}
+    return ["| command | calls | possible faults | tried: failures | kills | half-written | lost "
+            "| unclear message | files left |", "|---|" + "---:|" * len(columns),
+            *(f"| {name} | {' | '.join(f'{row[column]:,}' for column in columns)} |"
+              for name, row in sorted(last.items())), "", _machine([*last.values()])]
+
+
+def soak_table(rows: Rows) -> list[str]:
+    """A line for each run."""
+    return ["| seconds | messages | wrong | lost | sent again | processes killed | 99 % within "
+            "(ms) | MiB: first, last | each learned once |", "|" + "---:|" * 9,
+            *(f"| {row['seconds']:,} | {row['messages']:,} | {row['wrong']} | {row['lost']} | "
+              f"{row['cut']} | {row['kills']} | {row['p99_ms']:.1f} | "
+              f"{', '.join(f'{size:.1f}' for size in row['pss_mib'])} | "
+              f"{'yes' if row['learned_once'] else 'no'} |" for row in rows), "", _machine(rows)]
+
+
+def _machine(rows: Rows) -> str:
+    dates = sorted({row["date"] for row in rows})
+    return (f"{', '.join(sorted({row['cpu'] for row in rows}))}; {dates[0]}"
+            + (f" to {dates[-1]}" if dates[1:] else "") + ".")
+
+
+TABLES: dict[str, Callable[[Rows], list[str]]] = {
+    "fuzz": fuzz_table, "faults": faults_table, "soak": soak_table}

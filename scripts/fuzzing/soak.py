@@ -38,7 +38,7 @@ from benchmarks.pages import drawing, svg_of
 from benchmarks.process import descendants, status
 from benchmarks.served import CLIENTS, ask, listening
 
-from fuzzing.faults import record
+from fuzzing import pages
 from textnb import TextClassifier
 from textnb.filter import learner
 from textnb.filter.ledger import SUFFIX, Ledger, message_key
@@ -278,15 +278,16 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0.0,
                         help="messages a second; by default as many as the clients can send")
     parser.add_argument("--output", default="soak", help="beginning of the files' names (soak)")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="add the figures to this file")
-    given = parser.parse_args()
+    parser.add_argument("--record", action="store_true",
+                        help="add the figures to docs/tried/soak.json and the page What was tried")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="textnb-soak-") as name:
-        row, rows = soak(Path(name), given.seconds, given.rate)
+        row, rows = soak(Path(name), arguments.seconds, arguments.rate)
         print(*(path.read_text() for path in Path(name).glob("wrong.txt")), row, sep="\n")
-    rows.write_csv(f"{given.output}.csv")
-    Path(f"{given.output}.svg").write_text(picture(rows), "utf-8")
-    if given.record is not None:
-        record(given.record, {**row, "rate": given.rate, "cpu": machine()["cpu"]})
+    rows.write_csv(f"{arguments.output}.csv")
+    Path(f"{arguments.output}.svg").write_text(picture(rows), "utf-8")
+    if arguments.record:
+        pages.add("soak", {**row, "rate": arguments.rate, "cpu": machine()["cpu"]})
     sys.exit(bool(row["wrong"] or row["lost"] or not row["learned_once"]))
 
 
