@@ -10,6 +10,7 @@ The engine is a process of its own, as it may die. Its standard error is that of
 from __future__ import annotations
 
 import ast
+import atexit
 import hashlib
 import importlib
 import os
@@ -41,6 +42,8 @@ _HANGS, _QUICK = 20.0, 0.05
 _TIMES = 50
 # Bytes of an input.
 _LONGEST = 200_000
+# libFuzzer ends the engine's process without its clean-up, so its folders lie in that of the run.
+_OF_RUN = "TEXTNB_FUZZ_FOLDER"
 # Bytes of memory that are too few to compare.
 LITTLE = 64 << 20
 _STATUS = re.compile(r"#(\d+)\s+(?:\w+\s+)+cov: (\d+) .*?(?:rss: (\d+)Mb|$)")
@@ -215,7 +218,7 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
              "-report_slow_units=300", str(folder / "corpus")],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
             env={"POLARS_MAX_THREADS": "1", "RUST_BACKTRACE": "0", **os.environ,
-                 UNTIL_FOUND: "1" if until_found else ""})
+                 UNTIL_FOUND: "1" if until_found else "", _OF_RUN: temporary})
         assert process.stderr is not None
         lines, edges = list[str](), list[tuple[int, int]]()
         engine, memory, inputs = "libFuzzer", 0, 0
@@ -323,8 +326,15 @@ def _resident(reset: bool = False) -> int:
 
 
 def in_memory() -> str | None:
-    """A folder in memory, if there is one."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+    """A folder in memory, if there is one; that of the run, in its engine's process."""
+    return os.environ.get(_OF_RUN) or ("/dev/shm" if Path("/dev/shm").is_dir() else None)
+
+
+def make_folder() -> Path:
+    """Make a folder, in memory if it can be, that is removed when the process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=in_memory())
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
 
 
 def _few(edges: list[tuple[int, int]], number: int = 20) -> list[tuple[int, int]]:

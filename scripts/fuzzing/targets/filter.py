@@ -186,16 +186,15 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 @cache
 def _server() -> tuple[subprocess.Popen[bytes], str, str]:
     """The process that forks, a folder, and a model in it."""
-    from fuzzing.harness import in_memory
+    from fuzzing.harness import make_folder
     from tests.filter.models import saved
 
-    folder = tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=in_memory())
-    model = str(saved(Path(folder.name) / "mail.textnb"))
+    folder = make_folder()
+    model = str(saved(folder / "mail.textnb"))
     process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE)
-    atexit.register(folder.cleanup)
     atexit.register(process.kill)
-    return process, folder.name, model
+    return process, str(folder), model
 
 
 def _ask(job: dict[str, Any], message: bytes) -> tuple[int, bytes]:

@@ -20,7 +20,7 @@ from random import Random
 from typing import Any
 
 import textnb
-from fuzzing.harness import Finding, in_memory, one_in
+from fuzzing.harness import Finding, in_memory, make_folder, one_in
 from fuzzing.mutations import change
 from textnb.files.require import Unsupported
 from textnb.filter import headers as filter_headers
@@ -135,7 +135,7 @@ def mutate(data: bytes, random: Random) -> bytes:
 @cache
 def _filters() -> list[tuple[QuickFilter, MailFilter]]:
     """Filters of several models, each in plain Python and as a whole model."""
-    folder = tempfile.mkdtemp(prefix="textnb-fuzz-", dir=in_memory())
+    folder = make_folder()
     rows = {"body": ["cheap pills now 100 €", "see you at noon мир"] * 6,
             "subject": ["cheap", "noon"] * 6, "label": ["spam", "ham"] * 6}
     tokens = {"label": rows["label"], "tokens": [body.split() for body in rows["body"]]}

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import struct
-import tempfile
 import zipfile
 import zlib
 from functools import cache
@@ -18,7 +17,7 @@ import numpy as np
 import polars as pl
 
 import textnb
-from fuzzing.harness import Finding, in_memory, one_in
+from fuzzing.harness import Finding, make_folder, one_in
 from fuzzing.mutations import NUMBERS, change, change_value
 from tests.storage.conftest import FRAME, MODELS
 from tests.storage.members import built, signed
@@ -43,9 +42,7 @@ _TEXTS = ["free money lunch offer free", "", "hello friend c1w1 c0w0 at the meet
 _MAX_BYTES = 1 << 28
 
 
-@cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="textnb-fuzz-", dir=in_memory()))
+_folder = cache(make_folder)
 
 
 def seeds() -> list[bytes]:

@@ -11,12 +11,11 @@ import tempfile
 import zlib
 from collections.abc import Iterable
 from functools import cache, partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import textnb
-from fuzzing.harness import Finding, in_memory, one_in
+from fuzzing.harness import Finding, make_folder, one_in
 from fuzzing.mutations import change
 from textnb.filter import protocol, worker
 from textnb.filter.ledger import message_key
@@ -88,9 +87,7 @@ class _Served:
     """A worker with a model of its own, without a server."""
 
     def __init__(self) -> None:
-        # It is removed when the process ends.
-        self.folder = tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=in_memory())
-        model = Path(self.folder.name) / "mail.textnb"
+        model = make_folder() / "mail.textnb"
         rows = [message.decode("latin-1") for message in _MESSAGES[:2] * 3]
         textnb.TextClassifier(textnb.MultinomialNB(), text="body").fit(
             {"body": rows, "label": ["spam", "ham"] * 3}).save(model)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import tempfile
 import tomllib
 import zlib
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from fuzzing.harness import Finding, in_memory, one_in
+from fuzzing.harness import Finding, make_folder, one_in
 from fuzzing.mutations import NUMBERS, VALUES, change, change_value
 from textnb.errors import ParameterError, TextnbError
 from textnb.frames.conditions import check_condition, rows_where
@@ -164,7 +163,7 @@ def _changed_job(text: bytes, random: Random) -> bytes:
 
 @cache
 def _folder() -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="textnb-fuzz-", dir=in_memory()))
+    folder = make_folder()
     (folder / "rows.csv").write_text("text,label,n\n" + "aa b,spam,1\ncc d,ham,2\n" * 3)
     return folder
 

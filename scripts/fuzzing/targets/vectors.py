@@ -8,17 +8,15 @@ import json
 import math
 import re
 import struct
-import tempfile
 import zlib
 from functools import cache
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from fuzzing.harness import Finding, in_memory, one_in
+from fuzzing.harness import Finding, make_folder, one_in
 from fuzzing.mutations import NUMBERS, change, change_value
 from textnb.errors import SchemaError, SourceError
 from textnb.learning.vectors import WordVectors, read_vectors
@@ -106,9 +104,7 @@ def _changed_table(content: bytes, random: Random) -> bytes:
     return buffer.getvalue()
 
 
-@cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="textnb-fuzz-", dir=in_memory()))
+_folder = cache(make_folder)
 
 
 def check(data: bytes) -> None:
