@@ -27,6 +27,14 @@ def test_the_status_goes_before_all_headers(message, before):
                     b"calibrated=no" + ending)
 
 
+def test_a_line_that_would_continue_the_status_becomes_the_body():
+    at, line = status_line(b" a\n b", Verdict("spam", 7.0, False))
+    assert at == 3
+    assert line.endswith(b"calibrated=no\n\n")
+    assert with_headers(b" b", ["X-Own: 1", "X-Two: 2"]) == b"X-Own: 1\nX-Two: 2\n\n b"
+    assert with_headers(b"\tb", ["X-Own: 1"], only_headers=True) == b"X-Own: 1\n\n"
+
+
 @pytest.mark.parametrize(("message", "written"), [
     (b"X-Textnb-Status: ham\nTo: b\n\nx", b"X-Original-X-Textnb-Status: ham\nTo: b\n\nx"),
     (b"To: b\r\nx-textnb-STATUS : ham\r\n\r\nx",

@@ -21,8 +21,8 @@ _OWN = re.compile(
 
 def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
     """The verdict as a header, and its place in the message: before all other headers."""
-    at, ending = _place(message)
-    return at, f"{STATUS}: {verdict.header}".encode("ascii") + ending
+    at, ending, gap = _place(message)
+    return at, f"{STATUS}: {verdict.header}".encode("ascii") + ending + gap
 
 
 def with_headers(
@@ -40,12 +40,14 @@ def with_headers(
     only_headers : bool
         Leave out the body.
     """
-    at, ending = _place(message)
+    at, ending, gap = _place(message)
     # A line that is not a header ends the block for some readers and not for others: a forged
     # header below it is removed too.
     empty = _EMPTY_LINE.search(message)
     end = max(at, empty.start()) if empty else len(message)
     own = b"".join(header.encode("ascii") + ending for header in headers)
+    if gap:
+        return message[:at] + own + gap + (b"" if only_headers else message[at:])
     return b"".join([message[:at], own, _OWN.sub(b"", message[at:end]),
                      ending if only_headers else message[end:]])
 
@@ -67,8 +69,8 @@ def disarming(message: bytes | bytearray) -> list[tuple[int, bytes]]:
         memoryview(message)[:end.end() if end else len(message)], re.I)]
 
 
-def _place(message: bytes) -> tuple[int, bytes]:
-    """Where the headers of a verdict go, and how lines of the message end.
+def _place(message: bytes) -> tuple[int, bytes, bytes]:
+    """Where the headers of a verdict go, how lines of the message end, and an empty line, if due.
 
     Mail systems put the headers that they add first, after an mbox's "From " line; a header of this
     name that the sender wrote stands below them.
@@ -77,6 +79,9 @@ def _place(message: bytes) -> tuple[int, bytes]:
     ending = b"\r\n" if first > 0 and message[first - 1:first] == b"\r" else b"\n"
     at = first + 1 if message.startswith(b"From ") else 0
     # A continuation line before any header would continue the new one.
-    while message[at:at + 1] in (b" ", b"\t") and (end := message.find(b"\n", at)) >= 0:
+    while message[at:at + 1] in (b" ", b"\t"):
+        if (end := message.find(b"\n", at)) < 0:
+            # Nothing follows that line, so it is a body without headers.
+            return at, ending, ending
         at = end + 1
-    return at, ending
+    return at, ending, b""

@@ -47,7 +47,10 @@ def failure_note(error: BaseException) -> str:
 
 
 class _Lines:
-    """The lines of a file, long ones in pieces; ``next`` is the line after the current one."""
+    """The lines of a file, long ones in pieces; ``next`` is the line after the current one.
+
+    The pieces are the same, however many bytes come at a time.
+    """
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -59,12 +62,14 @@ class _Lines:
         rest = b""
         try:
             while piece := self._file.read1(PIECE):
-                *lines, rest = (rest + piece).split(b"\n")
+                rest += piece
+                # Only the first line can be longer than what is read at a time.
+                while len(rest) > PIECE and rest.find(b"\n", 0, PIECE) < 0:
+                    yield rest[:PIECE]
+                    rest = rest[PIECE:]
+                *lines, rest = rest.split(b"\n")
                 for line in lines:
                     yield line + b"\n"
-                if len(rest) > PIECE:
-                    yield rest
-                    rest = b""
         except Exception as error:
             self.failure = failure_note(error)
         if rest:
