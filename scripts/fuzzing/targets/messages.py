@@ -11,6 +11,7 @@ import re
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from email import message_from_bytes
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
@@ -35,6 +36,8 @@ from textnb.mail.tokens import tokens_of_message
 WITHIN = ["textnb.mail", "textnb.filter"]
 ABOUT = "mail messages, mailboxes and Maildirs, and verdicts of the two filters"
 LONGEST = 8000
+# The values of headers that all readers take apart alike.
+_PARAMETERS = re.compile(r'[\w/-]+(?:\s*;\s*[\w*-]+=(?:[^\s;"\'()]+|"[^"\\]*"))*;?\s*')
 # By the Encoding Standard, these names mean charsets of Windows.
 _READ_AS = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874"}
 _FROM = b"From a@b.org Sat Jan  3 01:05:34 1996\n"
@@ -197,9 +200,13 @@ def _check_message(data: bytes, message: MailMessage) -> None:
 
 
 def _check_lines(data: bytes, message: MailMessage) -> None:
-    """The ends of lines change nothing, unless a charset was guessed, or read in part."""
+    """The ends of lines change nothing, unless a charset was guessed, or has others."""
     if any("charset" in error or "undecodable" in error for error in message.errors):
         return
+    for name in re.findall(rb"(?i)charset\W*([\w-]+)", data):
+        with suppress(LookupError, UnicodeError):
+            if "\r\n".encode(name.decode()) != b"\r\n":
+                return
     other, _ = read_message(data.replace(b"\n", b"\r\n"), ["x-mailer"])
     if _fields(other) != _fields(message):
         raise Finding("CRLF changes a message", f"{_fields(other)} instead of {_fields(message)}")
@@ -222,7 +229,9 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
     own = message.subject or ""
     if "\ufffd" not in (text := " ".join(theirs)) and "".join(own.split()) != "".join(text.split()):
         raise Finding("a subject is read otherwise", f"{own!r} and {theirs!r}")
-    names = {_letters_of(part.get_filename() or "") for part in parts if not part.is_multipart()}
+    names = {_letters_of(part.get_filename() or "") for part in parts if not part.is_multipart()
+             and all(_PARAMETERS.fullmatch(str(part.get(name, "a")))
+                     for name in ("Content-Disposition", "Content-Type"))}
     lost = names - {*map(_letters_of, message.attachments)}
     if "\ufffd" not in "".join(message.attachments) and any(map(str.isalnum, lost)):
         raise Finding("a name of an attachment is lost", f"{names} of {message.attachments}")

@@ -315,7 +315,7 @@ def _check_verdict(
             require(b"\0" not in body and b"\r" not in body, "has a report with control characters")
         case _:
             block, _, rest = _halves(message)
-            if not re.sub(rb"\A(?:[ \t][^\n]*\n)*[ \t][^\n]*\Z", b"", message):
+            if not re.sub(rb"\A(?:From [^\n]*\n)?(?:[ \t][^\n]*\n)*[ \t][^\n]*\Z", b"", message):
                 # A message of continuation lines alone whose last one has no end is a body there.
                 begin = message.rfind(b"\n") + 1
                 block, rest = message[:begin], message[begin:]
