@@ -39,7 +39,7 @@ LONGEST = 8000
 # The values of headers that all readers take apart alike.
 _PARAMETERS = re.compile(r'[\w/-]+(?:\s*;\s*[\w*-]+=(?:[^\s;"\'()]+|"[^"\\]*"))*;?\s*')
 # By the Encoding Standard, these names mean charsets of Windows.
-_READ_AS = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874"}
+_READ_AS = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874"}
 _FROM = b"From a@b.org Sat Jan  3 01:05:34 1996\n"
 _LETTERS = ("Käse 100 € Ünïcode 中文字 Привет мир הלו \u200b ｆｕｌｌ cheap pills "
             "http://a.b.example/x?y=1 ")
