@@ -237,6 +237,8 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
         raise Finding("a name of an attachment is lost", f"{names} of {message.attachments}")
     if any("charset" in error or "undecodable" in error for error in message.errors) or any(
             part.get_content_type() not in ("text/plain", "multipart/mixed", "message/rfc822")
+            # An encoding of parts is forbidden; readers undo it or not.
+            or (part.get_content_type() != "text/plain" and "Content-Transfer-Encoding" in part)
             for part in parts):
         return
     texts = list[str]()
