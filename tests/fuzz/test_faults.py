@@ -26,7 +26,7 @@ def test_some_faults() -> None:
     check("--cases", "6", "train", "message by ledger", "tell")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_faults(command: str) -> None:
