@@ -87,9 +87,9 @@ def main(name: str, folder: Path, options: list[str]) -> None:
 
 
 def _run_random(target: harness.Target, check: Callable[[bytes], None], options: list[str]) -> None:
-    given = dict(re.findall(r"-(\w+)=(\S+)", " ".join(options)))
-    end, number = time.monotonic() + float(given["max_total_time"]), 0
-    for data in harness.inputs(target, 1 << 60, int(given["seed"])):
+    settings = dict(re.findall(r"-(\w+)=(\S+)", " ".join(options)))
+    end, number = time.monotonic() + float(settings["max_total_time"]), 0
+    for data in harness.inputs(target, 1 << 60, int(settings["seed"])):
         check(data)
         number += 1
         if time.monotonic() > end:

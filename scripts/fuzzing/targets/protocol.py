@@ -34,7 +34,7 @@ _HEADERS = [b"Content-length: 30", b"User: alice", b"User: ../x", b"Compress: zl
             b"content-LENGTH : 5", b"X: " + b"y" * 8200, b"no colon", b":", b"Compress: gzip",
             b"Content-length: 0", b"Content-length: 4096", b"Content-length: 4097"]
 _VERDICT = re.compile(rb"^Spam: (True|False|Yes|No) ; (-?[0-9]+\.[0-9]) / 5\.0\r$", re.MULTILINE)
-# Headers of a verdict, whoever wrote them, with the lines that continue them.
+# Headers of a verdict, also those of a sender, with their continuation lines.
 _OF_VERDICT = re.compile(
     rb"(?im)^X-(Textnb-Status|Spam-(Flag|Level|Status|Score|Report|Checker-Version|Bar|Prev-Subject|"
     rb"Prev-Content-Type))[ \t]*:[^\n]*(\n[ \t][^\n]*)*\n?")

@@ -113,49 +113,49 @@ def check(data: bytes) -> None:
     words = pl.Series(random.sample(_WORDS, random.randrange(len(_WORDS))), dtype=pl.String)
     match kind:
         case b"t":
-            found = _found("v.txt", content, words, n_first)
-            _check_lines(content, words, n_first, found)
-            if found is not None and one_in(8, random):
-                packed = _found("v.vec.gz", gzip.compress(content, 1), words, n_first)
-                _check_same(found, packed, "a packed file")
+            result = _read("v.txt", content, words, n_first)
+            _check_lines(content, words, n_first, result)
+            if result is not None and one_in(8, random):
+                packed = _read("v.vec.gz", gzip.compress(content, 1), words, n_first)
+                _check_same(result, packed, "a packed file")
         case b"z":
-            _found("v.glove.gz", content, words, n_first)
+            _read("v.glove.gz", content, words, n_first)
         case b"p":
-            _found("v.parquet", content, words, n_first)
+            _read("v.parquet", content, words, n_first)
         case b"s" if len(data) > 13:
             n_tokenizer, = struct.unpack_from("<I", data, 1)
             (_folder() / "tokenizer.json").write_bytes(data[13:13 + n_tokenizer])
             tensors = data[5:13] + data[13 + n_tokenizer:]
-            _check_parts(_found("v.safetensors", tensors, words, n_first), tensors,
+            _check_parts(_read("v.safetensors", tensors, words, n_first), tensors,
                          data[13:13 + n_tokenizer], words)
 
 
-def _found(name: str, content: bytes, words: pl.Series, n_first: int) -> WordVectors | None:
+def _read(name: str, content: bytes, words: pl.Series, n_first: int) -> WordVectors | None:
     """The vectors of a file, which are sound; None if it is refused."""
     path = _folder() / name
     path.write_bytes(content)
     try:
-        found = read_vectors(path, words, n_first)
+        result = read_vectors(path, words, n_first)
     except (SourceError, SchemaError) as error:
         if not str(error).strip():
             raise Finding("a refusal says nothing") from error
         return None
-    values, own = found.values, found.words
+    values, own = result.values, result.words
     if values.shape[0] != len(own) or values.dtype != np.float32 or own.n_unique() != len(own):
-        raise Finding("words and vectors do not match", found)
+        raise Finding("words and vectors do not match", result)
     if not np.isfinite(values).all() or not values.any(axis=1).all():
         raise Finding("a vector is zero, or no number", values)
-    return found
+    return result
 
 
 def _check_lines(
-    content: bytes, words: pl.Series, n_first: int, found: WordVectors | None
+    content: bytes, words: pl.Series, n_first: int, result: WordVectors | None
 ) -> None:
     """A text file gives what its lines say, and what a table of them gives."""
     try:
         lines = content.decode().split("\n")
     except UnicodeDecodeError:
-        if found is not None and n_first == 100 and content.count(b"\n") < 90:
+        if result is not None and n_first == 100 and content.count(b"\n") < 90:
             raise Finding("bytes that are no text are read", content) from None
         return
     lines = lines[:-1] if lines[-1] == "" else lines
@@ -168,15 +168,15 @@ def _check_lines(
            for row in used for number in row[1:]):
         return
     if len({len(row) for row in used}) > 1 or any(len(row) < 2 for row in used):
-        if found is not None:
+        if result is not None:
             raise Finding("vectors of several widths are read", used)
         return
-    if found is None:
+    if result is None:
         raise Finding("a sound file is refused", content)
     table = pl.DataFrame({"term": [row[0] for row in rows[:n_first]] + [
         row[0] for row in used[n_first:]], "vector": [[*map(float, row[1:])] for row in used]},
         schema={"term": pl.String, "vector": pl.List(pl.Float64)})
-    _check_same(found, read_vectors(table, words, n_first), "a table")
+    _check_same(result, read_vectors(table, words, n_first), "a table")
     vectors = [(row[0], tuple(np.float32(number) for number in row[1:])) for row in used]
     vectors = [(word, vector) for word, vector in vectors if any(vector)]
     exact = dict(reversed(vectors))
@@ -186,7 +186,7 @@ def _check_lines(
         *words, *(word.lower() for word in first)]}
     expected |= {word: exact[word] for word in first if word in exact and any(
         (word, exact[word]) == pair for pair in vectors[:n_first])}
-    own = dict(zip(found.words, map(tuple, found.values), strict=True))
+    own = dict(zip(result.words, map(tuple, result.values), strict=True))
     for word, vector in expected.items():
         if own.get(word) != vector:
             raise Finding("a word has another vector", f"{word!r}: {own.get(word)}, not {vector}")
@@ -201,10 +201,10 @@ def _check_same(one: WordVectors, other: WordVectors | None, what: str) -> None:
 
 
 def _check_parts(
-    found: WordVectors | None, tensors: bytes, tokenizer: bytes, words: pl.Series
+    result: WordVectors | None, tensors: bytes, tokenizer: bytes, words: pl.Series
 ) -> None:
     """The vector of a word is the sum of its parts', by the only matrix of the file."""
-    if found is None:
+    if result is None:
         return
     size, = struct.unpack_from("<Q", tensors)
     entries: dict[str, Any] = json.loads(tensors[8:8 + size])
@@ -220,7 +220,7 @@ def _check_parts(
     parts_of = Tokenizer.from_str(tokenizer.decode())
     parts_of.no_truncation()
     parts_of.no_padding()
-    own = dict(zip(found.words, found.values, strict=True))
+    own = dict(zip(result.words, result.values, strict=True))
     for word in words:
         ids = parts_of.encode(word, add_special_tokens=False).ids
         is_known = 0 < len(ids) <= max(math.floor(len(word) / 2), 1)
