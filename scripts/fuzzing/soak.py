@@ -2,9 +2,9 @@
 
 Eight clients send mail that this script makes, and compare each answer with that of a worker in
 their own process, which reads the same model file. One of them also tells classes, which the server
-learns: the model is replaced every ten seconds. First all workers are replaced (SIGHUP); then a
-worker or the learner is killed now and then, but never the oldest worker, whose memory may grow. At
-the end the model must equal one that learns each message that was told once.
+learns: the model is replaced every minute, or sooner in a short run. First all workers are replaced
+(SIGHUP); then a worker or the learner is killed now and then, but never the oldest worker, whose
+memory may grow. At the end the model must equal one that learns each message that was told once.
 
     OUTPUT.csv, OUTPUT.svg    answers, milliseconds, memory and open files of each interval
 
@@ -47,7 +47,8 @@ from textnb.filter.service import Counters, Settings, counters_size
 from textnb.filter.worker import Worker
 from textnb.mail.columns import message_columns
 
-LEARN_SECONDS, KILL_SECONDS, MESSAGES = 10.0, 10.0, 400
+# A run shorter than twelve minutes has as many reloads as one of twelve.
+LEARN_SECONDS, KILL_SECONDS, MESSAGES = 60.0, 10.0, 100
 # Of the first client's requests, one in so many is TELL, and one in four of these is about a
 # message that was told before.
 _TELLS, _AGAIN = 20, 4
@@ -68,7 +69,7 @@ def make_messages() -> list[tuple[bytes, str]]:
         script, label = random.randrange(len(_SCRIPTS)), random.choice(["spam", "ham"])
         # Half of the words are of both classes.
         known = words[script][:750] if label == "spam" else words[script][250:]
-        text = " ".join(random.choices(known, k=int(10 ** random.uniform(1, 3.2))))
+        text = " ".join(random.choices(known, k=int(10 ** random.uniform(1, 2.8))))
         message = EmailMessage()
         message["Subject"], message["Message-ID"] = text[:40], f"<{number}@example.org>"
         message.set_content(text, charset=random.choice([_SCRIPTS[script][1], "utf-8"]))
@@ -165,11 +166,11 @@ def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.
         "text": [message_columns(message, ["text"], [])[0]["text"] for message, _ in mail],
         "label": [label for _, label in mail]})).save(model)
     base = shutil.copy(model, f"{model}.base")
-    context = multiprocessing.get_context("spawn")
+    context, learn_seconds = multiprocessing.get_context("spawn"), min(LEARN_SECONDS, seconds / 12)
     killed, ended, looks = context.Value("d", 0.0), context.Event(), list[list[float]]()
     with listening([
             sys.executable, "-m", "textnb", "serve", model, "--listen", str(path), "--allow-tell",
-            str(os.getuid()), "--learn-seconds", str(LEARN_SECONDS), "--workers", "2"],
+            str(os.getuid()), "--learn-seconds", str(learn_seconds), "--workers", "2"],
             path) as server:
         clients = [context.Process(target=client, args=(
             number, model, str(path), rate, killed, ended)) for number in range(CLIENTS)]

@@ -1,5 +1,7 @@
 """The headers of a verdict in a message: their place, and the forged ones that leave it."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,7 +70,9 @@ def test_headers_that_the_sender_forged_are_left_out():
 @given(st.binary(max_size=200).map(lambda raw: raw.replace(b"q", b"\n").replace(b"s", b"\r\n")))
 def test_a_message_keeps_its_other_bytes(raw):
     written = with_headers(raw, ["X-Own: 1"])
-    assert b"X-Own: 1" in written
     # No header that is left out is in it, so all stays but for our line.
-    assert written.replace(b"X-Own: 1\r\n", b"").replace(b"X-Own: 1\n", b"") == raw
+    before, after = re.split(rb"X-Own: 1\r?\n", written, maxsplit=1)
+    # A body that begins as the continuation of a header is parted from ours by an empty line.
+    body = re.sub(rb"^\r?\n(?=[ \t][^\n]*\Z)", b"", after)
+    assert raw in (before + after, before + body)
     parse_message(written)
