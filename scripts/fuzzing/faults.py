@@ -336,7 +336,9 @@ def problems(
     elif {*new} - {_LEDGER} and " is written" not in now.said and not confirmed:
         yield "unclear", f"failed, and does not say that {new} is written"
     others = sorted({*now.files} - {*known} - {_NEXT})
-    if others and fault not in ("kill", "EIO ever after") and call not in ("unlink", "rmdir"):
+    # A file of a lock that failed is taken, and removed, by whoever locks next.
+    if others and fault not in ("kill", "EIO ever after") and call not in (
+            "unlink", "rmdir", "lock"):
         yield "left", f"{others} stays"
     if again is not None:
         names = [name for name in {**again.files, **known} if not _TEMPORARY.fullmatch(name)
