@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import run
-from tests.filter.models import saved
+from tests.filter.models import counts, ledger_of, saved
 from tests.filter.server import HAM, SPAM
-from textnb import SourceError, load
+from textnb import SourceError
 from textnb.errors import EngineError
 from textnb.filter import learner
 from textnb.filter import ledger as ledgers
@@ -40,11 +40,6 @@ def key(message):
 def tell(server, told, message):
     headers = ["Remove: local"] if told is None else [f"Message-class: {told}", "Set: local"]
     return server.ask("TELL", message, *headers)
-
-
-def counts(path):
-    model = load(path)
-    return dict(zip(model.classes_.tolist(), model.estimator_.class_count_.tolist(), strict=True))
 
 
 @pytest.fixture
@@ -135,12 +130,6 @@ def filled(model):
             message = b"\n\nnew%d words\n" % number
             assert ledger.add(key(message), "spam" if number % 2 else "ham", message)
     return model
-
-
-def ledger_of(model):
-    """How many messages were learned, and those that are to be."""
-    with Ledger(model) as ledger:
-        return len(ledger), ledger.pending(9)
 
 
 @pytest.mark.sweep(10)
