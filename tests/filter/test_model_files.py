@@ -1,7 +1,5 @@
 """Model files that a filter does not know, that lie or are damaged are refused by name."""
 
-import random
-
 import numpy as np
 import polars as pl
 import pytest
@@ -9,23 +7,12 @@ import pytest
 import textnb
 from tests.filter.models import LINEAR, MESSAGES, ROWS, fitted, saved
 from tests.quick import judge
-from tests.storage.members import (
-    arrays_of,
-    built,
-    members_of,
-    mutated,
-    signed,
-    with_array,
-    with_value,
-)
-from tests.tiers import examples
+from tests.storage.members import arrays_of, with_array, with_value
 from textnb import Calibration, Decision, MailFilter, NBLinear, NBLogisticRegression, load
-from textnb.errors import ModelFileError, SourceError, TextnbError
+from textnb.errors import ModelFileError, SourceError
 from textnb.files.require import Unsupported
-from textnb.filter.verdict import Verdict
 from textnb.storage.add_document import ModelToExtend
 
-MUTATIONS = max(2, examples(210) // 4)
 COUNTED, LEARNED = textnb.MultinomialNB(), NBLogisticRegression()
 
 
@@ -164,42 +151,3 @@ def test_every_block_that_is_read_is_checked(tmp_path):
         path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1:])
         with pytest.raises((ModelFileError, SourceError, Unsupported)):
             judge(str(path), MESSAGES[0])
-
-
-MODELS = {
-    "multinomial": lambda: fitted(min_df=2).set_decision(Decision({"ham": 0.3, "spam": 2.0},
-                                                                  "spam")),
-    "bernoulli": lambda: fitted(textnb.BernoulliNB(), text=["subject", "body"]),
-    "complement": lambda: fitted(textnb.ComplementNB(norm=True)), "linear": lambda: fitted(LEARNED)}
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_mutated_file_gives_an_answer_or_a_refusal(name, tmp_path):
-    """And if the whole file is sound, its verdict."""
-    rng, path = random.Random(name), tmp_path / "m.textnb"
-    MODELS[name]().save(path)
-    content = path.read_bytes()
-    members = members_of(content)
-    answers = 0
-    for number in range(MUTATIONS):
-        if number % 3:
-            member = rng.choice(list(members))
-            path.write_bytes(built({**members, member: mutated(members[member], rng)}))
-        else:
-            path.write_bytes(signed(mutated(content, rng)))
-        quick = answer_or_refusal(lambda: judge(str(path), MESSAGES[0]))
-        whole = answer_or_refusal(lambda: MailFilter.load(path).judge(MESSAGES[0]))
-        if isinstance(quick, Verdict):
-            answers += 1
-            if isinstance(whole, Verdict):
-                assert quick.log_odds == pytest.approx(whole.log_odds, rel=1e-10, abs=1e-10)
-                assert (quick.status, quick.calibrated, quick.measure) == (
-                    whole.status, whole.calibrated, whole.measure)
-    assert answers < MUTATIONS
-
-
-def answer_or_refusal(read):
-    try:
-        return read()
-    except (TextnbError, Unsupported) as error:
-        return str(error)
