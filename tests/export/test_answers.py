@@ -192,12 +192,6 @@ def test_a_program_refuses_answers_that_it_lacks(to, tmp_path):
                 run_program([*command, *given])
 
 
-def test_lists_of_labels_have_no_decision_beside_them(tmp_path):
-    with pytest.raises(textnb.ExportError, match="lists of labels have no decision beside"):
-        export_model(topics(CORN), tmp_path / "out", "python", answers="decision")
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_program_answers_with_lists(tmp_path):
     export_model(topics(), tmp_path / "topics.py", "python")
     lines = run_program([sys.executable, "-I", str(tmp_path / "topics.py")],

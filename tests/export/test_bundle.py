@@ -12,6 +12,7 @@ import pytest
 import textnb
 from tests.export.run import checked, exported
 from tests.export.test_errors import NEWS, plain
+from tests.workflow.conftest import contents
 from textnb import (
     SourceError,
     TableClassifier,
@@ -30,10 +31,6 @@ POINTS = pl.DataFrame({"a": [100.0, 101.5, 99.0, 104.0, 103.0], "b": [1.0, 2.0, 
 
 def dense():
     return TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(POINTS)
-
-
-def contents(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # Golden rows, and one's own
@@ -248,17 +245,6 @@ def test_a_bundle_verifies_from_within(files_of_mine, monkeypatch):
     assert verify_export(".").passed
 
 
-def test_a_killed_export_is_put_right_by_the_next(tmp_path):
-    export_model(plain(), tmp_path / "out", "json")
-    # As between the two renames.
-    (tmp_path / "out").rename(tmp_path / ".out.textnb-old")
-    (tmp_path / ".out.textnb-run").mkdir()
-    with pytest.raises(textnb.ExportError):
-        export_model(plain(labels=["x", "y"]), tmp_path / "out", "liblinear")
-    export_model(plain(), tmp_path / "out", "json")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
 @pytest.mark.parametrize("at", [1, 2])
 @pytest.mark.parametrize("after", [False, True])
 def test_an_interrupt_between_two_renames_loses_nothing(at, after, tmp_path, monkeypatch):
@@ -294,18 +280,3 @@ def test_an_error_of_the_file_says_that_its_bundle_is_there(tmp_path, monkeypatc
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(SourceError, match=r"model.py.bundle.zip' is written: can't write"):
         export_model(plain(), tmp_path / "model.py", "python")
-
-
-@pytest.mark.parametrize("name", ["out", "new", "new.zip"])
-def test_an_export_that_is_interrupted_leaves_what_was_there(name, tmp_path, monkeypatch):
-    export_model(plain(), tmp_path / "out", "json")
-    before = contents(tmp_path)
-
-    def broken(folder):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("textnb.export.write.write_sums", broken)
-    with pytest.raises(KeyboardInterrupt):
-        export_model(plain(), tmp_path / name, "json")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert contents(tmp_path) == before
