@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.cli.conftest import MAIL, files_in, json_of
+from tests.cli.conftest import MAIL, assert_same_file, files_in, json_of
 from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.learning.memory_limit import memory_size
@@ -16,12 +16,6 @@ from textnb.workflow.samples import spam_messages
 
 # The command prints this warning as a note. If warnings were errors, there would be no note.
 ONE_CLASS = pytest.mark.filterwarnings("always:only one class:UserWarning")
-
-
-def assert_same_file(path, model, name="python.textnb"):
-    """Check that a command wrote the same bytes as ``model.save``."""
-    model.save(name)
-    assert Path(path).read_bytes() == Path(name).read_bytes()
 
 
 def test_a_model_is_written_and_the_notes_go_to_stderr(run, mail):
@@ -299,8 +293,6 @@ def test_words_of_rows_without_labels_get_weights_by_their_parts(run, folder):
     assert "is also what is read" in refused.err
     refused = run("run", "job.toml", "--check", "--set", "model.unlabelled=nowhere.csv").checked(2)
     assert "nowhere.csv" in refused.err
-    refused = run("train", "rows.csv", "--unlabelled", "new.parquet", "-o", "m.textnb").checked(2)
-    assert "--unlabelled is for NBLinear" in refused.err
 
 
 def test_vectors_are_those_that_python_takes(run, folder):
