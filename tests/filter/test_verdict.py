@@ -13,7 +13,7 @@ import pytest
 import textnb
 from tests.filter.models import ESTIMATORS, LINEAR, MESSAGES, ROWS, fitted, judged, saved
 from tests.quick import judge
-from textnb import Calibration, Decision, MailFilter, TextClassifier, Tokenizer, load, scan_mail
+from textnb import Calibration, Decision, MailFilter, TextClassifier, Tokenizer, load
 from textnb.errors import ParameterError
 from textnb.files.require import Unsupported
 from textnb.filter.quick import QuickFilter
@@ -121,16 +121,6 @@ def test_scores_from_single_terms_are_those_of_the_classifier(estimator, tmp_pat
                     np.array(weights))
             found = total + np.array(reader.intercept)
         assert (np.abs(found - expected) <= 1e-12 * np.abs(expected) + 1e-15).all()
-
-
-def test_samples_of_mail(tmp_path):
-    rows = scan_mail(SAMPLES / "*" / "inbox.mbox").with_columns(
-        label=pl.col("path").str.extract(r"(spam|ham)/inbox")).collect()
-    path = saved(tmp_path / "m.textnb", rows=rows, text=["subject", "body"])
-    for folder in ("spam", "ham"):
-        messages = (SAMPLES / folder / "inbox.mbox").read_bytes().split(b"\nFrom ")[1:12]
-        for message in messages:
-            judged(path, b"From " + message)
 
 
 # Verdicts

@@ -1,6 +1,5 @@
 """Whole jobs: what they write, and that they write all of it or nothing."""
 
-import fcntl
 import json
 import os
 
@@ -124,31 +123,12 @@ def test_the_folders_of_an_output_are_made(folder, monkeypatch):
     assert contents(folder) == before
 
 
-def test_one_run_at_a_time(folder):
-    run(folder)
-    with (folder / ".out.textnb-lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(SourceError, match="another run is at work on"):
-            run(folder)
-    (folder / ".out.textnb-lock").unlink()
+def test_the_lock_of_an_output_follows_no_link(folder):
     (folder / "precious").write_text("mine")
     (folder / ".out.textnb-lock").symlink_to("precious")
     with pytest.raises(SourceError, match="textnb-lock"):
         run(folder)
     assert (folder / "precious").read_text() == "mine"
-
-
-def test_what_a_killed_run_left_is_thrown_away(folder):
-    before = contents(run(folder))
-    (folder / ".out.textnb-run").mkdir()
-    (folder / ".out.textnb-run" / "model.textnb").write_text("half")
-    # Killed between its two renames: the old output is under another name.
-    (folder / "out").rename(folder / ".out.textnb-old")
-    with pytest.raises(SourceError, match="no such file"):
-        run(folder, "input.train=none.parquet")
-    assert contents(folder / "out") == before
-    assert contents(run(folder)) == before
-    assert sorted(os.listdir(folder)) == ["job.toml", "out", "rows.parquet"]
 
 
 def test_rows_of_their_own_to_test_on_and_to_predict(folder):
