@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import MAIL
+from tests.frames.writing import write_files
 from tests.workflow.conftest import contents
 from textnb import NBLinear, TableClassifier, TextClassifier
 
@@ -47,9 +48,7 @@ def everything(tmp_path_factory):
                ("unset", "s3://b/k.csv", '{ a = "${NO_SUCH_NAME}" }'),
                ("place", "mail.csv", '{ a = "TOPSECRET" }'))},
     }
-    for name, content in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content.encode("latin-1"))
+    write_files(folder, {name: content.encode("latin-1") for name, content in texts.items()})
     models = {
         "m": TextClassifier().fit(MAIL), "limited": TextClassifier(min_df=2).fit(MAIL),
         "linear": TextClassifier(NBLinear()).fit(pl.concat([MAIL] * 3)),

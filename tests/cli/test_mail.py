@@ -23,11 +23,10 @@ FORMAT = ("--read", "format=mail")
 @pytest.fixture
 def box(folder):
     """Mail of two classes; one message is malformed."""
-    write_files(folder / "mail", {
+    return write_files(Path("mail"), {
         "ham/1.eml": "Subject: Minutes\nX-Mailer: m\n\nof the meeting",
         "ham/2.eml": "Subject: Lunch\nDate: soon\n\nat noon",
         "spam/1.eml": "Subject: Free\n\nfree offer", "spam/2.eml": "Subject: Free\n\nfree money"})
-    return Path("mail")
 
 
 # The verb
@@ -284,12 +283,10 @@ def test_models_without_spam_and_malformed_messages(run, folder):
 
 @pytest.fixture
 def corpus(box):
-    for name, folders in (("ham", ["easy-ham-1", "hard-ham-1"]), ("spam", ["spam-1", "spam-2"])):
-        for number, folder in enumerate(folders, start=1):
-            place = Path("corpus") / folder
-            place.mkdir(parents=True)
-            (place / "1.eml").write_bytes((box / name / f"{number}.eml").read_bytes())
-    return Path("corpus")
+    sources = {"easy-ham-1": "ham/1.eml", "hard-ham-1": "ham/2.eml", "spam-1": "spam/1.eml",
+               "spam-2": "spam/2.eml"}
+    return write_files(Path("corpus"), {
+        f"{place}/1.eml": (box / source).read_bytes() for place, source in sources.items()})
 
 
 CLASSES = ("--classes", "ham=easy-ham-*,hard-ham-*", "--classes", "spam=spam-*")

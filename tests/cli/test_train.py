@@ -8,6 +8,7 @@ import pytest
 
 import textnb
 from tests.cli.conftest import MAIL, assert_same_file, files_in, json_of
+from tests.frames.writing import write_files
 from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.learning.memory_limit import memory_size
@@ -91,9 +92,8 @@ def test_options_of_read_are_used(run, folder):
     assert textnb.load("m.textnb").vocabulary_ == ["bad", "film", "good"]
     ran = run("predict", "m.textnb", "-", "--read", "separator=|", input="text|x\ngood|1\n")
     assert '"predicted":"a"' in ran.checked().out
-    for name, text in (("ham", "déjeuner ami"), ("spam", "gratuité")):
-        Path("mail", name).mkdir(parents=True)
-        Path("mail", name, "1.txt").write_bytes(text.encode("latin-1"))
+    write_files(Path("mail"), {"ham/1.txt": "déjeuner ami".encode("latin-1"),
+                               "spam/1.txt": "gratuité".encode("latin-1")})
     run("train", "mail", "-o", "m.textnb", "--read", "encoding=latin-1").checked()
     assert textnb.load("m.textnb").vocabulary_ == ["ami", "déjeuner", "gratuité"]
 

@@ -12,6 +12,7 @@ import pytest
 import textnb
 from tests.export.run import checked, exported
 from tests.export.test_errors import NEWS, plain
+from tests.frames.writing import write_files
 from tests.workflow.conftest import contents
 from textnb import (
     SourceError,
@@ -210,13 +211,10 @@ def test_what_a_compiler_leaves_beside_a_bundle_is_no_part_of_it(tmp_path):
 @pytest.fixture(scope="module")
 def files_of_mine(tmp_path_factory):
     """Files and folders that are no bundles, or more than that."""
-    folder = tmp_path_factory.mktemp("mine")
-    for name in ("mine", "site", "spam.py.bundle.zip"):
-        (folder / name).mkdir()
-    (folder / "mine/thesis.tex").write_text("years of work")
-    (folder / "site/form.json").write_text('{"title": "contact form"}')
-    for name in ("spam.py", "app.py"):
-        (folder / name).write_text("print('mine')")
+    folder = write_files(tmp_path_factory.mktemp("mine"), {
+        "mine/thesis.tex": "years of work", "site/form.json": '{"title": "contact form"}',
+        "spam.py": "print('mine')", "app.py": "print('mine')"})
+    (folder / "spam.py.bundle.zip").mkdir()
     for name in ("m.zip", "m.json"):
         plain().save(folder / name)
     export_model(plain(), folder / "out", "json")

@@ -271,13 +271,6 @@ def test_weights_that_are_remembered_change_no_verdict(remembered, tmp_path):
             assert len(mail_filter._remembered) <= remembered
 
 
-def test_a_term_that_the_model_left_out_has_no_weight(tmp_path):
-    path = tmp_path / "m.textnb"
-    TextClassifier(min_df=2).fit(["aa bb", "bb cc", "cc dd ee"], ["x", "y", "y"]).save(path)
-    with TermsReader(path) as reader:
-        assert list(reader.weights(["aa", "bb", "cc", "dd", "zz", "", "a"])) == ["bb", "cc"]
-
-
 def test_of_a_large_model_little_is_read(tmp_path, monkeypatch):
     words = [f"{n * 7919 % 1000003:06}" for n in range(300_000)]
     path = saved(tmp_path / "m.textnb", rows=pl.DataFrame({

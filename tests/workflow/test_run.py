@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import textnb
+from tests.frames.writing import write_files
 from tests.workflow.conftest import JOB, Recorder, contents, run
 from textnb import DataError, SchemaError, SourceError, TextClassifier, evaluate, load
 from textnb.cli.main import app
@@ -186,11 +187,9 @@ def test_a_folder_that_can_not_be_written(folder):
 
 
 def test_mail(folder):
-    for label, word in (("ham", "noon lunch"), ("spam", "cheap pills")):
-        (folder / "mail" / label).mkdir(parents=True)
-        for n in range(30):
-            (folder / "mail" / label / f"{n}.eml").write_bytes(
-                f"Subject: {word} {n}\nDate: never\n\n{word} {'x' * (n % 9)}\n".encode())
+    write_files(folder / "mail", {
+        f"{label}/{n}.eml": f"Subject: {word} {n}\nDate: never\n\n{word} {'x' * (n % 9)}\n"
+        for label, word in (("ham", "noon lunch"), ("spam", "cheap pills")) for n in range(30)})
     settings = ("input.train=mail", "input.format=mail", 'model.text=["subject", "body"]')
     record = Recorder()
     answers = pl.read_parquet(run(folder, *settings, record=record) / "predictions.parquet")
