@@ -69,13 +69,6 @@ def test_files_of_the_last_landed_version_load(cell):
     check(_of_files(cell), cell.compute(textnb.load(FILES / f"{cell.name}.textnb")), cell)
 
 
-@pytest.mark.parametrize("cell", _params([
-    cell for cell in all_cells() if cell.stored and cell.kind in ("mail", "table")]))
-def test_a_file_that_is_written_today_answers_the_same(cell, tmp_path):
-    cell.fit().save(tmp_path / "model.textnb")
-    check(_of_files(cell), cell.compute(textnb.load(tmp_path / "model.textnb")), cell)
-
-
 @pytest.mark.parametrize("export", _params(EXPORTS))
 def test_exports_answer_as_the_record_says(export, tmp_path):
     reason = export.missing()
