@@ -85,8 +85,7 @@ def test_an_end_without_a_verdict_is_a_failure(what, told):
         assert result(started(prelude, "m"))[0] == 3
 
 
-@pytest.mark.parametrize("number", [
-    signal.SIGKILL, signal.SIGTERM, signal.SIGABRT, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT, signal.SIGUSR1])
 def test_what_is_killed_gives_no_verdict(number):
     prelude = ("import resource\nresource.setrlimit(resource.RLIMIT_CORE, (0, 0))\n"
                f"entry._verdict = lambda *_: os.kill(os.getpid(), {number:d})")
@@ -237,8 +236,7 @@ def test_every_misspelling_of_passthrough_passes_the_message_on(arguments):
 
 def test_every_option_that_asks_for_the_message_is_known():
     """No other long option may begin so, as one that is misspelt still asks for the message."""
-    options = [name for parameter in alone.commands["filter"].params
-               for name in parameter.opts]
+    options = [name for parameter in alone.commands["filter"].params for name in parameter.opts]
     assert [name for name in options if entry.passes_through([name])] == ["--passthrough", "-p"]
 
 

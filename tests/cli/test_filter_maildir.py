@@ -216,8 +216,7 @@ def test_two_filters_at_once_file_each_message_once(model, maildir):
     number_of_more = examples(400)
     for number in range(number_of_more):
         (maildir / "new" / f"{number}.more").write_bytes(HAM if number % 4 else SPAM)
-    processes = [start("filter", model, "--maildir", maildir, "--format", "json")
-                 for _ in range(2)]
+    processes = [start("filter", model, "--maildir", maildir, "--format", "json") for _ in range(2)]
     ran = [finished(process).checked() for process in processes]
     told = [json.loads(line) for one in ran for line in one.out.splitlines()]
     spam = [entry["path"] for entry in told if entry["filed"]]

@@ -192,8 +192,7 @@ def test_mistakes_are_the_librarys(run, mail, trained):
     assert "judged 6 documents in " in ran.err
     near = expected.filter(pl.col("answer") == pl.col("label")).height
     assert 0 < near < expected.height
-    assert (f"{expected.height - near} mistakes; {near} rows are right by less than 9\n"
-            in ran.err)
+    assert f"{expected.height - near} mistakes; {near} rows are right by less than 9\n" in ran.err
     assert pl.read_parquet("out.parquet").equals(expected)
     ran = run("mistakes", trained, "wrong.parquet", "-q").checked()
     assert (objects(ran.out), ran.err) == (

@@ -92,8 +92,7 @@ def test_a_database(postgres, check_source, run, monkeypatch):
 def test_a_job(s3, bucket, run, mail, folder, monkeypatch):
     url, _ = bucket
     monkeypatch.setenv("THE_KEY", "TOPSECRET")
-    options = {**s3.options, "aws_access_key_id": "READER",
-               "aws_secret_access_key": "${THE_KEY}"}
+    options = {**s3.options, "aws_access_key_id": "READER", "aws_secret_access_key": "${THE_KEY}"}
     Path("job.toml").write_text("\n".join([
         'output = "made"', "[input]", f'train = "{url}"', "train_where = \"split = 'train'\"",
         "test_where = \"split = 'test'\"", "[input.storage_options]",

@@ -25,14 +25,6 @@ BY_INTERRUPT_OR_REQUEST = pytest.mark.parametrize(
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 
 
-@pytest.fixture(autouse=True)
-def _hangup_is_not_ignored():
-    """The programs inherit what `nohup` or a runner of jobs set for the tests."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
-
-
 @pytest.fixture(scope="session")
 def large(tmp_path_factory):
     """Documents that take some ten seconds to explain; a small file all the same."""

@@ -206,6 +206,7 @@ def test_one_label_is_compared_with_the_rest(run, files):
         "true_positives": (has & called).sum(), "false_positives": (~has & called).sum(),
         "false_negatives": (has & ~called).sum(), "true_negatives": (~has & ~called).sum()}.items()
     assert answer["roc_auc"] == textnb.evaluation.evaluate.evaluate_roc(MODEL, TEST, "Sports").auc
+    assert answer["roc_auc"] == textnb.evaluation.evaluate.evaluate_roc(MODEL, TEST, "Sports").auc
     held = textnb.cross_validate(MODEL, NEWS)
     for words, scored in ((["--folds", "5"], held), (
             ["--online"], textnb.validate_online(MODEL, NEWS, None))):

@@ -61,8 +61,7 @@ def classifier(name='growing'):
 
 def topics(thresholds=None, at_least=0, at_most=None):
     """A model of lists of labels, with a calibration."""
-    model = TextClassifier(MultinomialNB(l=0.1)).fit(
-        TEXTS.with_columns(label=pl.Series(LISTS)))
+    model = TextClassifier(MultinomialNB(l=0.1)).fit(TEXTS.with_columns(label=pl.Series(LISTS)))
     model.set_calibration(Calibration(
         link="labels", sigmoids=((2.0, -1.0), (0.5, 3.0), (900.0, 0.0))))
     if thresholds is not None:

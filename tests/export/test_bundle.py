@@ -14,14 +14,7 @@ from tests.export.run import checked, exported
 from tests.export.test_errors import NEWS, plain
 from tests.frames.writing import write_files
 from tests.workflow.conftest import contents
-from textnb import (
-    SourceError,
-    TableClassifier,
-    TextClassifier,
-    Tokenizer,
-    export_model,
-    verify_export,
-)
+from textnb import TextClassifier, Tokenizer, export_model, verify_export
 from textnb.export import golden, reduce
 from textnb.export.bundle import bundle_of
 from textnb.export.targets.known import TARGETS
@@ -31,7 +24,7 @@ POINTS = pl.DataFrame({"a": [100.0, 101.5, 99.0, 104.0, 103.0], "b": [1.0, 2.0, 
 
 
 def dense():
-    return TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(POINTS)
+    return textnb.TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(POINTS)
 
 
 # Golden rows, and one's own
@@ -46,8 +39,7 @@ def test_golden_rows_and_those_of_the_caller_verify(to, model, rows, tmp_path):
     found = checked(path)
     assert found.passed
     bundle = bundle_of(model())
-    assert found.rows == len(
-        golden.vectors(bundle) if model is dense else golden.documents(bundle))
+    assert found.rows == len(golden.vectors(bundle) if model is dense else golden.documents(bundle))
     assert found.largest_difference < 1e-9
     found = checked(path, rows)
     assert (found.rows, found.passed) == (rows.height, True)
@@ -276,5 +268,5 @@ def test_an_error_of_the_file_says_that_its_bundle_is_there(tmp_path, monkeypatc
         genuine(source, target)
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(SourceError, match=r"model.py.bundle.zip' is written: can't write"):
+    with pytest.raises(textnb.SourceError, match=r"model.py.bundle.zip' is written: can't write"):
         export_model(plain(), tmp_path / "model.py", "python")

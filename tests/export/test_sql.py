@@ -52,8 +52,7 @@ def script_of(to, bundle, folder):
 
 
 @each
-@pytest.mark.parametrize(("name", "message"), [
-    ("id", "one name"), ("a\nb", "can't name a column")])
+@pytest.mark.parametrize(("name", "message"), [("id", "one name"), ("a\nb", "can't name a column")])
 def test_names_that_are_no_columns(to, name, message, tmp_path):
     with pytest.raises(ExportError, match=message):
         script_of(to, dense(name, "x")[0], tmp_path)

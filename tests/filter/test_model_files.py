@@ -39,11 +39,10 @@ def check_refused(path):
     (("settings", "tokenizer", "newer"), ["urls"], "tokenizer's setting 'newer'.*Upgrade"),
     (("settings", "tokenizer", "lowercase"), "de", "the tokenizer: lowercase must be .*'de'"),
     (("settings", "tokenizer", "ngram_range"), [1, 10**9], "ngram_range")], ids=str)
-def test_what_the_quick_filter_does_not_know_is_refused_by_name(where, value, reason, tmp_path):
-    path = saved(tmp_path / "m.textnb")
-    path.write_bytes(with_value(path.read_bytes(), where, value))
+def test_what_the_quick_filter_does_not_know_is_refused_by_name(where, value, reason, model):
+    model.write_bytes(with_value(model.read_bytes(), where, value))
     with pytest.raises((Unsupported, ModelFileError), match=reason):
-        judge(str(path), MESSAGES[0])
+        judge(str(model), MESSAGES[0])
 
 
 @pytest.mark.parametrize(("estimator", "where", "value"), [
@@ -103,11 +102,10 @@ def test_sums_that_can_not_be_are_refused(estimator, name, change, tmp_path):
     ("counts/values", np.full(13, 0, "<i4")), ("totals/counts", np.array([1], "<i8")),
     ("totals/counts", np.array([-5, -100], "<i8")), ("totals/counts", None), ("terms/bytes", None),
     ("terms/kept", np.full(9, 255, "|u1"))], ids=str)
-def test_arrays_that_lie_are_refused(name, array, tmp_path):
-    path = saved(tmp_path / "m.textnb")
-    path.write_bytes(with_array(path.read_bytes(), name, array))
+def test_arrays_that_lie_are_refused(name, array, model):
+    model.write_bytes(with_array(model.read_bytes(), name, array))
     with pytest.raises((ModelFileError, Unsupported)):
-        judge(str(path), MESSAGES[0])
+        judge(str(model), MESSAGES[0])
 
 
 def test_counts_of_a_term_that_are_not_sorted_are_refused(tmp_path):
@@ -144,10 +142,9 @@ def test_what_is_no_model_of_texts_is_refused(tmp_path):
             judge(str(tmp_path / name), MESSAGES[0])
 
 
-def test_every_block_that_is_read_is_checked(tmp_path):
-    path = saved(tmp_path / "m.textnb")
-    content = path.read_bytes()
+def test_every_block_that_is_read_is_checked(model):
+    content = model.read_bytes()
     for at in range(0, len(content), 37):
-        path.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1:])
+        model.write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1:])
         with pytest.raises((ModelFileError, SourceError, Unsupported)):
-            judge(str(path), MESSAGES[0])
+            judge(str(model), MESSAGES[0])

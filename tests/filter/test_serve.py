@@ -247,8 +247,7 @@ def test_no_connection_is_lost_in_the_moment_of_a_stop(model, tmp_path):
     async def connect_after(turns: int) -> None:
         """A client comes some turns of the loop after the worker is asked to stop."""
         stop, errors = asyncio.Event(), []
-        asyncio.get_running_loop().set_exception_handler(
-            lambda _, context: errors.append(context))
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
         with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
             listener.bind(str(tmp_path / f"s{turns}"))
             listener.listen()

@@ -292,11 +292,10 @@ def test_of_a_large_model_little_is_read(tmp_path, monkeypatch):
     ("Subject: x\nContent-Type: text/plain; charset=utf-8\n\npills \U0001ccf0".encode(),
      "a character that Python may read differently"),
     (b"\n\n" + b"pills " * 200_000, "a long message")], ids=["unassigned", "long"])
-def test_messages_that_the_quick_filter_refuses(message, reason, tmp_path):
-    path = saved(tmp_path / "m.textnb")
+def test_messages_that_the_quick_filter_refuses(message, reason, model):
     with pytest.raises(Unsupported, match=reason):
-        judge(str(path), message)
-    assert MailFilter.load(path).judge(message).status == "spam"
+        judge(str(model), message)
+    assert MailFilter.load(model).judge(message).status == "spam"
 
 
 def test_the_whole_filter_starts_without_the_learning_libraries(tmp_path):

@@ -221,8 +221,7 @@ def text_cells() -> Iterator[Cell]:
     for kind in ("sms", "news", "chinese", "bengali", "topics", "tokens", "fields"):
         for model in MODELS:
             for setting, parts in _settings_of(kind, model):
-                slow = kind != FIRST and setting != "plain" and (
-                    kind, model, setting) not in STORED
+                slow = kind != FIRST and setting != "plain" and (kind, model, setting) not in STORED
                 yield _text_cell(kind, model, setting, parts, slow=slow)
     for kind in ("sms", "chinese", "bengali"):
         for setting, tokens in TOKENS.items():

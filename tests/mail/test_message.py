@@ -86,8 +86,7 @@ def test_line_ends():
     ("1 Mar 02 10:00 EST", datetime(2002, 3, 1, 15, tzinfo=UTC), ""),
     ("Mon, 4 Feb 0102 10:00:00 +0000", datetime(2002, 2, 4, 10, tzinfo=UTC),
      "year of three digits"),
-    ("Mon, 4 Feb 102 10:00:00 +0000", datetime(2002, 2, 4, 10, tzinfo=UTC),
-     "year of three digits"),
+    ("Mon, 4 Feb 102 10:00:00 +0000", datetime(2002, 2, 4, 10, tzinfo=UTC), "year of three digits"),
     *((date, None, "bad date") for date in (
         "Fri, 31 Feb 2002 10:00:00 +0000", "Fri, 31 Dec 9999 23:00:00 -0200",
         "Fri, 1 Mar 99999 10:00:00 +0000", "soon"))])
@@ -100,8 +99,7 @@ def test_dates(date, expected, error):
 @pytest.mark.parametrize("date", ["", "9" * 300])
 def test_dates_that_are_not_quoted_whole(date):
     message = parsed(f"Date: {date}\n\nx")
-    assert (message.date, [error.split(":")[0] for error in message.errors]) == (
-        None, ["bad date"])
+    assert (message.date, [error.split(":")[0] for error in message.errors]) == (None, ["bad date"])
 
 
 def test_what_is_no_message():
@@ -147,8 +145,7 @@ ENCODED = "Content-Transfer-Encoding: "
     (b"A: b\n>From a@b Fri Mar  1 10:00:00 2002\nC: d\n\nx", "x",
      ["mailbox line among the headers"]),
     (b": nameless\nA: b\n\nx", "x", ["malformed headers: InvalidHeaderDefect"]),
-    (b" begins folded\nA: b\n\nx", "x",
-     ["malformed headers: FirstHeaderLineIsContinuationDefect"]),
+    (b" begins folded\nA: b\n\nx", "x", ["malformed headers: FirstHeaderLineIsContinuationDefect"]),
     # How it is encoded.
     (ENCODED + "quoted-printable\n\ncaf=C3=A9=\n!", "café!", []),
     (f"{ENCODED}BASE64\n\n{base64.b64encode('café'.encode()).decode()}", "café", []),
