@@ -72,6 +72,12 @@ def start(*args, **settings):
     return subprocess.Popen([*PROGRAM, *map(str, args)], **{**pipes, **settings}, env=env)
 
 
+def send(process, data):
+    """Write to a program at once."""
+    process.stdin.write(data)
+    process.stdin.flush()
+
+
 def finished(process, input=None):
     """Wait up to a minute for the end of a process, and return its result."""
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import PROGRAM, finished, start
+from tests.cli.conftest import PROGRAM, finished, send, start
 from tests.filter.models import saved
 from textnb.cli import entry, stream
 from textnb.cli.filter import alone
@@ -145,8 +145,7 @@ def test_without_a_limit_it_is_waited_for(model):
 def test_the_time_to_read_counts_unless_the_message_must_be_written(model):
     def unfinished(*options):
         process = start("filter", model, "--timeout", "0.3", *options)
-        process.stdin.write(HAM[:10])
-        process.stdin.flush()
+        send(process, HAM[:10])
         return process
 
     with unfinished() as process:
@@ -298,8 +297,7 @@ def test_an_interrupt_ends_what_hangs():
 @pytest.mark.parametrize(("options", "out"), [([], ""), (["-p"], "Subject: half a message\n\n")])
 def test_a_message_that_was_begun_is_passed_on_to_its_end(model, options, out):
     process = started("sys.stderr.write('ready\\n'); sys.stderr.flush()", model, *options)
-    process.stdin.write(b"Subject: half")
-    process.stdin.flush()
+    send(process, b"Subject: half")
     assert process.stderr.readline() == b"ready\n"
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
@@ -353,9 +351,3 @@ def test_the_version_in_one_line():
         ran = finished(start(option)).checked()
         assert ran.out.startswith("textnb ")
         assert (ran.out.count("\n"), ran.err) == (1, "")
-
-
-def test_nothing_asked_is_help():
-    ran = finished(start())
-    assert "[OPTIONS] COMMAND [ARGS]" in ran.out
-    assert ran.err == ""
