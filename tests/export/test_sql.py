@@ -19,7 +19,7 @@ import pytest
 import textnb
 from tests.export.run import agree, answered
 from tests.export.tables import HOSTILE, SQL, frame_of, table_of
-from textnb import ExportError, LinearForm, TableClassifier, TextClassifier, Tokenizer, export_model
+from textnb import ExportError, LinearForm, TableClassifier, TextClassifier, Tokenizer
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import rows_of
 from textnb.export.targets.base import EngineMissing, TargetRows
@@ -155,11 +155,8 @@ def schema(server, name):
         connection.execute(f"DROP SCHEMA {name} CASCADE")
 
 
-def run_script(client, script, connection, server, name):
-    """Run a script in a schema, by psql or by the driver of a connection."""
-    if client == "driver":
-        connection.execute(script.read_text("utf-8"))
-        return
+def run_psql(script, server, name):
+    """Run a script in a schema."""
     if shutil.which("psql") is None:
         pytest.skip("needs psql")
     done = subprocess.run(
@@ -187,11 +184,14 @@ def holds(connection, bundle):
 def test_clients_of_postgres_run_the_script_twice(client, postgres, hostile_bundle, tmp_path):
     """Nothing of psql's own is in it, and rows of any content are literals."""
     path = script_of("sql-postgres", hostile_bundle, tmp_path)
-    lines = path.read_text("utf-8").split("\n")
-    assert not [line for line in lines if line.startswith("\\")]
+    script = path.read_text("utf-8")
+    assert not [line for line in script.split("\n") if line.startswith("\\")]
     with schema(postgres, "clients") as connection:
         for _ in range(2):
-            run_script(client, path, connection, postgres, "clients")
+            if client == "driver":
+                connection.execute(script)
+            else:
+                run_psql(path, postgres, "clients")
         assert holds(connection, hostile_bundle)
 
 
@@ -218,30 +218,6 @@ def test_a_script_that_fails_leaves_what_was_there(postgres, tmp_path):
         connection.execute("ROLLBACK")
         terms = connection.execute("SELECT count(*) FROM textnb_weights").fetchone()
     assert terms == (len(bundle.terms),)
-
-
-@pytest.mark.parametrize("positive", [None, "spam"])
-def test_golden_rows_by_psql_and_by_a_driver(postgres, positive, tmp_path):
-    """The same answers to the golden documents, to the bit."""
-    model = TextClassifier().fit(
-        ["cheap pills, O'Brien", "see you at noon", "naïve; café \\ 100 %"], ["spam", "ham", "ham"])
-    export_model(model, tmp_path / "bundle", "sql-postgres", positive=positive)
-    assert textnb.verify_export(tmp_path / "bundle").passed
-    golden = pl.read_parquet(tmp_path / "bundle" / "golden.parquet")
-    answers = []
-    for client in ("psql", "driver"):
-        with schema(postgres, "golden") as connection:
-            run_script(client, tmp_path / "bundle/model.sql", connection, postgres, "golden")
-            with connection.cursor() as cursor:
-                cursor.executemany("INSERT INTO documents VALUES (%s, %s)", [
-                    (row, None if text is None else text.replace("\0", " "))
-                    for row, text in golden.select("id", "text").iter_rows()])
-            answers.append(connection.execute("SELECT * FROM textnb_labels ORDER BY id").fetchall())
-    assert answers[0] == answers[1]
-    assert len(answers[0]) == golden.height
-    for row, label, scores in zip(answers[0], golden["label"], golden["scores"], strict=True):
-        assert label is None or row[2] == label
-        assert row[3:] == pytest.approx(scores.to_list(), rel=1e-9, abs=1e-9)
 
 
 def test_scripts_run_again_and_keep_the_documents(tmp_path):

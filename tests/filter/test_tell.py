@@ -38,8 +38,7 @@ def key(message):
 
 
 def tell(server, told, message):
-    headers = ["Remove: local"] if told is None else [f"Message-class: {told}", "Set: local"]
-    return server.ask("TELL", message, *headers)
+    return server.ask("TELL", message, f"Message-class: {told}", "Set: local")
 
 
 @pytest.fixture
@@ -77,24 +76,6 @@ def test_what_is_told_is_learned_as_update_learns_it(column, server, model, tmp_
     assert b"DidSet" not in tell(server, "spam", NEW)
     run("update", expected, message, "--as", "spam").checked()
     assert model.read_bytes() == expected.read_bytes()
-
-
-@pytest.mark.slow
-def test_another_class_takes_the_place_of_the_first(model, server):
-    before = model.read_bytes()
-    assert b"DidSet" in tell(server, "spam", NEW)
-    server.wait_for("learned")
-    assert counts(model) == {"ham": 12, "spam": 13}
-    assert b"DidSet" in tell(server, "ham", NEW)
-    server.wait_for("learned", 2)
-    assert counts(model) == {"ham": 13, "spam": 12}
-    # Its class need not be known to forget it.
-    assert b"DidRemove: local" in tell(server, None, NEW)
-    server.wait_for("learned", 3)
-    assert counts(model) == {"ham": 12, "spam": 12}
-    assert b"DidRemove" not in tell(server, None, NEW)
-    assert b"DidRemove" not in tell(server, None, HAM)
-    assert model.read_bytes() == before
 
 
 def test_what_is_told_must_be_clear(server):
