@@ -144,23 +144,6 @@ def test_rows_of_their_own_to_test_on_and_to_predict(folder):
     assert answers.height == 30
 
 
-def test_a_decision_is_measured_on_the_test_rows(folder):
-    out = run(folder, "calibration={}", "decision={positive='spam', costs=[10.0, 1.0]}",
-              "predictions.top=2")
-    answers = pl.read_parquet(out / "predictions.parquet")
-    measures = json_in(out, "metrics.json")["decision"]
-    spam, own = pl.col("decision").eq_missing(pl.lit("spam")), pl.col("label") == "spam"
-    assert measures["true_positives"] == answers.filter(spam & own).height
-    assert measures["false_positives"] == answers.filter(spam & ~own).height
-    assert measures["missed"] == answers.filter(own & ~spam).height
-    # What is predicted is the most probable class of those that are listed.
-    top = answers.select("predicted", "calibrated", "top").explode("top").unnest("top")
-    assert top.height == 2 * answers.height
-    assert top["calibrated"].all()
-    assert (top["class"][::2] == top["predicted"][::2]).all()
-    assert set(pl.read_csv(out / "terms.csv")["class"]) == {"ham", "spam"}
-
-
 def test_a_feature_table(folder):
     rows = pl.DataFrame({"x": [float(n % 7) + 5 * (n % 2) for n in range(80)],
                          "label": [n % 2 == 1 for n in range(80)]})
