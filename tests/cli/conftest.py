@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -10,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -72,6 +72,12 @@ def start(*args, **settings):
     return subprocess.Popen([*PROGRAM, *map(str, args)], **{**pipes, **settings}, env=env)
 
 
+def send(process, data):
+    """Write to a program at once."""
+    process.stdin.write(data)
+    process.stdin.flush()
+
+
 def finished(process, input=None):
     """Wait up to a minute for the end of a process, and return its result."""
     try:
@@ -110,17 +116,13 @@ def files_in(folder):
     return sorted(os.listdir(folder))
 
 
+def assert_same_file(path, model):
+    """Check that a command wrote the same bytes as ``model.save``."""
+    model.save("python.textnb")
+    assert Path(path).read_bytes() == Path("python.textnb").read_bytes()
+
+
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
-
-
-def rows_as(table, format):
-    """A table as a file of a format."""
-    buffer = io.BytesIO()
-    if format == "tsv":
-        table.write_csv(buffer, separator="\t")
-    else:
-        getattr(table, f"write_{format}")(buffer)
-    return buffer.getvalue()
 
 
 def read_json(text):

@@ -8,29 +8,20 @@ from string import Formatter
 import pytest
 
 import textnb
+from textnb import errors
 from textnb.cli.main import VERBS, command_of
-from textnb.errors import (
-    DataError,
-    ImpossibleRowError,
-    Mention,
-    ModelFileError,
-    ParameterError,
-    SchemaError,
-    SourceError,
-    VocabularyError,
-)
 from textnb.runtime.settings import declared
 
 
 @pytest.mark.parametrize(("error", "python", "command"), [
-    (SourceError.not_found("x"), "pass a list", None),
-    (DataError.unseen_labels(["a"], ["b"]), "pass classes=['a']", "--new-class"),
-    (DataError.null_label("kind", 3), "frame.filter(", "--where 'kind IS NOT NULL'"),
-    (SchemaError.wrong_type("text", "text", "String", "Int64"), "frame.with_columns",
+    (errors.SourceError.not_found("x"), "pass a list", None),
+    (errors.DataError.unseen_labels(["a"], ["b"]), "pass classes=['a']", "--new-class"),
+    (errors.DataError.null_label("kind", 3), "frame.filter(", "--where 'kind IS NOT NULL'"),
+    (errors.SchemaError.wrong_type("text", "text", "String", "Int64"), "frame.with_columns",
      "in the query"),
-    (SchemaError.column_exists("predicted"), "frame.drop", None),
-    (ImpossibleRowError.rows([1], 1), "predict a frame", "textnb predict"),
-    (ModelFileError.too_large("m", 9, 8), "max_bytes=9", "textnb.load('m', max_bytes=9)")])
+    (errors.SchemaError.column_exists("predicted"), "frame.drop", None),
+    (errors.ImpossibleRowError.rows([1], 1), "predict a frame", "textnb predict"),
+    (errors.ModelFileError.too_large("m", 9, 8), "max_bytes=9", "textnb.load('m', max_bytes=9)")])
 def test_python_and_the_command_line_get_different_advice(error, python, command):
     assert python in str(error)
     assert command is None or command in error.command_line
@@ -39,12 +30,12 @@ def test_python_and_the_command_line_get_different_advice(error, python, command
 
 
 def test_an_error_writes_its_settings_as_the_caller_does():
-    none = VocabularyError.no_tokens("x", 2)
+    none = errors.VocabularyError.no_tokens("x", 2)
     assert "use Tokenizer(pattern=r'[" in str(none)
     assert "use <pattern=r'[" in none.message("<{}".format)
-    error = ParameterError.naming(
+    error = errors.ParameterError.naming(
         "{l='auto'} and {limit} of {n:,} documents: give {l} as a number, not {text!r}",
-        limit=Mention("min_df", "2"), n=1200, text="binary=True")
+        limit=errors.Mention("min_df", "2"), n=1200, text="binary=True")
     assert str(error) == ("l='auto' and min_df=2 of 1,200 documents: give l as a number, not "
                           "'binary=True'")
     write = {"l": "--l", "min_df": "--min-df", "binary": "--binary"}
@@ -104,7 +95,6 @@ def test_every_setting_in_an_error_is_an_option_or_listed_above():
     known = {name for verb in VERBS for group in command_of(verb).groups
              for field, facts in declared(group) for name in (facts.python, field.name)}
     named = {name: where for name, where in named_in_errors().items() if name[:2] != "--"}
-    assert {name: where for name, where in named.items()
-            if name not in known | PYTHON_ONLY} == {}
+    assert {name: where for name, where in named.items() if name not in known | PYTHON_ONLY} == {}
     assert named.keys() >= PYTHON_ONLY
     assert len(named) > 80

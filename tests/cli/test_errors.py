@@ -7,7 +7,9 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import MAIL
-from textnb import MultinomialNB, NBLinear, TableClassifier, TextClassifier
+from tests.frames.writing import write_files
+from tests.workflow.conftest import contents
+from textnb import NBLinear, TableClassifier, TextClassifier
 
 NEW = pl.DataFrame({"text": ["free lunch offer", "see you at lunch"], "label": ["spam", "ham"]})
 TABLE = pl.DataFrame({"x": [0.0, 1.0, 3.0, 4.0], "y": [1.0, 0.0, 1.0, 0.0], "name": list("abcd"),
@@ -31,14 +33,13 @@ def everything(tmp_path_factory):
         "new.csv": NEW.write_csv(), "unlabelled.csv": NEW.drop("label").write_csv(),
         "columns.csv": NEW.rename({"text": "(the label column)"}).write_csv(),
         "sport.csv": "text,label\ncup final,sport\n", "null.csv": "text,label\nfree money,spam\na,",
-        "answered.csv": "text,predicted\nfree,x\n",
         "body.csv": "body,label\nfree,ham\n", "short.csv": "text,label\na,spam\nb,ham\n",
         "empty.csv": "text,split,label,id\n", "nothing.csv": "", "words.txt": "at\n",
-        "semicolons.csv": "text;label\ngood, film;a\nbad;b\n", "mail.what": "x",
+        "mail.what": "x",
         "weights.csv": "text,w,label\nfree money,0,spam\nnoon,0,ham\n",
-        "bytes.csv": "text,label\nfree,spam\nd\xe9jeuner,ham\n", "old/ham/1.txt": "d\xe9jeuner",
+        "old/ham/1.txt": "d\xe9jeuner",
         "old/spam/1.txt": "gratuit\xe9", "new/ham/1.txt": "hello", "latin.txt": "\xe0",
-        "box/1.eml": "Subject: x\n\nnoon", "damaged.csv.gz": "\x1f\x8b{ \x00\xff",
+        "box/1.eml": "Subject: x\n\nnoon",
         "job.toml": 'output = "out"\n[input]\ntrain = "mail.csv"\n',
         **{f"{name}.toml": f'output = "out"\n[input]\ntrain = "{train}"\nstorage_options = {value}'
            for name, train, value in (
@@ -47,14 +48,11 @@ def everything(tmp_path_factory):
                ("unset", "s3://b/k.csv", '{ a = "${NO_SUCH_NAME}" }'),
                ("place", "mail.csv", '{ a = "TOPSECRET" }'))},
     }
-    for name, content in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content.encode("latin-1"))
+    write_files(folder, {name: content.encode("latin-1") for name, content in texts.items()})
     models = {
         "m": TextClassifier().fit(MAIL), "limited": TextClassifier(min_df=2).fit(MAIL),
         "linear": TextClassifier(NBLinear()).fit(pl.concat([MAIL] * 3)),
         "numbers": TextClassifier().fit(["aa", "bb"], [0, 1]),
-        "unsmoothed": TextClassifier(MultinomialNB(l=0)).fit(["aa", "bb"], ["a", "b"]),
         "truths": TextClassifier().fit(["aa", "bb"], [False, True]),
         "lists": TextClassifier().fit(folder / "lists.ndjson"),
         "table": TableClassifier().fit(TABLE.drop("name"))}
@@ -75,11 +73,8 @@ def here(everything, folder):
 BAD_USAGE = {
     "train mail.parquet -o n.textnb": [
         ("--model multinomal", "unknown value 'multinomal' - did you mean 'multinomial'?; choose"),
-        ("--l -1", "--l must be a finite number >= 0, or 'auto'; got -1"),
         ("--l many", "--l must be a number, or auto; got 'many'"),
         ("--l auto --model complement --set norm=true", "as a number, or --set norm=false"),
-        ("--l auto --memory-limit 2M", "which --memory-limit can't bound"),
-        ("--l auto --set class_weight=balanced", "--l auto leaves rows out"),
         ("--memory-limit 1M5", "bytes, such as 500M"), ("--memory-limit ''", "such as 500M"),
         ("--ngrams x", "--ngrams must be two numbers, such as 1,2; got 'x'"),
         ("--ngrams 2,1", "--ngrams must be (min_n, max_n) with 1 <= min_n <= max_n"),
@@ -90,49 +85,32 @@ BAD_USAGE = {
         ("--set alpha=1", "got --model multinomial, whose smoothing parameter is --l"),
         ("--set class_weight.c=2 --set class_weight.c=3", "--set class_weight.c is given twice"),
         ("--set class_weight.c=3 --set class_weight=balanced", "class_weight is given twice"),
-        ("--set class_weight.spma=2", "--set class_weight names 'spma', which is none of"),
         ("--min-df few", "--min-df must be a count (2) or a share of documents (0.01); got 'few'"),
         ("--min-df 9 --set max_df=2", "--set max_df=2 of 6 documents is fewer than --min-df 9"),
-        ("--set max_df=all", "--set max_df: must be a count (int >= 1) or a share"),
-        ("--max-features 0", "--max-features must be None or an integer above 0; got 0"),
         ("--stop-words words.txt --analyzer char", "it needs --analyzer word; got --analyzer char"),
         ("--features x", "--features belongs to --model gaussian, lda"),
         ("--model gaussian --text name", "--text belongs to --model multinomial"),
         ("--model gaussian --ngrams 1,2", "--ngrams belongs to --model multinomial"),
         ("--model gaussian --warm-start linear.textnb", "--warm-start is for --model nblinear"),
-        ("--model nblinear --warm-start m.textnb", "weights of NBLinear; got those of Multinom"),
         ("--warm-start m.textnb", "learns more, and forgets, exactly: textnb update"),
-        ("--weight text", "--weight text is also a text or label column"),
-        ("--keep-sample 9 --model multinomial", "--keep-sample is for models whose weights are "),
-        ("--subwords 4,4", "--subwords is for NBLinear, whose weights are learned"),
-        ("--subwords 4 --model nblinear", "--subwords must be two numbers, such as 1,2; got '4'"),
-        ("--subwords 4,3 --model nblinear", "--subwords must be None or (min_n, max_n)"),
-        ("--set sharing=1", "--set sharing is the weight of --subwords"),
-        ("--keep-sample 9 --model nblinear", "--keep-sample is for NBLinear without"),
-        ("--keep-sample 1", "2147483647"), ("--class-prior 0.3", "that only Python and jobs (text"),
+        ("--class-prior 0.3", "that only Python and jobs (text"),
         ("--where 'colour = 1'", "the columns are text, label, split, id"),
         ("--where ''", "--where ''"), ("--where '(SELECT 1) OR s.n'", "--where '(SELECT 1)"),
         ("--where 'id + 1'", "--where 'id + 1'"),
         ("--read encoding=foo", "--read encoding is for a folder"),
-        ("--read format=binary=True", "--read format: unknown value 'binary=True'; choose one of"),
         ("--read subfolders=true", "is not one. If it holds mail, say --read format=mail"),
         ("--read storage_options.a=x", "--read storage_options is for a URL"),
         ("--read query=x", "--read query is for a database"), ("extra", "extra argument"),
         ("--text", "'--text' requires an argument")],
     "train": [
         ("", "Missing argument 'INPUT'"), ("mail.csv", "Missing option '--output'"),
-        ("new -o n.textnb --read encoding=klingon", "must be a codec of Python; got 'klingon'"),
         ("box -o n.textnb --text 'a b'", "--text must be names of headers"),
         ("lists.ndjson --read label_separator=, -o n.textnb", "labels in a text"),
         ("new.csv --read 'label_separator=; ' -o n.textnb", "one character"),
         ("lists.ndjson -o n.textnb --read label_separator=, --read label_columns=a",
          "label_columns does not go with --read label_separator"),
-        ("weights.csv -o n.textnb --weight w --l auto", "or no --weight"),
-        *((f"lists.ndjson -o n.textnb --model {words}", f"error: {named} is for one label per")
-          for words, named in (
-              ("nblr", "NBLogisticRegression"),
-              ("nblinear --set idf=false --keep-sample 9", "--keep-sample"),
-              ("nblinear --set idf=false --false-positives 0.1", "--false-positives")))],
+        ("lists.ndjson -o n.textnb --model nblinear --set idf=false --false-positives 0.1",
+         "error: --false-positives is for one label per")],
     "train s3://b/k.csv -o n.textnb --read storage_options.a=TOPSECRET --read": [
         ("TOPSECRET", "must be KEY=VALUE"), (".storage_options.b=TOPSECRET", "must be key=value"),
         ("storage_options.a=TOPSECRET", "--read storage_options.a is given twice")],
@@ -143,7 +121,6 @@ BAD_USAGE = {
         ("--read 'query=SELECT 1' --read storage_options.a=TOPSECRET", "are for files")],
     "predict m.textnb mail.parquet": [
         ("-o out", "can't tell the output format from 'out'; known endings: .parquet"),
-        ("-o out.csv --output-format excel", "--output-format: unknown value 'excel'"),
         ("--output-format parquet", "parquet can't be streamed to standard output; choose ndjson"),
         ("-o s3://bucket/out.csv", "Write a file, and copy it"), ("--where x", "--where 'x'"),
         ("--safe-csv", "--safe-csv is for csv and tsv"),
@@ -157,7 +134,7 @@ BAD_USAGE = {
     "predict absent.textnb absent.csv -o out.doc": [("", "--output-format")],
     "predict table.textnb table.parquet --explain 2": [("", "of texts")],
     "test m.textnb mail.parquet": [
-        ("--where 'nope = 1'", "--where 'nope = 1'"), ("--read format=doc", "unknown value 'doc'"),
+        ("--where 'nope = 1'", "--where 'nope = 1'"),
         ("--positive spm", "--positive: unknown value 'spm' - did you mean 'spam'?; choose one of"),
         ("--train mail.parquet", "--train goes with --report"),
         ("--report r.html --train-where x", "--train-where goes with --train"),
@@ -165,8 +142,7 @@ BAD_USAGE = {
         ("--read storage_options.a=x", "--read storage_options is for URLs")],
     "top": [("m.textnb --class spma", "--class: unknown value 'spma' - did you mean 'spam'?; ch"),
             ("m.textnb -k 0", "k must be an int >= 1; got 0"), ("table.textnb", "of texts")],
-    "explain": [("m.textnb", "Missing argument 'TEXT'"), ("m.textnb free -k 0", "got 0"),
-                ("m.textnb free -k -1", "got -1"), ("table.textnb free", "of texts"),
+    "explain": [("m.textnb", "Missing argument 'TEXT'"), ("table.textnb free", "of texts"),
                 ("m.textnb free --column title", "unknown value 'title'"),
                 ("m.textnb free -c spam", "lists of labels"),
                 ("lists.textnb a -c tin", "unknown value 'tin'")],
@@ -179,13 +155,10 @@ BAD_USAGE = {
         ("linear.textnb new.csv", "learns from all documents at once"),
         ("linear.textnb new.csv", "textnb train --warm-start MODEL"),
         ("table.textnb table.parquet --on-error", "--on-error is for models of texts")],
-    "forget": [("m.textnb new.csv --as spam", "the input has a column 'label': leave out --as"),
-               ("linear.textnb new.csv", "learns from all documents at once"),
-               ("table.textnb table.parquet", "for models of texts")],
+    "forget": [("table.textnb table.parquet", "for models of texts")],
     "merge": [("m.textnb -o n.textnb", "two models or more"),
               ("m.textnb limited.textnb -o n.textnb", "limited.textnb: models differ in min_df"),
-              ("numbers.textnb m.textnb -o n.textnb", "differ in the type of their labels"),
-              ("numbers.textnb truths.textnb -o n.textnb", "differ in the type of their labels")],
+              ("numbers.textnb m.textnb -o n.textnb", "differ in the type of their labels")],
     "diff m.textnb m.textnb": [("--where true", "name one"), ("--read query=x", "name one")],
     "calibrate": [("m.textnb mail.csv --dry-run -o n.textnb", "writes nothing: leave out --output"),
                   ("lists.textnb lists.ndjson --no-length", "--length is for one label"),
@@ -198,34 +171,19 @@ BAD_USAGE = {
         ("table.textnb table.parquet --costs 1,1 -c a", "is a model of feature tables")],
     "threshold m.textnb mail.csv": [
         ("", "--costs, --min-precision, --min-probability and --by; got none"),
-        ("--costs 1,1 --min-precision 0.9", "got --costs and --min-precision"),
         ("--costs 1,1", "--costs needs --class"),
         ("-c spam --costs 1", "--costs must be two numbers, such as 10,1; got '1'"),
-        ("-c spam --costs 1,-1", "--costs must be two numbers above 0"),
-        ("-c spm --costs 1,1", "--class: unknown value 'spm' - did you mean 'spam'?; choose one"),
         ("-c spam --costs 1,1 --dry-run -o x", "leave out --output"),
         ("-c spam --min-precision 0.9", "--class does not go with --min-precision"),
-        ("--min-precision 1", "--min-precision must be a number above 0 and below 1"),
-        ("--min-precision 0.9 --confidence 95", "--confidence must be a number above 0"),
-        ("-c spam --max-false-positives 2", "--max-false-positives must be a number above 0 and"),
-        ("-c spam --max-false-positives 0.1 --max-false-negatives 0", "--max-false-negatives must"),
-        ("--by f1", "--by is for lists of labels"),
-        ("--min-precision 0.9 --at-most 1", "--at-most is for lists of labels")],
+        ("--by f1", "--by is for lists of labels")],
     "threshold lists.textnb": [
         ("lists.ndjson --costs 1,5 --class x", "--class is for one label"),
-        ("lists.ndjson --max-false-positives 0.1 --class x", "--class is for one label"),
-        ("lists.ndjson --by f1 --costs 1,5", "got --by and --costs"), ("--by f1", "name an INPUT"),
-        ("lists.ndjson --at-least 1", "give one of"),
-        ("--at-least 2 --at-most 1", "--at-most must be --at-least or more")],
+        ("--by f1", "name an INPUT"),
+        ("lists.ndjson --at-least 1", "give one of")],
     "validate m.textnb mail.csv": [
-        ("--folds 1", "--folds must be an int >= 2; got 1"),
         ("-o v.xyz", ".jsonl; name the file with one of them\n"),
         ("-o -", "--output is a file: standard output has the measures"),
-        ("--folds 50", "--folds 50 is more than the 3 documents of the largest class"),
         ("--groups id --time id", "--groups does not go with --time"),
-        ("--time id --seed 3", "--seed does not go with --time"),
-        ("--leave-one-out --folds 3", "--folds does not go with --leave-one-out"),
-        ("--leave-one-out --positive spm", "--positive: unknown value 'spm'"),
         ("--folds 2 --positive spm", "--positive: unknown value 'spm' - did you mean 'spam'?"),
         ("--smoothing 1 --time id", "--time does not go with --smoothing"),
         ("--smoothing one", "--smoothing must be numbers"),
@@ -233,18 +191,15 @@ BAD_USAGE = {
         *((f"-o a.csv {how}", "--output is for folds") for how in (
             "--online --time id", "--time id", "--smoothing auto")),
         ("--online --folds 3", "--folds does not go with --online"),
-        ("--online --leave-one-out", "--online does not go with --leave-one-out"),
-        ("--online --positive eggs", "unknown value 'eggs'"),
-        ("--online --set feedback=2", "--set feedback: must be a share above 0")],
+        ("--online --leave-one-out", "--online does not go with --leave-one-out")],
     "validate": [("table.textnb table.parquet", "is a model of feature tables"),
                  ("lists.textnb lists.ndjson --positive x", "--folds 5 is more than")],
     "duplicates mail.csv": [
-        ("--near 0", "near must be above 0"), ("--near 0.5 --exact", "--near does not go with"),
+        ("--near 0.5 --exact", "--near does not go with"),
         ("--test-where 'id > 2'", "--test-where is for TEST"),
         ("mail.csv --test-where 'x ='", "--test-where 'x ='"),
         ("mail.csv --read storage_options.a=x", "--read storage_options is for URLs")],
     "export m.textnb -o out": [
-        ("--to jsn", "--to: unknown value 'jsn' - did you mean 'json'?; "),
         ("--to postgresql", "did you mean 'sql-postgres'?; "),
         ("--to js", "did you mean 'javascript'?; "),
         ("--to sql", "did you mean 'sql-duckdb' or 'sql-postgres' or 'sql-sqlite'?; "),
@@ -257,14 +212,11 @@ BAD_USAGE = {
     "verify w --read query=x": [("", "name them")],
     "mail box": [
         ("--header 'a b'", "--header must be names of headers"),
-        ("--header a:b", "--header must be names of headers"),
         ("--errors -o -", "can't both go to standard output"),
         ("--errors --output-format csv", "can't both go to standard output"),
         ("--format json", "--format is for --errors"),
-        ("--errors --format jsn", "did you mean 'json'"),
         ("-o x.xyz", "can't tell the output format")],
     "run --check": [
-        ("job.toml --set model.memory_limit=many", "such as 500M"),
         ("list.toml", "a table of strings and numbers"),
         ("nested.toml", "a table of strings and numbers"),
         ("unset.toml", "NO_SUCH_NAME is not set"), ("place.toml", "storage_options: is for URLs")],
@@ -281,25 +233,16 @@ BAD_DATA = {
         ("mail.csv --text txt", "Rename the one that is meant, or say which with --text\n"),
         ("mail.csv --label binary=True", "no column 'binary=True'"),
         ("mail.csv --weight weigth", "or say which with --weight\n"),
-        ("mail.parquet --text id", "text column 'id' must be String; it is Int64"),
         ("null.csv", "--where 'label IS NOT NULL'"), ("empty.csv", "has no rows"),
-        ("short.csv", "finds no token in 2 documents"), ("short.csv", "shorten the list"),
+        ("short.csv", "shorten the list"),
         ("mail.csv --min-df 6", "12 terms were found and none is within --min-df 6"),
         ("mail.csv --min-df 6", "lower --min-df or raise"),
         ("mail.what", "Say which it is, such as --read format=csv\n"),
-        ("semicolons.csv", "seem to be separated by ';'. Say so with --read separator=';'"),
-        ("bytes.csv", "can't read bytes.csv: line 3 is not UTF-8 (byte 0xe9 at column 2)"),
         ("old", "if the files are older, try --read encoding=latin-1"),
-        ("damaged.csv.gz", "damaged.csv.gz"), ("-", "standard input: it is empty"),
+        ("-", "standard input: it is empty"),
         ("mail.csv --stop-words absent.txt", "can't read absent.txt"),
         ("mail.csv --stop-words latin.txt", "can't read latin.txt"),
-        ("lists.ndjson --read label_columns=a", "a column 'label' already"),
-        ("table.parquet --model lda --features x,z", "'z'"),
-        ("table.parquet --model lda --features x,name", "it is String. If it holds numbers, write "
-         "them as numbers in the file; make a column of 0 and 1 of each category; or leave the "
-         "column out of the features\n"),
-        ("dates.parquet --model lda --features x", "it is Date. Write a number in its place"),
-        ("dates.parquet --model lda", "no numeric column is left as a feature")],
+        ("dates.parquet --model lda --features x", "it is Date. Write a number in its place")],
     "train mail.csv -o": [
         ("no/m.textnb", "can't write 'no/m.textnb': No such file or directory"),
         (".", "can't write '.': it is a folder"), ("-", "name a file"),
@@ -309,45 +252,26 @@ BAD_DATA = {
     "predict m.textnb": [
         ("none.csv", "no such file or folder: 'none.csv'\n"),
         ("body.csv", "no column 'text' (the text column)"),
-        ("answered.csv -o a.csv", "error: the input has a column 'predicted' already"),
         ("mail.csv -o no/out.csv", "can't write 'no/out.csv': No such file or"),
-        ("-", "standard input: it is empty"),
         ("mail.csv -o old.csv", "can't write 'old.csv': it is a folder")],
     "update m.textnb mail.csv": [("-o ''", "can't write '': the name is empty")],
     "predict": [("absent.textnb mail.csv", "no such model file: 'absent.textnb'"),
                 ("cut.textnb mail.csv", "cut.textnb is not a sound textnb model")],
-    "test m.textnb": [
-        ("none.csv", "no such file or folder: 'none.csv'"),
-        ("unlabelled.csv", "no column 'label' (the label column)"),
-        ("unlabelled.csv", "Rename the one that is meant\n"),
-        ("empty.csv", "the test set has no rows: there is nothing to measure")],
+    "test m.textnb": [("unlabelled.csv", "Rename the one that is meant\n")],
     "tune -o n.textnb": [("mail.csv --label kind", "or say which with --label\n")],
     "mail nowhere": [("", "no such file or folder")],
     "mistakes m.textnb": [("unlabelled.csv", "Rename the one that is meant\n")],
-    "test": [("absent.textnb mail.csv", "no such model file: 'absent.textnb'"),
-             ("numbers.textnb mail.csv", "in column 'label'"),
-             ("truths.textnb mail.csv", "in column 'label'"), ("lists.textnb new.csv", "lists")],
-    "top": [("absent.textnb", "no such model file")],
-    "explain": [("absent.textnb free", "no such model file"),
-                ("unsmoothed.textnb 'aa bb'", "impossible under every class")],
+    "test": [("numbers.textnb mail.csv", "in column 'label'")],
     "update": [
-        ("absent.textnb new.csv", "no such model file"), ("lists.textnb new.csv", "lists"),
+        ("absent.textnb new.csv", "no such model file"),
         ("m.textnb new.csv none.csv", "no such file or folder: 'none.csv'"),
         ("m.textnb sport.csv", "known classes are 'ham', 'spam'; say --new-class NAME for each "),
         ("m.textnb unlabelled.csv", "where all rows are of one class, say --as CLASS"),
         ("m.textnb columns.csv", "no column 'text' (the text column)"),
         ("numbers.textnb mail.csv", "mail.csv"),
         ("numbers.textnb mail.csv --on-error", "mail.csv")],
-    "forget": [("absent.textnb new.csv", "no such model file"),
-               ("m.textnb sport.csv", "can't forget: term 'cup' was never learned")],
-    "calibrate m.textnb new.csv": [("", "these are not the documents that the model has learned")],
-    "threshold m.textnb mail.csv -c spam --max-false-positives 0.001": [
-        ("", "takes 2,995 of them, if none is; there are 3, so 2,992 more are needed")],
-    "validate m.textnb mail.csv": [("--groups nobody", "no column 'nobody' (the groups column)"),
-                                   ("--where \"split = 'test'\" --leave-one-out", "not the docu")],
-    "duplicates mail.csv": [("--text body", "no column 'body'"),
-                            ("--label kind", "no column 'kind'"),
-                            ("nowhere.csv", "no such file or folder: 'nowhere.csv'"),
+    "forget": [("m.textnb sport.csv", "can't forget: term 'cup' was never learned")],
+    "duplicates mail.csv": [("nowhere.csv", "no such file or folder: 'nowhere.csv'"),
                             ("mail.csv --test-where 1=0", "--test-where '1=0' leaves no rows")],
     "export m.textnb --to json": [("-o no/out", "there is no folder"),
                                   ("-o out --input text", "json: it is given the tokens")],
@@ -360,10 +284,6 @@ BAD_DATA = {
 def rows(table):
     return [pytest.param(f"{begin} {more}", message, id=f"{begin} {more}")
             for begin, cases in table.items() for more, message in cases]
-
-
-def contents(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def error_of(run, folder, code, command):

@@ -14,6 +14,7 @@ import pytest
 from tests.cli.conftest import finished, start
 from tests.cli.test_filter import HAM, OTHER, SPAM, model
 from tests.filter.models import ROWS, saved
+from tests.frames.writing import write_files
 from tests.tiers import examples
 from textnb.filter.maildir import read_content
 
@@ -22,12 +23,9 @@ __all__ = ["model"]
 
 @pytest.fixture
 def maildir(folder):
-    for part in ("cur", "new", "tmp"):
-        (folder / "Mail" / part).mkdir(parents=True)
-    for name, message in (("1.spam", SPAM), ("2.ham", HAM), ("3.other", OTHER)):
-        (folder / "Mail" / "new" / name).write_bytes(message)
-    (folder / "Mail" / "cur" / "0.seen:2,S").write_bytes(SPAM)
-    return folder / "Mail"
+    (folder / "Mail" / "tmp").mkdir(parents=True)
+    return write_files(folder / "Mail", {
+        "new/1.spam": SPAM, "new/2.ham": HAM, "new/3.other": OTHER, "cur/0.seen:2,S": SPAM})
 
 
 @pytest.fixture
@@ -218,8 +216,7 @@ def test_two_filters_at_once_file_each_message_once(model, maildir):
     number_of_more = examples(400)
     for number in range(number_of_more):
         (maildir / "new" / f"{number}.more").write_bytes(HAM if number % 4 else SPAM)
-    processes = [start("filter", model, "--maildir", maildir, "--format", "json")
-                 for _ in range(2)]
+    processes = [start("filter", model, "--maildir", maildir, "--format", "json") for _ in range(2)]
     ran = [finished(process).checked() for process in processes]
     told = [json.loads(line) for one in ran for line in one.out.splitlines()]
     spam = [entry["path"] for entry in told if entry["filed"]]

@@ -11,7 +11,7 @@ import textnb
 from textnb import HeldOut, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.errors import ParameterError
-from textnb.export.targets.known import TARGETS, target_of
+from textnb.export.targets.known import target_of
 from textnb.runtime.removed import KEYS, NAMES, OPTIONS, SETTINGS
 from textnb.runtime.removed import TARGETS as GONE
 from textnb.runtime.settings import declared
@@ -104,29 +104,23 @@ def test_an_option_that_is_gone_raises_the_advice(run, verb, option):
     assert ran.err.endswith(f"error: {option} is gone: {OPTIONS[verb, option]}\n")
 
 
-@pytest.mark.parametrize("target", GONE)
-def test_a_target_that_is_gone_raises_the_advice(run, folder, target):
-    assert target not in TARGETS
-    message = f"the target {target} is gone: {GONE[target]}"
-    with pytest.raises(ParameterError) as caught:
-        target_of(target)
-    assert str(caught.value) == f"to: {message}"
-    ran = run("export", "absent.textnb", "--to", target, "-o", "out").checked(2)
-    assert ran.err == f"error: --to: {message}\n"
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_a_key_of_jobs_that_is_gone_raises_the_advice(run, folder, key):
-    Path("job.toml").write_text("")
-    typed = key.replace("exports.", "exports.0.")
-    ran = run("run", "job.toml", "--set", f"{typed}=1").checked(2)
-    assert f"{typed}: it is gone: {KEYS[key]}\n" in ran.err
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_setting_that_is_gone_raises_the_advice(run, folder, name):
+@pytest.mark.parametrize(("words", "said"), [
+    *((["export", "absent.textnb", "--to", target, "-o", "out"],
+       f"error: --to: the target {target} is gone: {advice}\n") for target, advice in GONE.items()),
+    *((["run", "job.toml", "--set", f"{key}=1"], f"{key}: it is gone: {advice}\n")
+      for key, advice in [
+          *((key.replace("exports.", "exports.0."), advice) for key, advice in KEYS.items()),
+          *((f"model.{name}", advice) for name, advice in SETTINGS.items())])])
+def test_a_target_or_key_of_jobs_that_is_gone_raises_the_advice(run, folder, words, said):
     Path("job.toml").write_text('output = "out"\n[input]\ntrain = "x.csv"\n')
-    ran = run("run", "job.toml", "--set", f"model.{name}=1").checked(2)
-    assert f"model.{name}: it is gone: {SETTINGS[name]}\n" in ran.err
-    with pytest.raises(ParameterError, match=f"no setting '{name}': it is gone: models keep no"):
-        TextClassifier(**{name: 1})
+    assert said in run(*words).checked(2).err
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    *((lambda target=target: target_of(target), f"to: the target {target} is gone: {advice}")
+      for target, advice in GONE.items()),
+    *((lambda name=name: TextClassifier(**{name: 1}),
+       f"no setting '{name}': it is gone: {advice}") for name, advice in SETTINGS.items())])
+def test_a_target_or_setting_that_is_gone_raises_the_advice_in_python(call, said):
+    with pytest.raises(ParameterError, match=re.escape(said)):
+        call()

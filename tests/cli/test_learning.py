@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.conftest import MAIL, finished, json_of, start
+from tests.cli.conftest import MAIL, assert_same_file, finished, json_of, start
 from textnb import Calibration, Decision, TableClassifier, TextClassifier, load
 from textnb.files.lock import lock_path
 
@@ -28,8 +28,7 @@ def test_update_is_one_training_on_all_and_forget_takes_it_back(run, model):
     ran = run("update", model, "new.csv").checked()
     assert "learned from 2 documents" in ran.err
     both = pl.concat([MAIL.select("text", "label"), NEW])
-    TextClassifier().fit(both).save("both.textnb")
-    assert model.read_bytes() == Path("both.textnb").read_bytes()
+    assert_same_file(model, TextClassifier().fit(both))
     ran = run("forget", model, "new.csv", "-q").checked()
     assert (ran.out, ran.err) == ("", "")
     assert model.read_bytes() == before
@@ -116,8 +115,7 @@ def test_merge(run, folder):
         TextClassifier().fit(rows[part]).save(f"{name}.textnb")
     ran = run("merge", "a.textnb", "b.textnb", "c.textnb", "-o", "all.textnb").checked()
     assert "6 documents, 2 classes" in ran.err
-    TextClassifier().fit(rows).save("whole.textnb")
-    assert Path("all.textnb").read_bytes() == Path("whole.textnb").read_bytes()
+    assert_same_file("all.textnb", TextClassifier().fit(rows))
     load("b.textnb").set_calibration(Calibration(2.0)).save("calibrated.textnb")
     ran = run("merge", "a.textnb", "calibrated.textnb", "-o", "both.textnb").checked()
     reason = "it was chosen for one of the models that were added"
@@ -163,6 +161,4 @@ def test_two_updates_at_once_are_both_learned(model):
             both[0].wait(timeout=1.5)
     for process in both:
         finished(process).checked()
-    expected = TextClassifier().fit(pl.concat([MAIL.select("text", "label"), NEW]))
-    expected.save("expected.textnb")
-    assert model.read_bytes() == Path("expected.textnb").read_bytes()
+    assert_same_file(model, TextClassifier().fit(pl.concat([MAIL.select("text", "label"), NEW])))

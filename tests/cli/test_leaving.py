@@ -76,13 +76,6 @@ def test_a_model_of_a_table_can_be_described_and_exported(run, folder):
     run("verify", "out", "t.parquet").checked()
 
 
-@pytest.mark.parametrize(("file", "target"), [
-    ("w.json", "json"), ("w.csv", "csv"), ("w.npz", "npz"), ("w.mjs", "javascript")])
-def test_the_ending_of_the_file_decides_the_target(run, folder, trained, file, target):
-    assert run("export", trained, "-o", file).checked().err.startswith(f"{target}, scores ")
-    assert file in files_in(folder)
-
-
 def test_export_and_verify_report_their_steps_to_progress(folder, trained):
     steps = []
     export = textnb.export_model(textnb.load(trained), "w.csv", progress=steps.append)

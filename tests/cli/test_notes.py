@@ -54,16 +54,3 @@ def test_a_condition_that_leaves_rows_is_not_blamed(run, folder, trained):
     MAIL.head(2).write_csv("mail.csv")
     ran = run("test", trained, "mail.csv", "--where", "label IS NOT NULL").checked()
     assert "leaves no rows" not in ran.err
-
-
-def test_a_server_that_is_missing_is_named_by_its_variable(run, folder, trained, monkeypatch):
-    pytest.importorskip("psycopg")
-    run("export", trained, "--to", "sql-postgres", "-o", "m.sql").checked()
-    monkeypatch.delenv("TEXTNB_POSTGRES", raising=False)
-    ran = run("verify", "m.sql").checked(1)
-    assert "Set the environment variable TEXTNB_POSTGRES" in ran.err
-    monkeypatch.setenv("TEXTNB_POSTGRES", "host=127.0.0.1 port=1 dbname=none connect_timeout=2")
-    ran = run("verify", "m.sql").checked(1)
-    assert "that TEXTNB_POSTGRES names does not answer (" in ran.err
-    assert "pip install" not in ran.err
-    assert ran.err.count("\n") == 1

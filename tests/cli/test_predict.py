@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.cli.conftest import FORMATS, MAIL, files_in, rows_as
+from tests.cli.conftest import FORMATS, MAIL, files_in
+from tests.frames.writing import write_rows
 from textnb import MultinomialNB, TextClassifier
 
 ENDINGS = {"parquet": "parquet", "pq": "parquet", "ipc": "ipc", "arrow": "ipc", "feather": "ipc",
@@ -65,7 +66,7 @@ def test_standard_output_is_streamed_in_order(run, many, trained, format):
 @pytest.mark.parametrize("format", FORMATS)
 def test_output_format_and_the_formats_of_standard_input(run, folder, trained, format):
     run("predict", trained, "-", "-o", "out.data", "--output-format", format,
-        input=rows_as(MAIL, format)).checked()
+        input=write_rows(MAIL, folder / f"rows.{format}").read_bytes()).checked()
     table = READERS[format]("out.data")
     assert table["predicted"].to_list() == MAIL["label"].to_list()
     assert table["id"].to_list() == MAIL["id"].to_list()
@@ -191,8 +192,7 @@ def test_mistakes_are_the_librarys(run, mail, trained):
     assert "judged 6 documents in " in ran.err
     near = expected.filter(pl.col("answer") == pl.col("label")).height
     assert 0 < near < expected.height
-    assert (f"{expected.height - near} mistakes; {near} rows are right by less than 9\n"
-            in ran.err)
+    assert f"{expected.height - near} mistakes; {near} rows are right by less than 9\n" in ran.err
     assert pl.read_parquet("out.parquet").equals(expected)
     ran = run("mistakes", trained, "wrong.parquet", "-q").checked()
     assert (objects(ran.out), ran.err) == (

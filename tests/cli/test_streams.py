@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.conftest import MAIL, PROGRAM, Result, files_in, finished, start
+from tests.cli.conftest import MAIL, PROGRAM, Result, files_in, finished, send, start
 from textnb import DataError, TextClassifier
 from textnb.cli import console
 
@@ -23,14 +23,6 @@ INTERRUPTED = "interrupted; no output was written or replaced"
 BY_INTERRUPT_OR_REQUEST = pytest.mark.parametrize(
     "number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-
-
-@pytest.fixture(autouse=True)
-def _hangup_is_not_ignored():
-    """The programs inherit what `nohup` or a runner of jobs set for the tests."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture(scope="session")
@@ -77,8 +69,7 @@ def test_each_line_of_a_stream_is_answered_at_once_in_order(trained):
                              (b"{", '{"line": 2, "error": "the line is not JSON: '),
                              (b'\n{"text": null, "id": 12345678901234567890123}',
                               '{"text": null, "id": 12345678901234567890123,"predicted":"ham"}')):
-            process.stdin.write(line + b"\n")
-            process.stdin.flush()
+            send(process, line + b"\n")
             # It would wait forever for a program that waits for the end of the stream.
             assert answer in process.stdout.readline().decode()
         process.stdin.write(b'{"text": "lunch"}')
@@ -153,12 +144,10 @@ def test_answers_to_lines_are_those_to_a_file(run, mail, trained):
 
 def test_empty_lines_before_the_first_wait_for_no_end(trained):
     with start("predict", trained, "-", "-q") as process:
-        process.stdin.write(b"\xef\xbb\xbf \r\n")
-        process.stdin.flush()
+        send(process, b"\xef\xbb\xbf \r\n")
         # Only then it has read this alone.
         time.sleep(1.5)
-        process.stdin.write(b'{"text": "free money"}\n')
-        process.stdin.flush()
+        send(process, b'{"text": "free money"}\n')
         # It would wait forever for a program that waits for the end of the stream.
         assert json.loads(process.stdout.readline()) == {"text": "free money", "predicted": "spam"}
         process.stdin.write(b"2\n")
@@ -354,8 +343,7 @@ def test_a_stopped_stream_of_lines_says_how_many_have_an_answer(folder, trained,
     out = Path("out.ndjson")
     with out.open("wb") as file:
         process = start("predict", trained, "-", "-q", stdout=file)
-    process.stdin.write(b'{"text": "free"}\n\n{}\n')
-    process.stdin.flush()
+    send(process, b'{"text": "free"}\n\n{}\n')
     stopped(process, lambda: out.stat().st_size > 0, number, "interrupted; 2 rows were written")
 
 
@@ -368,8 +356,7 @@ def test_a_stop_while_stdin_is_read_leaves_nothing(folder, trained, verb, number
     args = {"train": ["train", "-", "-o", "out.textnb"],
             "predict": ["predict", trained, "-", "-o", "out.csv"]}[verb]
     process = start(*args, env={**os.environ, "TMPDIR": str(spool)})
-    process.stdin.write(b"text,label\nfree,spam\n")
-    process.stdin.flush()
+    send(process, b"text,label\nfree,spam\n")
     # The copy of standard input is there once it is read.
     stopped(process, lambda: any(spool.glob("textnb-*")), number)
     assert files_in(folder) == ["spool"]

@@ -4,12 +4,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 import textnb
 from tests.cli.conftest import files_in
+from tests.evaluation.test_novelty import A as LEARNED
+from tests.evaluation.test_novelty import B as NEW
 from textnb import Calibration, ComplementNB, Decision, MultinomialNB, TextClassifier
 from textnb.cli import console, evidence
 from textnb.evaluation.novelty import Novelty
@@ -209,21 +210,10 @@ def test_rows_of_which_a_part_looks_learned_are_noted(number, noted, capsys):
     console.stderr.cache_clear()
 
 
-def zipf_rows(seed):
-    """Texts of two classes whose words follow Zipf's law, so that new ones never end."""
-    draw = np.random.default_rng(seed)
-    labels = draw.integers(0, 2, 1500).tolist()
-    # Half of the words tell the class.
-    texts = [" ".join(f"w{word}c{label if n % 2 else 2}" for n, word in enumerate(words))
-             for label, words in zip(labels, draw.zipf(1.5, (1500, 30)).tolist(), strict=True)]
-    return pl.DataFrame({"text": texts, "label": map(str, labels)})
-
-
 @pytest.mark.filterwarnings("always::textnb.errors.LearnedRowsWarning")
 def test_learned_rows_are_not_called_held_out(run, folder):
-    learned, new = zipf_rows(1), zipf_rows(2)
-    TextClassifier().fit(learned).save("m.textnb")
-    for name, part in (("learned", learned), ("new", new), ("few", new[:5])):
+    TextClassifier().fit(LEARNED).save("m.textnb")
+    for name, part in (("learned", LEARNED), ("new", NEW), ("few", NEW[:5])):
         part.write_parquet(f"{name}.parquet")
     goal = ["--class", "1", "--max-false-positives", "0.05", "--dry-run"]
     for verb, *words in (["threshold", *goal], ["calibrate", "--held-out", "-o", "c.textnb"],

@@ -92,8 +92,7 @@ def test_explain_shows_what_decides(run, trained):
 
 def test_explain_is_json_that_adds_up(run, trained):
     answer = json_of(run, "explain", trained, "free lunch now at two", "-k", "2")
-    assert set(answer) == {
-        "predicted", "runner_up", "score", "measure", "terms", "known", "parts"}
+    assert set(answer) == {"predicted", "runner_up", "score", "measure", "terms", "known", "parts"}
     assert (answer["measure"], answer["terms"], answer["known"]) == ("log-odds", 5, 4)
     assert {answer["predicted"], answer["runner_up"]} == {"ham", "spam"}
     assert answer["score"] == pytest.approx(

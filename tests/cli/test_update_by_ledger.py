@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import finished, start
+from tests.filter.models import counts, ledger_of
 from textnb import TextClassifier, load, scan_mail
 from textnb.filter import ledger as ledgers
 from textnb.filter.by_ledger import keys_of
@@ -35,11 +36,6 @@ def model(folder):
     TextClassifier(text="body").fit(ROWS).save(path)
     (folder / "new.eml").write_bytes(NEW)
     return path
-
-
-def counts(path):
-    fitted = load(path)
-    return dict(zip(fitted.classes_.tolist(), fitted.estimator_.class_count_.tolist(), strict=True))
 
 
 def test_a_message_is_learned_once_and_forgotten_without_its_class(run, model):
@@ -128,39 +124,31 @@ def test_a_ledger_belongs_to_one_file(run, model):
     assert not Path("none.textnb.ledger").exists()
 
 
-@pytest.mark.parametrize("name_of_message", ["new.eml", "new.mbox"])
-def test_model_and_ledger_agree_if_the_process_ends(run, model, monkeypatch, name_of_message):
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(("place", "name"), [
+    (version2, "write"), (ledgers, "_keep_rights"), (os, "replace"), (ledgers, "sync_rename"),
+    (Ledger, "settle")])
+@pytest.mark.parametrize("message", ["new.eml", "new.mbox"])
+def test_model_and_ledger_agree_if_the_process_ends(
+    run, model, monkeypatch, message, place, name, before
+):
     Path("new.mbox").write_bytes(b"From a@b Mon Nov  2 10:00:00 2026\n" + NEW)
-    first = model.read_bytes()
-    command = ("update", model, name_of_message, "--as", "spam", "--ledger")
+    shutil.copy(model, "expected.textnb")
+    run("update", "expected.textnb", message, "--as", "spam").checked()
+    command, call = ("update", model, message, "--as", "spam", "--ledger"), getattr(place, name)
+
+    def end_process(*arguments, **more):
+        if not before:
+            call(*arguments, **more)
+        raise ProcessEnd
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, end_process)
+        with pytest.raises(ProcessEnd):
+            run(*command)
     run(*command).checked()
-    expected = model.read_bytes()
-    calls = {
-        "write": (version2, version2.write),
-        "_keep_rights": (ledgers, ledgers._keep_rights), "replace": (os, os.replace),
-        "sync_rename": (ledgers, ledgers.sync_rename), "settle": (Ledger, Ledger.settle)}
-    for name, (place, call) in calls.items():
-        for before in (True, False):
-            for path in Path().glob("m.textnb*"):
-                path.unlink()
-            model.write_bytes(first)
-
-            def end_process(*arguments, call=call, before=before, **more):
-                if not before:
-                    call(*arguments, **more)
-                raise ProcessEnd
-
-            with monkeypatch.context() as patch:
-                patch.setattr(place, name, end_process)
-                with pytest.raises(ProcessEnd):
-                    run(*command)
-            run(*command).checked()
-            assert model.read_bytes() == expected, (name, before)
-            with Ledger(model) as ledger:
-                assert len(ledger) == 1
-            with sqlite3.connect("m.textnb.ledger") as database:
-                assert database.execute("SELECT count(*) FROM changes").fetchone() == (0,)
-            database.close()
+    assert model.read_bytes() == Path("expected.textnb").read_bytes()
+    assert ledger_of(model) == (1, [])
 
 
 def test_one_message_is_learned_without_polars(model):

@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
 import textnb
 from tests.cli.conftest import MAIL, finished, json_of, start
 from textnb import MultinomialNB, TextClassifier
+from textnb.workflow.samples import spam_messages
 
 ROWS = pl.concat([MAIL, MAIL.with_columns(pl.col("text") + " again")]).with_columns(
     day=pl.int_range(pl.len()), author=pl.int_range(pl.len()) % 4)
@@ -134,12 +134,8 @@ def test_documents_that_can_not_be_judged_are_counted(run, folder):
 
 
 def test_rows_in_order(run, folder):
-    draw = np.random.default_rng(1)
-    labels = np.where(draw.random(200) < 0.4, "spam", "ham")
-    words = {"spam": ["cheap", "pills", "you"], "ham": ["noon", "minutes", "you"]}
-    rows = pl.DataFrame({"text": [" ".join(draw.choice(words[label], 3)) for label in labels],
-                         "label": labels, "day": draw.permutation(200)})
-    rows.write_parquet("rows.parquet")
+    spam_messages(200).with_columns(day=pl.int_range(200).shuffle(seed=1)).write_parquet(
+        "rows.parquet")
     run("train", "rows.parquet", "-o", "m.textnb").checked()
     online = ["validate", "m.textnb", "rows.parquet", "--online"]
     ran = run(*online, "--set", "block=40", "--time", "day").checked()

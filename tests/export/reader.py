@@ -3,14 +3,14 @@
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 Described = Mapping[str, Any]
+AMOUNT = r"[0-9]+(?:[.,][0-9]+)*"
 
 
 def read(path):
-    """Read the file, with its ranges as sets of characters."""
+    """Read the file, with its ranges of characters as classes of regular expressions."""
     described: dict[str, Any] = json.loads(path.read_text("utf-8"))
     ranges = [(described, ("members", "unspaced")),
               (described["lowercase"], ("cased", "ignorable")),
@@ -18,17 +18,18 @@ def read(path):
               (described.get("kept"), ("letters", "letters_or_numbers", "emoji"))]
     for table, names in ranges:
         for name in names if table else ():
-            table[name] = _characters(tuple(map(tuple, table[name])))
+            table[name] = _class(table[name])
     for name in ("normalize", "accents"):
         if table := described.get(name):
+            table["marks"] = _class([ends for *ends, _ in table["classes"]])
             table["classes"] = {chr(code): number for first, last, number in table["classes"]
                                 for code in range(first, last + 1)}
     return described
 
 
-@cache
-def _characters(ranges):
-    return frozenset(chr(code) for first, last in ranges for code in range(first, last + 1))
+def _class(ranges):
+    inner = "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
+    return f"[{inner}]" if inner else "(?!)"
 
 
 def terms(described, texts):
@@ -60,7 +61,7 @@ def _clean(described, text):
     if lower := described["lowercase"]:
         text = _lower(lower, text)
     if accents := described.get("accents"):
-        text = "".join(c for c in _decompose(accents, text) if c not in accents["dropped"])
+        text = re.sub(accents["dropped"], "", _decompose(accents, text))
     return text
 
 
@@ -72,18 +73,8 @@ def _decompose(table, text):
         tail = chr(0x11A7 + s % 28) if s % 28 else ""
         return chr(0x1100 + s // 588) + chr(0x1161 + s % 588 // 28) + tail
 
-    classes = table["classes"]
-    done: list[str] = []
-    run: list[str] = []
-    for character in [*"".join(map(parts, text)), None]:
-        if character in classes:
-            run.append(str(character))
-            continue
-        done += sorted(run, key=classes.__getitem__)
-        run = []
-        if character is not None:
-            done.append(character)
-    return "".join(done)
+    return re.sub(f"{table['marks']}+", lambda run: "".join(
+        sorted(run[0], key=table["classes"].__getitem__)), "".join(map(parts, text)))
 
 
 def _compose(table, text):
@@ -115,92 +106,44 @@ def _compose(table, text):
 
 
 def _lower(table, text):
-    cased, ignorable = table["cased"], table["ignorable"]
-
-    def sigma(at):
-        before = [c for c in reversed(text[:at]) if c not in ignorable][:1]
-        after = [c for c in text[at + 1:] if c not in ignorable][:1]
-        is_final = before and before[0] in cased and not (after and after[0] in cased)
-        return "ς" if is_final else "σ"
-
-    return "".join(sigma(at) if c == "Σ" else table["mapping"].get(c, c)
-                   for at, c in enumerate(text))
+    ignorable = table["ignorable"]
+    cased = f"(?!{ignorable}){table['cased']}"
+    # A sigma at the end of a word.
+    text = re.sub(f"({cased}{ignorable}*)Σ(?!{ignorable}*{cased})", r"\1ς", text)
+    return "".join(table["mapping"].get(character, character)
+                   for character in text.replace("Σ", "σ"))
 
 
 def _split(described, text):
-    members, unspaced = described["members"], described["unspaced"]
+    members = described["members"]
     least, most = described["ngram_range"]
-    runs: list[str] = []
-    for place, character in enumerate(text):
-        if not place or (character in members) != (text[place - 1] in members):
-            runs.append("")
-        runs[-1] += character
     if described.get("analyzer") == "char":
-        whole = "".join(" " if len(run) > 1 and run[0] not in members else run for run in runs)
+        whole = re.sub(f"(?:(?!{members})[\\s\\S]){{2,}}", " ", text)
         return [whole[at:at + n] for n in range(least, most + 1)
                 for at in range(len(whole) - n + 1)]
     if described.get("analyzer") == "char_wb":
-        words = [f" {run} " for run in runs if run[0] in members]
+        words = [f" {run} " for run in re.findall(f"{members}+", text)]
         return [word for word in words if len(word) < least] + [
             word[at:at + n] for word in words for n in range(least, most + 1)
             for at in range(len(word) - n + 1)]
-    return _words(described, text, members, unspaced)
+    return _words(described, text)
 
 
-def _words(described, text, members, unspaced):
-    kept = described.get("kept", {"kinds": []})
-    letters, names, emoji = (kept.get(name, frozenset()) for name in (
-        "letters", "letters_or_numbers", "emoji"))
-
-    def run(at, characters, without=frozenset()):
-        while at < len(text) and text[at] in characters and text[at] not in without:
-            at += 1
-        return at
-
-    def amount(at):
-        found = re.compile("[0-9]+([.,][0-9]+)*").match(text, at)
-        return found.end() if found else at
-
-    def find_kept(at):
-        """The end of what is kept at a place, or the place."""
-        if "emoji" in kept["kinds"] and text[at] in emoji:
-            return at + 1
-        if "punctuation" in kept["kinds"] and text[at] in "!?":
-            return at + 1
-        if "abbreviations" in kept["kinds"]:
-            end = at
-            while end + 1 < len(text) and text[end] in letters and text[end + 1] == ".":
-                end += 2
-            if end > at + 2:
-                return end
-        if "symbols" in kept["kinds"]:
-            end = run(at, names) if text[at] in letters else at
-            if end > at and text.startswith("++", end):
-                return end + 2
-            if end > at and text.startswith("#", end):
-                return end + 1
-            if text[at] in "$€£¥" and amount(at + 1) > at + 1:
-                return amount(at + 1)
-            if amount(at) > at and text.startswith("%", amount(at)):
-                return amount(at) + 1
-        return at
-
+def _words(described, text):
+    kept, unspaced = described.get("kept", {"kinds": []}), described["unspaced"]
+    letter, name, emoji = map(kept.get, ("letters", "letters_or_numbers", "emoji"))
+    kinds = {"emoji": emoji, "punctuation": "[!?]", "abbreviations": rf"(?:{letter}\.){{2,}}",
+             "symbols": rf"{letter}{name}*(?:\+\+|#)|[$€£¥]{AMOUNT}|{AMOUNT}%"}
+    pattern = "|".join([
+        *(expression for kind, expression in kinds.items() if kind in kept["kinds"]),
+        f"(?P<stretch>{unspaced}+)",
+        f"(?:(?!{unspaced}){described['members']}){{{described['least']},}}"])
     found: list[str] = []
-    at = 0
-    while at < len(text):
-        end = find_kept(at)
-        if end > at:
-            found.append(text[at:end])
-        elif text[at] in unspaced:
-            end = run(at, unspaced)
-            found += [text[i:i + size] for i in range(at, end)
+    for match in re.finditer(pattern, text):
+        if (stretch := match["stretch"]) is None:
+            found.append(match[0])
+        else:
+            found += [stretch[at:at + size] for at in range(len(stretch))
                       for size in described.get("unspaced_sizes", [2])
-                      if i + size <= end] or [text[at]]
-        elif text[at] in members:
-            end = run(at, members, unspaced)
-            if end - at >= described["least"]:
-                found.append(text[at:end])
-            elif kept["kinds"]:
-                end = at + 1
-        at = max(end, at + 1)
+                      if at + size <= len(stretch)] or [stretch]
     return found

@@ -1,5 +1,7 @@
 """How a target is run: written, its engine asked, and its answers compared with the model's."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import polars as pl
 import pytest
@@ -15,17 +17,24 @@ from textnb.export.write import give_answers, model_file
 from textnb.files.archive import write_sums
 
 
+@contextmanager
+def skip_without_engine():
+    """Skip the test where the package that writes a target, or its engine, is not installed."""
+    try:
+        yield
+    except (EngineMissing, WriterMissing) as error:
+        pytest.skip(str(error))
+
+
 def answered(to, bundle, rows, folder):
-    """What the engine of a target answers; the test is skipped where it is not installed."""
+    """What the engine of a target answers."""
     target = TARGETS[to]
     path = folder / model_file(target)
-    try:
+    with skip_without_engine():
         if not target.suffix:
             archive.write_tables(bundle, folder, to, None, None)
         target.write(bundle, path)
         return target.run(bundle, path, rows)
-    except (EngineMissing, WriterMissing) as error:
-        pytest.skip(f"{to}: {error}")
 
 
 def agree(to, bundle, rows, folder, tolerance=None):
@@ -74,13 +83,9 @@ def rows_of_tokens(bundle, tokens):
 
 
 def exported(model, path, to, **settings):
-    """Where the export is; the test is skipped where the package that writes it is missing."""
-    try:
+    """Where the export is."""
+    with skip_without_engine():
         return export_model(model, path, to, **settings).path
-    except ExportError as error:
-        if "pip install" not in str(error):
-            raise
-        pytest.skip(str(error))
 
 
 def checked(path, rows=None):
@@ -102,10 +107,8 @@ def run_bundle(path, to, rows):
     """What the engine answers to rows with the file of a bundle in a folder."""
     bundle = read(path)
     target = TARGETS[to]
-    try:
+    with skip_without_engine():
         return target.run(bundle, path / model_file(target), golden.rows_of(bundle, rows))
-    except EngineMissing as error:
-        pytest.skip(f"{to}: {error}")
 
 
 def resealed(folder):

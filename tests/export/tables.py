@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 import textnb
@@ -160,6 +161,14 @@ def trained(labels, estimator=None, **settings):
     """A model of the texts, some of which are in two classes."""
     texts = [*TEXTS, *LONG[:5]]
     return TextClassifier(estimator, **settings).fit(frame_of(texts + texts[::2], labels))
+
+
+def table_of(names, center=0.0, classes='xyz'):
+    """Sixty rows of features, and their classes."""
+    labels = np.arange(60) % len(classes)
+    values = np.random.default_rng(2).normal(size=(60, len(names)))
+    frame = pl.DataFrame(3 * values + 2 * labels[:, None] + center, schema=names)
+    return frame.with_columns(y=pl.Series([classes[k] for k in labels]))
 
 
 def frame_of_plan(plan, texts):

@@ -61,8 +61,7 @@ def classifier(name='growing'):
 
 def topics(thresholds=None, at_least=0, at_most=None):
     """A model of lists of labels, with a calibration."""
-    model = TextClassifier(MultinomialNB(l=0.1)).fit(
-        TEXTS.with_columns(label=pl.Series(LISTS)))
+    model = TextClassifier(MultinomialNB(l=0.1)).fit(TEXTS.with_columns(label=pl.Series(LISTS)))
     model.set_calibration(Calibration(
         link="labels", sigmoids=((2.0, -1.0), (0.5, 3.0), (900.0, 0.0))))
     if thresholds is not None:
@@ -190,12 +189,6 @@ def test_a_program_refuses_answers_that_it_lacks(to, tmp_path):
         for given in (["--answers", "scores,decision"], ["--top", "x"], ["--chances"]):
             with pytest.raises(textnb.ExportError, match="the engine failed"):
                 run_program([*command, *given])
-
-
-def test_lists_of_labels_have_no_decision_beside_them(tmp_path):
-    with pytest.raises(textnb.ExportError, match="lists of labels have no decision beside"):
-        export_model(topics(CORN), tmp_path / "out", "python", answers="decision")
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_program_answers_with_lists(tmp_path):

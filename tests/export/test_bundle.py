@@ -12,14 +12,9 @@ import pytest
 import textnb
 from tests.export.run import checked, exported
 from tests.export.test_errors import NEWS, plain
-from textnb import (
-    SourceError,
-    TableClassifier,
-    TextClassifier,
-    Tokenizer,
-    export_model,
-    verify_export,
-)
+from tests.frames.writing import write_files
+from tests.workflow.conftest import contents
+from textnb import TextClassifier, Tokenizer, export_model, verify_export
 from textnb.export import golden, reduce
 from textnb.export.bundle import bundle_of
 from textnb.export.targets.known import TARGETS
@@ -29,11 +24,7 @@ POINTS = pl.DataFrame({"a": [100.0, 101.5, 99.0, 104.0, 103.0], "b": [1.0, 2.0, 
 
 
 def dense():
-    return TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(POINTS)
-
-
-def contents(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return textnb.TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(POINTS)
 
 
 # Golden rows, and one's own
@@ -48,8 +39,7 @@ def test_golden_rows_and_those_of_the_caller_verify(to, model, rows, tmp_path):
     found = checked(path)
     assert found.passed
     bundle = bundle_of(model())
-    assert found.rows == len(
-        golden.vectors(bundle) if model is dense else golden.documents(bundle))
+    assert found.rows == len(golden.vectors(bundle) if model is dense else golden.documents(bundle))
     assert found.largest_difference < 1e-9
     found = checked(path, rows)
     assert (found.rows, found.passed) == (rows.height, True)
@@ -213,13 +203,10 @@ def test_what_a_compiler_leaves_beside_a_bundle_is_no_part_of_it(tmp_path):
 @pytest.fixture(scope="module")
 def files_of_mine(tmp_path_factory):
     """Files and folders that are no bundles, or more than that."""
-    folder = tmp_path_factory.mktemp("mine")
-    for name in ("mine", "site", "spam.py.bundle.zip"):
-        (folder / name).mkdir()
-    (folder / "mine/thesis.tex").write_text("years of work")
-    (folder / "site/form.json").write_text('{"title": "contact form"}')
-    for name in ("spam.py", "app.py"):
-        (folder / name).write_text("print('mine')")
+    folder = write_files(tmp_path_factory.mktemp("mine"), {
+        "mine/thesis.tex": "years of work", "site/form.json": '{"title": "contact form"}',
+        "spam.py": "print('mine')", "app.py": "print('mine')"})
+    (folder / "spam.py.bundle.zip").mkdir()
     for name in ("m.zip", "m.json"):
         plain().save(folder / name)
     export_model(plain(), folder / "out", "json")
@@ -246,17 +233,6 @@ def test_nothing_but_a_bundle_is_replaced(name, to, message, files_of_mine, monk
 def test_a_bundle_verifies_from_within(files_of_mine, monkeypatch):
     monkeypatch.chdir(files_of_mine / "bundle")
     assert verify_export(".").passed
-
-
-def test_a_killed_export_is_put_right_by_the_next(tmp_path):
-    export_model(plain(), tmp_path / "out", "json")
-    # As between the two renames.
-    (tmp_path / "out").rename(tmp_path / ".out.textnb-old")
-    (tmp_path / ".out.textnb-run").mkdir()
-    with pytest.raises(textnb.ExportError):
-        export_model(plain(labels=["x", "y"]), tmp_path / "out", "liblinear")
-    export_model(plain(), tmp_path / "out", "json")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize("at", [1, 2])
@@ -292,20 +268,5 @@ def test_an_error_of_the_file_says_that_its_bundle_is_there(tmp_path, monkeypatc
         genuine(source, target)
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(SourceError, match=r"model.py.bundle.zip' is written: can't write"):
+    with pytest.raises(textnb.SourceError, match=r"model.py.bundle.zip' is written: can't write"):
         export_model(plain(), tmp_path / "model.py", "python")
-
-
-@pytest.mark.parametrize("name", ["out", "new", "new.zip"])
-def test_an_export_that_is_interrupted_leaves_what_was_there(name, tmp_path, monkeypatch):
-    export_model(plain(), tmp_path / "out", "json")
-    before = contents(tmp_path)
-
-    def broken(folder):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("textnb.export.write.write_sums", broken)
-    with pytest.raises(KeyboardInterrupt):
-        export_model(plain(), tmp_path / name, "json")
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert contents(tmp_path) == before

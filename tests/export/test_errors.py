@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shutil
+import sqlite3
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -18,8 +20,12 @@ import textnb
 from tests.export.run import resealed
 from tests.export.tables import SPLITTING
 from textnb import ExportError, ModelFileError, ParameterError, TextClassifier, verify_export
+from textnb.export.bundle import bundle_of
+from textnb.export.golden import rows_of
 from textnb.export.portable import Words, portable
 from textnb.export.targets import program
+from textnb.export.targets.base import EngineMissing
+from textnb.export.targets.known import TARGETS
 
 NEWS = pl.DataFrame({
     "text": ["Rangers win the cup", "cup final tonight", "shares fall on rate fears",
@@ -43,8 +49,8 @@ def lists():
     return plain(labels=[["x", "y"], ["y"], [], ["x"]])
 
 
-def table(estimator):
-    return textnb.TableClassifier(estimator).fit(TABLE)
+def table(estimator, feature="a"):
+    return textnb.TableClassifier(estimator).fit(TABLE.rename({"a": feature}))
 
 
 # Exports: a model, what is asked for, and the error.
@@ -73,6 +79,10 @@ REFUSED: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
      r"^liblinear: .*one weight per term.*\(positive='y'\)"),
     (lists, {"to": "liblinear"}, ExportError, "liblinear: it answers with one class"),
     (lists, {"to": "python", "positive": "x"}, ParameterError, "positive is for one label"),
+    (lists, {"to": "python", "answers": "decision"}, ExportError,
+     "lists of labels have no decision beside"),
+    *((lambda name=name: table(textnb.LinearDiscriminantAnalysis(), name), {"to": "polars"},
+       ExportError, "rename it and train again") for name in ("scores", "predicted")),
     (lambda: plain(labels=[["x", "y"], ["x"]]), {"to": "json"}, ExportError,
      "every document has the label 'x'"),
     (chosen, {"to": "csv", "answers": "probability"}, ExportError,
@@ -293,6 +303,26 @@ def test_rows_without_the_columns_are_refused(bundles):
 
 
 # Engines
+
+
+@pytest.mark.parametrize(("target", "message"), [
+    ("sql-duckdb", r"pip install 'textnb\[duckdb\]'"), ("sql-sqlite", r"SQLite 3\.38"),
+    ("sql-postgres", r"pip install 'textnb\[postgres\]'"),
+    ("sql-clickhouse", r"pip install 'textnb\[clickhouse\]'"), ("javascript", "Node"),
+    ("c", "no C compiler 'no-such-compiler': install"), ("onnx", r"pip install 'textnb\[onnx\]'"),
+    ("liblinear", "apt-get install liblinear-tools")])
+def test_an_engine_that_is_not_installed_is_named(target, message, tmp_path, monkeypatch):
+    for module in ("duckdb", "psycopg", "chdb", "onnx", "onnxruntime"):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 30, 0))
+    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setenv("PATH", "")
+    bundle = bundle_of(plain(), "terms")
+    with pytest.raises(EngineMissing, match=message):
+        TARGETS[target].run(bundle, tmp_path / "model", rows_of(bundle, NEWS))
+    if target == "onnx":
+        with pytest.raises(ExportError, match=message):
+            TARGETS[target].write(bundle, tmp_path / "model.onnx")
 
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c;"

@@ -154,8 +154,7 @@ def test_the_examples_of_the_page(settings, text, terms, tmp_path):
     frame = pl.DataFrame({"text": [text, text], "label": ["a", "b"]})
     model = TextClassifier(tokenizer=tokenizer).fit(frame)
     tokens = frame.select(tokenizer.expr("text")).to_series().to_list()[0]
-    described = reader.read(
-        export_model(model, tmp_path / "out", "json").path / "characters.json")
+    described = reader.read(export_model(model, tmp_path / "out", "json").path / "characters.json")
     assert sorted(tokens) == sorted(expected) == sorted(reader.terms(described, [text]))
 
 

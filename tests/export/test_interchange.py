@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,7 +19,6 @@ from tests.tiers import examples
 from textnb import ExportError, TextClassifier, Tokenizer
 from textnb.export.bundle import bundle_of
 from textnb.export.targets import onnx_graph
-from textnb.export.targets.base import EngineMissing
 from textnb.export.targets.liblinear import Liblinear
 from textnb.export.targets.onnx_graph import Onnx
 
@@ -129,19 +127,6 @@ def test_too_large_a_model_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ExportError, match=r"less than 2 GiB; keep fewer terms"):
         Onnx().write(bundle, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
-
-
-def test_what_is_not_installed_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "onnx", None)
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    monkeypatch.setenv("PATH", "")
-    bundle = plain(["t"], np.ones((2, 3)), ["a", "b", "c"])
-    with pytest.raises(ExportError, match=r"pip install 'textnb\[onnx\]'"):
-        Onnx().write(bundle, tmp_path / "model.onnx")
-    with pytest.raises(EngineMissing, match=r"pip install 'textnb\[onnx\]'"):
-        Onnx().run(bundle, tmp_path / "model.onnx", rows_of_tokens(bundle, [[]]))
-    with pytest.raises(EngineMissing, match="apt-get install liblinear-tools"):
-        Liblinear().run(bundle, tmp_path / "model.model", rows_of_tokens(bundle, [[]]))
 
 
 # LIBLINEAR's file

@@ -7,7 +7,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -19,8 +18,8 @@ import pytest
 
 import textnb
 from tests.export.run import agree, answered
-from tests.export.tables import HOSTILE, SQL, frame_of
-from textnb import ExportError, LinearForm, TableClassifier, TextClassifier, Tokenizer, export_model
+from tests.export.tables import HOSTILE, SQL, frame_of, table_of
+from textnb import ExportError, LinearForm, TableClassifier, TextClassifier, Tokenizer
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import rows_of
 from textnb.export.targets.base import EngineMissing, TargetRows
@@ -39,13 +38,9 @@ def bundle_of_animals(classes=3, positive=None, **settings):
 
 
 def dense(*names):
-    values = np.random.default_rng(2).normal(size=(60, len(names)))
-    values[:20] += 6
-    values[20:40, 0] -= 9
-    frame = pl.DataFrame(values, schema=list(names)).with_columns(
-        _=pl.Series(np.repeat(LABELS, 20)))
-    model = TableClassifier(textnb.LinearDiscriminantAnalysis(), label="_").fit(frame)
-    return bundle_of(model), TargetRows(values)
+    frame = table_of([*names])
+    model = TableClassifier(textnb.LinearDiscriminantAnalysis(), label="y").fit(frame)
+    return bundle_of(model), TargetRows(frame.drop("y").to_numpy())
 
 
 def script_of(to, bundle, folder):
@@ -57,8 +52,7 @@ def script_of(to, bundle, folder):
 
 
 @each
-@pytest.mark.parametrize(("name", "message"), [
-    ("id", "one name"), ("a\nb", "can't name a column")])
+@pytest.mark.parametrize(("name", "message"), [("id", "one name"), ("a\nb", "can't name a column")])
 def test_names_that_are_no_columns(to, name, message, tmp_path):
     with pytest.raises(ExportError, match=message):
         script_of(to, dense(name, "x")[0], tmp_path)
@@ -105,20 +99,6 @@ def test_what_postgres_can_not_hold(postgres, tmp_path):
 # Engines
 
 
-def test_an_engine_that_is_not_installed_is_named(monkeypatch, tmp_path):
-    bundle = bundle_of_animals()
-    rows = rows_of(bundle, frame_of(["cat"]))
-    for module in ("duckdb", "psycopg", "chdb"):
-        monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 30, 0))
-    for to, message in (("sql-duckdb", r"pip install 'textnb\[duckdb\]'"),
-                        ("sql-sqlite", r"SQLite 3\.38"),
-                        ("sql-postgres", r"pip install 'textnb\[postgres\]'"),
-                        ("sql-clickhouse", r"pip install 'textnb\[clickhouse\]'")):
-        with pytest.raises(EngineMissing, match=message):
-            TARGETS[to].run(bundle, tmp_path / "model.sql", rows)
-
-
 def test_a_server_that_is_not_there_is_named(monkeypatch, tmp_path):
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'textnb[postgres]'")
     bundle = bundle_of_animals()
@@ -127,8 +107,9 @@ def test_a_server_that_is_not_there_is_named(monkeypatch, tmp_path):
     with pytest.raises(EngineMissing, match=r"no PostgreSQL server is named.*TEXTNB_POSTGRES"):
         TARGETS["sql-postgres"].run(bundle, tmp_path / "model.sql", rows)
     monkeypatch.setenv("TEXTNB_POSTGRES", f"host={tmp_path}")
-    with pytest.raises(EngineMissing, match="TEXTNB_POSTGRES names does not answer"):
+    with pytest.raises(EngineMissing, match="TEXTNB_POSTGRES names does not answer") as missing:
         TARGETS["sql-postgres"].run(bundle, tmp_path / "model.sql", rows)
+    assert "pip install" not in str(missing.value)
 
 
 @pytest.mark.parametrize("statement", [
@@ -175,6 +156,7 @@ def schema(server, name):
 
 
 def run_psql(script, server, name):
+    """Run a script in a schema."""
     if shutil.which("psql") is None:
         pytest.skip("needs psql")
     done = subprocess.run(
@@ -236,34 +218,6 @@ def test_a_script_that_fails_leaves_what_was_there(postgres, tmp_path):
         connection.execute("ROLLBACK")
         terms = connection.execute("SELECT count(*) FROM textnb_weights").fetchone()
     assert terms == (len(bundle.terms),)
-
-
-@pytest.mark.parametrize("positive", [None, "spam"])
-def test_golden_rows_by_psql_and_by_a_driver(postgres, positive, tmp_path):
-    """The same answers to the golden documents, to the bit."""
-    model = TextClassifier().fit(
-        ["cheap pills, O'Brien", "see you at noon", "naïve; café \\ 100 %"], ["spam", "ham", "ham"])
-    export_model(model, tmp_path / "bundle", "sql-postgres", positive=positive)
-    assert textnb.verify_export(tmp_path / "bundle").passed
-    golden = pl.read_parquet(tmp_path / "bundle" / "golden.parquet")
-    script = tmp_path / "bundle" / "model.sql"
-    answers = []
-    for name in ("by_psql", "by_driver"):
-        with schema(postgres, name) as connection:
-            if name == "by_driver":
-                connection.execute(script.read_text("utf-8"))
-            else:
-                run_psql(script, postgres, name)
-            with connection.cursor() as cursor:
-                cursor.executemany("INSERT INTO documents VALUES (%s, %s)", [
-                    (row, None if text is None else text.replace("\0", " "))
-                    for row, text in golden.select("id", "text").iter_rows()])
-            answers.append(connection.execute("SELECT * FROM textnb_labels ORDER BY id").fetchall())
-    assert answers[0] == answers[1]
-    assert len(answers[0]) == golden.height
-    for row, label, scores in zip(answers[0], golden["label"], golden["scores"], strict=True):
-        assert label is None or row[2] == label
-        assert row[3:] == pytest.approx(scores.to_list(), rel=1e-9, abs=1e-9)
 
 
 def test_scripts_run_again_and_keep_the_documents(tmp_path):

@@ -97,14 +97,6 @@ def test_many_classes(to, tmp_path):
 # Rows of features
 
 
-def table_of(names, center=0.0, classes='xyz'):
-    """Sixty rows of features, and their classes."""
-    labels = np.arange(60) % len(classes)
-    values = np.random.default_rng(2).normal(size=(60, len(names)))
-    frame = pl.DataFrame(3 * values + 2 * labels[:, None] + center, schema=names)
-    return frame.with_columns(y=pl.Series([classes[k] for k in labels]))
-
-
 LDA = LinearDiscriminantAnalysis(shrinkage=0.5)
 FEATURES: dict[str, tuple[Any, list[str], str]] = {
     "lda": (LinearDiscriminantAnalysis(), ["width", 'the "height"', "1", "select"], "xyz"),
@@ -125,7 +117,7 @@ def test_rows_of_features_get_the_models_answers(to, name, is_far, tmp_path):
     estimator, names, classes = FEATURES[name]
     subtracts = isinstance(TARGETS[to], Program)
     center = (1e6 if subtracts else 1e3) * is_far
-    frame = table_of(names, center, classes)
+    frame = tables.table_of(names, center, classes)
     model = textnb.TableClassifier(estimator, features=names, label="y").fit(frame)
     X = frame.select(names).to_numpy()
     tolerance = None if subtracts or not is_far else 1e-7

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.classifier.topics import NEWS, TEST, against_rest, one_label_each
 from textnb import BernoulliNB, MultinomialNB, NBLinear, TextClassifier, Tokenizer
 from textnb.export.bundle import bundle_of
 from textnb.export.reduce import round_weights, spread, token_errors
@@ -20,27 +21,12 @@ from textnb.workflow.samples import topics
 # Rounded
 
 
-def news(rows, seed):
-    """Texts with lists of labels; a word of each label is in the texts that have it."""
-    draw = np.random.default_rng(seed)
-    labels = [[name for name in ("corn", "trade", "wheat") if draw.random() < 0.4]
-              for _ in range(rows)]
-    words = [f"word{n}" for n in range(30)]
-    texts = [" ".join([*(name for name in own for _ in range(2)), *draw.choice(words, 12)])
-             for own in labels]
-    return pl.DataFrame({"text": texts, "label": labels},
-                        schema={"text": pl.String, "label": pl.List(pl.String)})
-
-
-NEWS, TEST = news(80, seed=0), news(60, seed=1)
-ONE = NEWS.with_columns(pl.col("label").list.first().fill_null("none"))
-TWO = NEWS.with_columns(pl.when(pl.col("label").list.contains("corn")).then(
-    pl.lit("corn")).otherwise(pl.lit("rest")).alias("label"))
+ONE, TWO = one_label_each(NEWS), against_rest(NEWS, "corn")
 CASES: dict[str, tuple[Any, pl.DataFrame, Any]] = {
     "classes": (MultinomialNB(l=0.1), ONE, None), "presence": (BernoulliNB(), ONE, None),
     "length": (NBLinear(), ONE, None), "lists": (NBLinear(held_out=0), NEWS, None),
-    "idf": (NBLinear(unit_length=False), ONE, None), "one output": (MultinomialNB(), TWO, "corn"),
-    "linear, one output": (NBLinear(), TWO, "corn")}
+    "idf": (NBLinear(unit_length=False), ONE, None), "one output": (MultinomialNB(), TWO, True),
+    "linear, one output": (NBLinear(), TWO, True)}
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])

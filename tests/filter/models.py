@@ -1,4 +1,4 @@
-"""Models of mail, and a check that `MailFilter` and the quick filter give the same verdict."""
+"""Models of mail, what they and a ledger hold, and a check that two filters judge alike."""
 
 import polars as pl
 import pytest
@@ -7,6 +7,7 @@ import textnb
 from tests.quick import judge
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, NBLinear, NBLogisticRegression
 from textnb.files.require import Unsupported
+from textnb.filter.ledger import Ledger
 from textnb.filter.mailfilter import MailFilter
 
 ROWS = pl.DataFrame({
@@ -40,6 +41,18 @@ def saved(path, *arguments, **settings):
     """Fit a model, save it, and return the path."""
     fitted(*arguments, **settings).save(path)
     return path
+
+
+def counts(path):
+    """The documents that a model has learned, per class."""
+    model = textnb.load(path)
+    return dict(zip(model.classes_.tolist(), model.estimator_.class_count_.tolist(), strict=True))
+
+
+def ledger_of(model):
+    """How many messages were learned, and those that are to be."""
+    with Ledger(model) as ledger:
+        return len(ledger), ledger.pending(9)
 
 
 def judged(path, message, **judging):

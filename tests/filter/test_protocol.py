@@ -3,8 +3,6 @@
 import zlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from textnb.filter import protocol
 from textnb.filter.marks import mark_of
@@ -133,18 +131,6 @@ def test_the_score_and_the_verdict_agree(status, odds, least, score):
     mark = mark_of(Verdict(status, odds, False), least)
     assert mark.score == score
     assert mark.is_spam == (status == "spam") == (mark.score >= mark.threshold)
-
-
-@given(st.lists(st.binary(max_size=40)), st.binary(max_size=30))
-def test_any_bytes_are_a_request_or_refused(lines, first):
-    answer = b"SPAMD/1.0 0 \r\n"
-    try:
-        asked = protocol.parse_headers(protocol.parse_command(first), lines)
-        protocol.message_of(asked, b"abc", 10)
-    except Refused as refused:
-        answer = refused.answer()
-    assert answer.endswith(b"\r\n")
-    assert answer.count(b"\n") == 1
 
 
 @pytest.mark.parametrize(("message", "found"), [

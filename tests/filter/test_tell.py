@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import run
-from tests.filter.models import saved
+from tests.filter.models import counts, ledger_of, saved
 from tests.filter.server import HAM, SPAM
-from textnb import SourceError, load
+from textnb import SourceError
 from textnb.errors import EngineError
 from textnb.filter import learner
 from textnb.filter import ledger as ledgers
@@ -38,13 +38,7 @@ def key(message):
 
 
 def tell(server, told, message):
-    headers = ["Remove: local"] if told is None else [f"Message-class: {told}", "Set: local"]
-    return server.ask("TELL", message, *headers)
-
-
-def counts(path):
-    model = load(path)
-    return dict(zip(model.classes_.tolist(), model.estimator_.class_count_.tolist(), strict=True))
+    return server.ask("TELL", message, f"Message-class: {told}", "Set: local")
 
 
 @pytest.fixture
@@ -84,24 +78,6 @@ def test_what_is_told_is_learned_as_update_learns_it(column, server, model, tmp_
     assert model.read_bytes() == expected.read_bytes()
 
 
-@pytest.mark.slow
-def test_another_class_takes_the_place_of_the_first(model, server):
-    before = model.read_bytes()
-    assert b"DidSet" in tell(server, "spam", NEW)
-    server.wait_for("learned")
-    assert counts(model) == {"ham": 12, "spam": 13}
-    assert b"DidSet" in tell(server, "ham", NEW)
-    server.wait_for("learned", 2)
-    assert counts(model) == {"ham": 13, "spam": 12}
-    # Its class need not be known to forget it.
-    assert b"DidRemove: local" in tell(server, None, NEW)
-    server.wait_for("learned", 3)
-    assert counts(model) == {"ham": 12, "spam": 12}
-    assert b"DidRemove" not in tell(server, None, NEW)
-    assert b"DidRemove" not in tell(server, None, HAM)
-    assert model.read_bytes() == before
-
-
 def test_what_is_told_must_be_clear(server):
     for headers in (["Set: local"], ["Set: local", "Message-class: eggs"], ["Message-class: spam"],
                     ["Set: remote", "Message-class: spam"],
@@ -135,12 +111,6 @@ def filled(model):
             message = b"\n\nnew%d words\n" % number
             assert ledger.add(key(message), "spam" if number % 2 else "ham", message)
     return model
-
-
-def ledger_of(model):
-    """How many messages were learned, and those that are to be."""
-    with Ledger(model) as ledger:
-        return len(ledger), ledger.pending(9)
 
 
 @pytest.mark.sweep(10)

@@ -13,7 +13,7 @@ import pytest
 import textnb
 from tests.filter.models import ESTIMATORS, LINEAR, MESSAGES, ROWS, fitted, judged, saved
 from tests.quick import judge
-from textnb import Calibration, Decision, MailFilter, TextClassifier, Tokenizer, load, scan_mail
+from textnb import Calibration, Decision, MailFilter, TextClassifier, Tokenizer, load
 from textnb.errors import ParameterError
 from textnb.files.require import Unsupported
 from textnb.filter.quick import QuickFilter
@@ -121,16 +121,6 @@ def test_scores_from_single_terms_are_those_of_the_classifier(estimator, tmp_pat
                     np.array(weights))
             found = total + np.array(reader.intercept)
         assert (np.abs(found - expected) <= 1e-12 * np.abs(expected) + 1e-15).all()
-
-
-def test_samples_of_mail(tmp_path):
-    rows = scan_mail(SAMPLES / "*" / "inbox.mbox").with_columns(
-        label=pl.col("path").str.extract(r"(spam|ham)/inbox")).collect()
-    path = saved(tmp_path / "m.textnb", rows=rows, text=["subject", "body"])
-    for folder in ("spam", "ham"):
-        messages = (SAMPLES / folder / "inbox.mbox").read_bytes().split(b"\nFrom ")[1:12]
-        for message in messages:
-            judged(path, b"From " + message)
 
 
 # Verdicts
@@ -281,13 +271,6 @@ def test_weights_that_are_remembered_change_no_verdict(remembered, tmp_path):
             assert len(mail_filter._remembered) <= remembered
 
 
-def test_a_term_that_the_model_left_out_has_no_weight(tmp_path):
-    path = tmp_path / "m.textnb"
-    TextClassifier(min_df=2).fit(["aa bb", "bb cc", "cc dd ee"], ["x", "y", "y"]).save(path)
-    with TermsReader(path) as reader:
-        assert list(reader.weights(["aa", "bb", "cc", "dd", "zz", "", "a"])) == ["bb", "cc"]
-
-
 def test_of_a_large_model_little_is_read(tmp_path, monkeypatch):
     words = [f"{n * 7919 % 1000003:06}" for n in range(300_000)]
     path = saved(tmp_path / "m.textnb", rows=pl.DataFrame({
@@ -309,11 +292,10 @@ def test_of_a_large_model_little_is_read(tmp_path, monkeypatch):
     ("Subject: x\nContent-Type: text/plain; charset=utf-8\n\npills \U0001ccf0".encode(),
      "a character that Python may read differently"),
     (b"\n\n" + b"pills " * 200_000, "a long message")], ids=["unassigned", "long"])
-def test_messages_that_the_quick_filter_refuses(message, reason, tmp_path):
-    path = saved(tmp_path / "m.textnb")
+def test_messages_that_the_quick_filter_refuses(message, reason, model):
     with pytest.raises(Unsupported, match=reason):
-        judge(str(path), message)
-    assert MailFilter.load(path).judge(message).status == "spam"
+        judge(str(model), message)
+    assert MailFilter.load(model).judge(message).status == "spam"
 
 
 def test_the_whole_filter_starts_without_the_learning_libraries(tmp_path):

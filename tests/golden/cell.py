@@ -13,14 +13,11 @@ from textnb import errors
 
 # A logarithm's last bit differs between processors, and with it that of a sum of logarithms.
 EXACT = 1e-12
-# How far the answers of some models may be from the record, and why.
-SOLVED = "a solver that stops at a tolerance enlarges the last bits of its input"
-FACTORISED = "covariances are factorised, and LAPACK's bits differ between processors"
+# How far the answers of some models may be from the record. A solver that stops at a tolerance
+# enlarges the last bits of its input; covariances are factorised, and LAPACK's bits differ between
+# processors; a temperature is the root of a slope, which is found to about 1e-8.
 TOLERANCES = {
-    "nblinear": (1e-11, SOLVED), "nblr": (1e-11, SOLVED),
-    "lda": (1e-11, FACTORISED), "qda": (1e-11, FACTORISED), "rda": (1e-11, FACTORISED),
-    "calibrated": (1e-7, "a temperature is the root of a slope, which is found to about 1e-8"),
-}
+    "nblinear": 1e-11, "nblr": 1e-11, "lda": 1e-11, "qda": 1e-11, "rda": 1e-11, "calibrated": 1e-7}
 # The answers that a temperature enters.
 PROBABILITIES = {"predictions", "best", "probabilities", "margins"}
 
@@ -60,7 +57,7 @@ class Cell:
         """How far an answer may be from the record, absolute and relative."""
         part = (self.setting if self.setting == "calibrated" and answer in PROBABILITIES
                 else self.model)
-        return TOLERANCES.get(part, (EXACT,))[0]
+        return TOLERANCES.get(part, EXACT)
 
     def compute(self, model: Any = None) -> Answers:
         """All answers, of a model that was read from a file, if one is given.

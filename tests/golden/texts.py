@@ -54,7 +54,8 @@ def text_answers(sample: Sample, *, learned: bool = True) -> Callable[[Any], Ans
                 "margins": lambda: model.decision_function(rows),
                 "score": lambda: model.score(rows),
             }),
-            **_estimator_of(model),
+            # Of lists of labels there is no estimator.
+            **({} if sample.of_lists else estimator_answers(model.estimator_)),
         }
         if learned:
             answers |= each({"leave one out": lambda: textnb.leave_one_out(
@@ -68,14 +69,6 @@ def _first(sample: Sample) -> Any:
     row = sample.test.row(0, named=True)
     return row[sample.text] if isinstance(sample.text, str) else {
         name: row[name] or "" for name in sample.text}
-
-
-def _estimator_of(model: TextClassifier) -> Answers:
-    """Of lists of labels there is no estimator."""
-    try:
-        return estimator_answers(model.estimator_)
-    except (textnb.TextnbError, AttributeError):
-        return {}
 
 
 Fit = Callable[[TextClassifier, Sample], TextClassifier]
@@ -221,8 +214,7 @@ def text_cells() -> Iterator[Cell]:
     for kind in ("sms", "news", "chinese", "bengali", "topics", "tokens", "fields"):
         for model in MODELS:
             for setting, parts in _settings_of(kind, model):
-                slow = kind != FIRST and setting != "plain" and (
-                    kind, model, setting) not in STORED
+                slow = kind != FIRST and setting != "plain" and (kind, model, setting) not in STORED
                 yield _text_cell(kind, model, setting, parts, slow=slow)
     for kind in ("sms", "chinese", "bengali"):
         for setting, tokens in TOKENS.items():

@@ -147,8 +147,7 @@ def test_an_undeclared_charset_is_guessed_from_the_body_or_another_part(text, co
 def test_western_text_is_windows_1252(text, times):
     text = " ".join([text] * times)
     message = parse_message(b"Subject: x\n\n" + text.encode("cp1252"))
-    assert (message.body, message.errors) == (
-        text, ("charset not declared: read as windows-1252",))
+    assert (message.body, message.errors) == (text, ("charset not declared: read as windows-1252",))
 
 
 def test_western_words_beside_another_script():

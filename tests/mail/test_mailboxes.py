@@ -111,8 +111,7 @@ def test_what_parts_an_mbox(write, content, expected):
 def test_one_rule_whatever_comes_first(write, first):
     lines = [b"From a@b.c Mon Jan  1 10:00:00 2001\n", b"From x@y.z Tue Jan 32 2001\n",
              b"From - \n", b"From \n", b"From - Sat, Jan 3 1:05 1996\n"]
-    content = first + b"\n".join(
-        line + message(str(number)) for number, line in enumerate(lines))
+    content = first + b"\n".join(line + message(str(number)) for number, line in enumerate(lines))
     # By their content alone, those are mailboxes that begin with "From ".
     for name in ["m.mbox", *(["m"] if b"junk" not in first and b"\n" not in first else [])]:
         write({name: content})

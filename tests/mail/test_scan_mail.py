@@ -85,8 +85,7 @@ def test_kinds_of_errors_are_counted(write):
     write({"m/1.eml": b"Date: x\nContent-Type: text/plain; charset=a\n\nx",
            "m/2.eml": b"Date: y\n\nx", "m/3.eml": b"a: b\n\nx", "m/4.eml": b"Date: y\n\nx"})
     found = mail_errors(scan_mail("m"))
-    assert found.schema == {"error": pl.String, "messages": pl.Int64,
-                            "paths": pl.List(pl.String)}
+    assert found.schema == {"error": pl.String, "messages": pl.Int64, "paths": pl.List(pl.String)}
     assert found.rows() == [("bad date", 3, ["m/1.eml", "m/2.eml", "m/4.eml"]),
                             ("unknown charset", 1, ["m/1.eml"])]
     assert mail_errors(scan_mail("m").collect()).equals(found)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.mail.conftest import FROM
 from tests.tiers import examples
-from textnb.errors import ParameterError
 from textnb.frames.mail import scan_mail
 from textnb.mail.features.links import host_suffixes
 from textnb.mail.features.words import LONGEST, plain_words
@@ -137,11 +136,6 @@ def test_time_is_linear_in_a_hostile_message(piece):
         start = time.process_time()
         mail_tokens(head + b"Content-Type: " + kind + b"\n\n" + body)
         assert time.process_time() - start < 20
-
-
-def test_other_than_bytes_is_refused():
-    with pytest.raises(ParameterError, match="raw must be bytes"):
-        mail_tokens("Subject: x")
 
 
 # The column

@@ -66,18 +66,6 @@ def test_a_report_and_explanations_of_lists(folder):
         answers["predicted"].to_list())
 
 
-def test_texts_and_columns_of_labels_give_the_same_model_as_lists(folder):
-    first = contents(run(folder, text=JOB))["model.textnb"]
-    NEWS.with_columns(pl.col("topics").list.join(" | ")).write_csv("texts.csv")
-    labels = sorted(set(NEWS["topics"].explode().drop_nulls()))
-    NEWS.select(pl.exclude("topics"), *(
-        pl.col("topics").list.contains(label).alias(label) for label in labels)
-    ).write_csv("columns.csv")
-    for name, key in (("texts", "label_separator=|"), ("columns", f"label_columns={labels!r}")):
-        out = run(folder, f"input.train={name}.csv", f"input.{key}", text=JOB)
-        assert contents(out)["model.textnb"] == first
-
-
 def test_rows_get_the_number_of_labels_that_is_asked_for(folder):
     out = run(folder, "decision={by='f1', at_least=1, at_most=2}", "exports=[]", text=JOB)
     answers = pl.read_parquet(out / "predictions.parquet")

@@ -1,6 +1,5 @@
 """Whole jobs: what they write, and that they write all of it or nothing."""
 
-import fcntl
 import json
 import os
 
@@ -9,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import textnb
+from tests.frames.writing import write_files
 from tests.workflow.conftest import JOB, Recorder, contents, run
 from textnb import DataError, SchemaError, SourceError, TextClassifier, evaluate, load
 from textnb.cli.main import app
@@ -124,31 +124,12 @@ def test_the_folders_of_an_output_are_made(folder, monkeypatch):
     assert contents(folder) == before
 
 
-def test_one_run_at_a_time(folder):
-    run(folder)
-    with (folder / ".out.textnb-lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(SourceError, match="another run is at work on"):
-            run(folder)
-    (folder / ".out.textnb-lock").unlink()
+def test_the_lock_of_an_output_follows_no_link(folder):
     (folder / "precious").write_text("mine")
     (folder / ".out.textnb-lock").symlink_to("precious")
     with pytest.raises(SourceError, match="textnb-lock"):
         run(folder)
     assert (folder / "precious").read_text() == "mine"
-
-
-def test_what_a_killed_run_left_is_thrown_away(folder):
-    before = contents(run(folder))
-    (folder / ".out.textnb-run").mkdir()
-    (folder / ".out.textnb-run" / "model.textnb").write_text("half")
-    # Killed between its two renames: the old output is under another name.
-    (folder / "out").rename(folder / ".out.textnb-old")
-    with pytest.raises(SourceError, match="no such file"):
-        run(folder, "input.train=none.parquet")
-    assert contents(folder / "out") == before
-    assert contents(run(folder)) == before
-    assert sorted(os.listdir(folder)) == ["job.toml", "out", "rows.parquet"]
 
 
 def test_rows_of_their_own_to_test_on_and_to_predict(folder):
@@ -161,23 +142,6 @@ def test_rows_of_their_own_to_test_on_and_to_predict(folder):
     answers = pl.read_csv(out / "new.csv")
     assert answers.columns == ["text", "predicted", "probability"]
     assert answers.height == 30
-
-
-def test_a_decision_is_measured_on_the_test_rows(folder):
-    out = run(folder, "calibration={}", "decision={positive='spam', costs=[10.0, 1.0]}",
-              "predictions.top=2")
-    answers = pl.read_parquet(out / "predictions.parquet")
-    measures = json_in(out, "metrics.json")["decision"]
-    spam, own = pl.col("decision").eq_missing(pl.lit("spam")), pl.col("label") == "spam"
-    assert measures["true_positives"] == answers.filter(spam & own).height
-    assert measures["false_positives"] == answers.filter(spam & ~own).height
-    assert measures["missed"] == answers.filter(own & ~spam).height
-    # What is predicted is the most probable class of those that are listed.
-    top = answers.select("predicted", "calibrated", "top").explode("top").unnest("top")
-    assert top.height == 2 * answers.height
-    assert top["calibrated"].all()
-    assert (top["class"][::2] == top["predicted"][::2]).all()
-    assert set(pl.read_csv(out / "terms.csv")["class"]) == {"ham", "spam"}
 
 
 def test_a_feature_table(folder):
@@ -206,11 +170,9 @@ def test_a_folder_that_can_not_be_written(folder):
 
 
 def test_mail(folder):
-    for label, word in (("ham", "noon lunch"), ("spam", "cheap pills")):
-        (folder / "mail" / label).mkdir(parents=True)
-        for n in range(30):
-            (folder / "mail" / label / f"{n}.eml").write_bytes(
-                f"Subject: {word} {n}\nDate: never\n\n{word} {'x' * (n % 9)}\n".encode())
+    write_files(folder / "mail", {
+        f"{label}/{n}.eml": f"Subject: {word} {n}\nDate: never\n\n{word} {'x' * (n % 9)}\n"
+        for label, word in (("ham", "noon lunch"), ("spam", "cheap pills")) for n in range(30)})
     settings = ("input.train=mail", "input.format=mail", 'model.text=["subject", "body"]')
     record = Recorder()
     answers = pl.read_parquet(run(folder, *settings, record=record) / "predictions.parquet")

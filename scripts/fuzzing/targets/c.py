@@ -28,6 +28,9 @@ ABOUT = "the C export with sanitizers: damaged models, any bytes as a text, and 
 LONGEST = 400
 SOURCE = Path(__file__).with_suffix(".c")
 _TEXTS = 150
+# With half a surrogate pair, bytes beyond Unicode and of another length, and characters cut off.
+_PIECES = [*map(str.encode, PIECES), b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf",
+           b"\xe4\xb8", b"\xf0\x9f\x98"]
 # No answer, where rounding decides; and codes of the header.
 _UNCLEAR, _WRONG, _UNSURE = -100, -2, -5
 
@@ -85,7 +88,7 @@ def _answered(number: int, bundle: Bundle) -> Iterator[bytes]:
         rows: Any = vectors(bundle)
         texts = [row.astype("<f8").tobytes() for row in rows]
     else:
-        fields = [[_text(rng) for _ in range(_TEXTS)] for _ in bundle.columns]
+        fields = [[text_of(rng) for _ in range(_TEXTS)] for _ in bundle.columns]
         texts = [b"\xff".join(row) for row in zip(*fields, strict=True)]
         rows = rows_of(bundle, pl.DataFrame({
             name: [text.decode("utf-8", "replace") for text in column]
@@ -104,10 +107,10 @@ def _answered(number: int, bundle: Bundle) -> Iterator[bytes]:
         yield bytes([32 * patches, number]) + rng.randbytes(5 * patches) + text
 
 
-def _text(rng: random.Random) -> bytes:
+def text_of(rng: random.Random) -> bytes:
     """Pieces of text, some of which are cut, or have another byte; but not the byte between texts.
     """
-    text = bytearray("".join(rng.choices(PIECES, k=rng.randrange(12))).encode())
+    text = bytearray(b"".join(rng.choices(_PIECES, k=rng.randrange(12))))
     for _ in range(rng.choice([0, 0, 1, 3]) if text else 0):
         text[rng.randrange(len(text))] = rng.randrange(255)
     return bytes(text)

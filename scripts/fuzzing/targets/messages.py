@@ -36,6 +36,8 @@ from textnb.mail.tokens import tokens_of_message
 WITHIN = ["textnb.mail", "textnb.filter"]
 ABOUT = "mail messages, mailboxes and Maildirs, and verdicts of the two filters"
 LONGEST = 8000
+# Of the quick tests: each is fast.
+INPUTS = 200
 # The values of headers that all readers take apart alike.
 _PARAMETERS = re.compile(r'[\w/-]+(?:\s*;\s*[\w*-]+=(?:[^\s;"\'()]+|"[^"\\]*"))*;?\s*')
 # By the Encoding Standard, these names mean charsets of Windows.
