@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import textnb
-from textnb import DataError, MultinomialNB, NBLinear, ParameterError, audit
+from textnb import DataError, MultinomialNB, ParameterError, audit
 from textnb.evaluation.audit import KINDS
 from textnb.evaluation.label_errors import (
     inseparable_classes,
@@ -199,14 +199,3 @@ def test_tokens_and_small_or_odd_rows():
     few = audit(NEWS.head(40), model=MultinomialNB())
     assert few.method == "leave-one-out (MultinomialNB)"
     assert audit(NEWS.head(40)).method == "5 folds (NBLinear)"
-
-
-@pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda: audit(NEWS.clear()), DataError, "no rows"),
-    (lambda: audit(NEWS.with_columns(label=pl.lit(None, pl.String))), DataError, "label"),
-    (lambda: audit(NEWS, model="svn"), ParameterError, "model: unknown value 'svn'"),
-    (lambda: audit(NEWS, model=NBLinear), ParameterError, "a model of texts, or its kind"),
-    (lambda: audit(NEWS, near=0), ParameterError, "near must be above 0")])
-def test_what_can_not_be_audited_is_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()

@@ -101,18 +101,6 @@ def test_the_order_of_rows_and_batches_does_not_matter(kind, tmp_path, corpus):
     assert sum(steps) == 2 * 1500
 
 
-@every
-def test_a_loaded_merged_or_forgetful_model_leaves_out_the_same(kind, tmp_path):
-    model = TextClassifier(kind()).fit(TRAIN)
-    expected = leave_one_out(model, TRAIN).scores
-    model.save(tmp_path / "model.textnb")
-    merged = TextClassifier(kind()).fit(TRAIN[:3]) + TextClassifier(kind()).fit(TRAIN[3:])
-    more = pl.DataFrame({"text": ["zz"], "label": ["y"]})
-    less = TextClassifier(kind()).fit(pl.concat([TRAIN, more])).forget(more)
-    for other in (textnb.load(tmp_path / "model.textnb"), merged, less):
-        assert np.array_equal(leave_one_out(other, TRAIN).scores, expected)
-
-
 def test_an_announced_class_without_documents_stays():
     model = TextClassifier().partial_fit(TRAIN, classes=["w", "x", "y"])
     scores = leave_one_out(model, TRAIN).scores

@@ -158,16 +158,6 @@ def test_held_out_scores_are_measured_as_rows_are(model, rows):
     assert ours.to_dict() | of_rows == theirs.to_dict() | of_rows
 
 
-def test_a_term_that_every_document_of_a_class_held_is_required_without_smoothing():
-    model = TextClassifier(textnb.BernoulliNB(l=0)).fit(["aa", "bb"], ["a", "b"])
-    result = evaluate(model, pl.DataFrame({"text": ["aa", ""], "label": ["a", "b"]}))
-    assert (result.accuracy, result.impossible) == (0.5, 1)
-
-
-def test_a_null_text_is_an_empty_one():
-    assert evaluate(MODEL, pl.DataFrame({"text": [None, ""], "label": ["a", "a"]})).accuracy == 1.0
-
-
 @pytest.mark.parametrize(("known", "given"), [
     *(([1, 2, 30], pl.Series([1, 2, 7]).cast(dtype))
       for dtype in (pl.Int8, pl.UInt16, pl.Int64, pl.String)),

@@ -232,8 +232,9 @@ DAMAGED = [
     ("weights", "settings/vectors", "its model shares no weights among words", ["v.txt"]),
     ("few weights", "settings/lexicon", "lexicon must be", [-1, 1.5, "a"]),
     # What only some models have
-    ("multinomial", "l", "l is not a number >= 0", [-1.0, "x", 1]),
+    ("multinomial", "l", "l is not a number >= 0", [-1.0, "x", 1, True, "auto", "Infinity"]),
     ("multinomial", "l", "l was chosen and is not \"auto\"", [1.0]),
+    ("multinomial", "estimator/parameters/l", "l was chosen and is not \"auto\"", ["auto"]),
     ("multinomial", "pruned", "not counted by integers above 0",
      [{"terms": 1, "occurrences": 0, "at_most": 1}, {"terms": 1, "at_most": 1}, 5]),
     ("multinomial", "since_fit", "come from counts alone", [{"learned": 1, "forgotten": 0}]),
