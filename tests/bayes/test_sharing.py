@@ -126,13 +126,12 @@ def test_fewer_words_have_a_larger_weight():
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log"])
-def test_it_keeps_what_a_linear_model_promises(loss, tmp_path):
+def test_it_keeps_what_a_linear_model_promises(loss, reloaded, tmp_path):
     rows = questions(300)
     model = of_words(NBLinear(loss=loss), subwords=(3, 4)).fit(rows)
     lazy = of_words(NBLinear(loss=loss), subwords=(3, 4)).fit(rows.lazy())
     assert np.array_equal(lazy.linear_form().weights, model.linear_form().weights)
-    model.save(tmp_path / "m.textnb")
-    again = textnb.load(tmp_path / "m.textnb")
+    again = reloaded(model)
     assert (again.subwords, again.sharing) == ((3, 4), None)
     assert np.array_equal(again.decision_function(rows), model.decision_function(rows))
     textnb.export_model(model, tmp_path / "m", "python")

@@ -106,9 +106,8 @@ def test_statistics_scores_and_columns_refuse_such_labels(call, message):
     pl.Series([-2**63, -2**63, 2**63 - 1, 2**63 - 1], dtype=pl.Int128)],
     ids=["list", "array", "series"])
 @every_classifier
-def test_the_largest_labels_come_back_from_a_file(make, rows, labels, tmp_path):
-    make().fit(rows, labels).save(tmp_path / "model.textnb")
-    again = textnb.load(tmp_path / "model.textnb")
+def test_the_largest_labels_come_back_from_a_file(make, rows, labels, reloaded):
+    again = reloaded(make().fit(rows, labels))
     assert again.classes_.dtype == np.int64
     assert again.classes_.tolist() == sorted(set(map(int, labels)))
 

@@ -6,7 +6,7 @@ import pytest
 
 import textnb
 from tests.classifier.test_default_terms import ROWS, same
-from textnb import MultinomialNB, NBLinear, TextClassifier, Tokenizer, cross_validate, load
+from textnb import MultinomialNB, NBLinear, TextClassifier, Tokenizer, cross_validate
 from textnb.errors import DataError, ParameterError
 from textnb.export.describe import describe_model
 from textnb.learning import vectors
@@ -38,11 +38,10 @@ def test_texts_may_be_any_that_predict_reads(kind):
          TextClassifier(NBLinear()).fit(ROWS, unlabelled=NEW))
 
 
-def test_files_explanations_and_exports_have_the_new_words(tmp_path):
+def test_files_explanations_and_exports_have_the_new_words(reloaded, tmp_path):
     model = TextClassifier(NBLinear()).fit(ROWS, unlabelled=NEW)
-    model.save(tmp_path / "m.textnb")
-    same(model, load(tmp_path / "m.textnb"))
-    assert describe_model(load(tmp_path / "m.textnb"))["unlabelled_words"] == 3
+    same(model, reloaded(model))
+    assert describe_model(reloaded(model))["unlabelled_words"] == 3
     explained = model.predict(pl.DataFrame({"text": ["depository"]}), explain=3)
     assert explained["explanation"][0][0]["term"] == "depository"
     bundle = textnb.export_model(model, tmp_path / "out", "python").path
@@ -145,25 +144,23 @@ def test_words_in_similar_texts_share_weights():
     assert other.fitted_.settings.parameters["vectors"] is own
 
 
-def test_a_model_of_similar_texts_is_saved_and_fitted_again(tmp_path):
+def test_a_model_of_similar_texts_is_saved_and_fitted_again(reloaded):
     pool = texts()
     model = TextClassifier(NBLinear()).fit(FEW, unlabelled=pool)
-    model.save(tmp_path / "m.textnb")
-    loaded = load(tmp_path / "m.textnb")
+    loaded = reloaded(model)
     same(model, loaded)
     card = describe_model(loaded)
     assert (card["vectors"], card["vector_weight"]) == ("unlabelled", 1.5)
     # Folds, and a fit without the texts, learn from labelled rows alone.
     without = TextClassifier(NBLinear()).fit(FEW)
-    same(without, load(tmp_path / "m.textnb").fit(FEW))
+    same(without, reloaded(model).fit(FEW))
     rows = pl.concat([FEW] * 3)
     np.testing.assert_array_equal(
         cross_validate(loaded, rows, folds=3).scores,
         cross_validate(TextClassifier(NBLinear()), rows, folds=3).scores)
     same(model, loaded.fit(FEW, unlabelled=pool))
     half = TextClassifier(NBLinear(), vector_weight=0.5).fit(FEW, unlabelled=pool)
-    half.save(tmp_path / "m.textnb")
-    assert describe_model(load(tmp_path / "m.textnb"))["vector_weight"] == 0.5
+    assert describe_model(reloaded(half))["vector_weight"] == 0.5
     with pytest.raises(ParameterError, match="too few to learn vectors from"):
         TextClassifier(NBLinear(), vector_weight=0.5).fit(FEW, unlabelled=pool[:9])
 

@@ -53,18 +53,6 @@ def test_what_was_not_learned_can_not_be_forgotten(train, text, label, times, wh
     assert_same_model(model, TextClassifier().fit(train))
 
 
-def test_terms_beyond_the_limits_are_remembered():
-    """A term that is too rare in either half is frequent enough in the whole."""
-    train = pl.DataFrame({"text": ["aa bb", "aa cc", "aa bb", "aa dd"], "label": list("xyxy")})
-    half = TextClassifier(min_df=2).fit(train[:2])
-    assert half.vocabulary_ == ["aa"]
-    assert half.partial_fit(train[2:]).vocabulary_ == ["aa", "bb"]
-    halves = [TextClassifier(min_df=2).fit(part) for part in (train[:2], train[2:])]
-    merged = halves[0] + halves[1]
-    assert merged.vocabulary_ == ["aa", "bb"]
-    assert merged.forget(train[:1]).vocabulary_ == ["aa"]
-
-
 def test_models_add_if_each_of_many_smoothings_is_the_same():
     """Arrays of which a printout shows the ends alone."""
     terms = [f"term{i:05d}" for i in range(2000)]

@@ -156,7 +156,7 @@ def test_features_of_an_array_are_named_by_place():
     (pl.Series(["p", "qqq"] * 75, dtype=pl.Categorical), ["p", "qqq"]),
     (pl.Series(["p", "b"] * 75, dtype=pl.Enum(["p", "z", "b"])), ["b", "p"])], ids=str)
 @pytest.mark.parametrize("model", [GaussianNB(), LDA(shrinkage="auto"), PlugInBayes()], ids=repr)
-def test_labels_of_any_type(tmp_path, labels, classes, model):
+def test_labels_of_any_type(reloaded, labels, classes, model):
     frame = FLOWERS.with_columns(label=labels)
     fitted = TableClassifier(model).fit(frame)
     assert fitted.classes_.tolist() == classes
@@ -167,8 +167,7 @@ def test_labels_of_any_type(tmp_path, labels, classes, model):
     outside = TableClassifier(model).fit(FLOWERS.drop("label"), labels)
     assert np.array_equal(outside.predict_joint_log_proba(frame),
                           fitted.predict_joint_log_proba(frame))
-    fitted.save(tmp_path / "m.textnb")
-    assert textnb.load(tmp_path / "m.textnb").classes_.tolist() == classes
+    assert reloaded(fitted).classes_.tolist() == classes
 
 
 @pytest.mark.parametrize(("known", "labels", "classes"), [

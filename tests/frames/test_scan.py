@@ -87,11 +87,6 @@ class TestFiles:
         frame = scan(tmp_path / "rows.ndjson", text="text", label="label")
         assert frame.collect().to_dicts() == rows
 
-    def test_escapes_of_whole_characters_are_read(self, tmp_path):
-        write_files(tmp_path, {"a.ndjson": '{"text":"\\ud83d\\ude00 \\\\ud800","label":"a"}\n'})
-        assert texts(tmp_path / "a.ndjson") == ["\U0001f600 \\ud800"]
-
-
 class TestManyFiles:
     @every_format
     def test_a_glob_in_the_order_of_names(self, ending, tmp_path):

@@ -124,7 +124,9 @@ MODELS = [
         RegularizedDiscriminantAnalysis(alpha=0.2, gamma=0.7),
         RegularizedDiscriminantAnalysis(alpha=[0.1, 0.5, 0.9], gamma=[0.0, 0.5], cv=3),
         NearestCentroid(), NearestCentroid(priors=np.array([0.2, 0.3, 0.5])), PlugInBayes(),
-        PlugInBayes(KernelDensity(bandwidth=0.7)), PlugInBayes(HistogramDensity(bins=4)),
+        PlugInBayes(KernelDensity(bandwidth=0.7)),
+        PlugInBayes(KernelDensity(), search={"bandwidth": [0.3, 1.0]}, cv=3),
+        *(PlugInBayes(HistogramDensity(bins=bins)) for bins in (4, "fd", [-2.0, 0.0, 3.0])),
         PlugInBayes(GaussianMixture(2, random_state=0), naive=True),
         *(GaussianNB(class_weight=weight) for weight in ("balanced", {"a": 2.5})))),
     *((TableClassifier(), table(labels)) for labels in (
@@ -137,11 +139,6 @@ MODELS = [
        table().select("label", "x", p=pl.concat_arr("x", "y z")).rename({"x": "p[2]"}))
       for features in (["p"], ["p", "p[2]"], ["p[2]", "p"])),
 ]
-
-
-def there_and_back(model, folder):
-    model.save(folder / "model.textnb")
-    return textnb.load(folder / "model.textnb")
 
 
 def same_bits(first, second):
@@ -213,26 +210,26 @@ def assert_same_texts(first, second):
 @pytest.mark.sweep(30)
 @pytest.mark.parametrize(("classifier", "frame"), MODELS,
                          ids=[repr(classifier)[:90] for classifier, _ in MODELS])
-def test_every_model_comes_back(classifier, frame, tmp_path):
+def test_every_model_comes_back(classifier, frame, reloaded, tmp_path):
     model = classifier.fit(frame)
-    again = there_and_back(model, tmp_path)
+    again = reloaded(model)
     assert_same(again, model, frame)
     assert again.classes_.tolist() == sorted(set(frame[classifier.label].to_list()))
     # And the file of the loaded model is the file.
     again.save(tmp_path / "again.textnb")
-    assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "model.textnb").read_bytes()
+    assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "reloaded.textnb").read_bytes()
 
 
-def test_a_class_without_documents_comes_back(tmp_path):
+def test_a_class_without_documents_comes_back(reloaded):
     model = TextClassifier().partial_fit(TEXTS, SPAM, classes=["ham", "news", "spam"])
-    assert_same(there_and_back(model, tmp_path), model, rows())
+    assert_same(reloaded(model), model, rows())
 
 
-def test_one_class_comes_back(tmp_path):
+def test_one_class_comes_back(reloaded):
     with pytest.warns(UserWarning, match="only one class, 'ham'"):
         model = TextClassifier().fit(rows(["ham"] * 7))
     with pytest.warns(UserWarning, match="only one class, 'ham'"):
-        again = there_and_back(model, tmp_path)
+        again = reloaded(model)
     assert_same(again, model, rows())
 
 

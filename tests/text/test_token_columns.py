@@ -85,12 +85,11 @@ class TestLearning:
 
 
 class TestFiles:
-    def test_a_file_keeps_it(self, both, tmp_path):
-        both.save(tmp_path / "model.textnb")
-        loaded = textnb.load(tmp_path / "model.textnb")
+    def test_a_file_keeps_it(self, both, reloaded):
+        loaded = reloaded(both)
         assert loaded.tokenizer == Tokenizer(token_columns=["tokens"])
         assert (loaded.predict_proba(LISTS) == both.predict_proba(LISTS)).all()
-        loaded.partial_fit(LISTS).save(tmp_path / "model.textnb")
+        reloaded(loaded.partial_fit(LISTS))
 
     @pytest.mark.sweep(2)
     @pytest.mark.parametrize("columns", ["tokens", ["text", "tokens"]])
