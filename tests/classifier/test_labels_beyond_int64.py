@@ -11,16 +11,10 @@ import textnb
 from tests.classifier.models import never_read
 from tests.storage.members import with_value
 from textnb import (
-    BernoulliNB,
     Counts,
     DataError,
-    GaussianNB,
-    LogCountRatio,
     ModelFileError,
-    MultinomialNB,
-    NBLogisticRegression,
     ParameterError,
-    PlugInBayes,
     TableClassifier,
     TextClassifier,
 )
@@ -45,15 +39,16 @@ LABELS = {
     "Int128": pl.Series([-1, -1, TOO_LARGE, TOO_LARGE], dtype=pl.Int128),
 }
 CLASSIFIERS = {
-    "texts": (TextClassifier, TEXTS), "tables": (lambda: TableClassifier(GaussianNB()), X)}
+    "texts": (TextClassifier, TEXTS), "tables": (lambda: TableClassifier(textnb.GaussianNB()), X)}
 MODELS = {
     **CLASSIFIERS,
     "texts in a limit": (lambda: TextClassifier(memory_limit=1 << 20), TEXTS),
-    "texts by weights": (lambda: TextClassifier(NBLogisticRegression()), TEXTS),
-    "texts on auto": (lambda: TextClassifier(MultinomialNB(l="auto")), TEXTS),
-    "tables of rows": (lambda: TableClassifier(PlugInBayes()), X),
+    "texts by weights": (lambda: TextClassifier(textnb.NBLogisticRegression()), TEXTS),
+    "texts on auto": (lambda: TextClassifier(textnb.MultinomialNB(l="auto")), TEXTS),
+    "tables of rows": (lambda: TableClassifier(textnb.PlugInBayes()), X),
     **{kind.__name__: (kind, X) for kind in (
-        MultinomialNB, BernoulliNB, GaussianNB, PlugInBayes, NBLogisticRegression, LogCountRatio)},
+        textnb.MultinomialNB, textnb.BernoulliNB, textnb.GaussianNB, textnb.PlugInBayes,
+        textnb.NBLogisticRegression, textnb.LogCountRatio)},
 }
 every_classifier = pytest.mark.parametrize(("make", "rows"), CLASSIFIERS.values(), ids=CLASSIFIERS)
 

@@ -8,19 +8,8 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 import textnb
-from tests.dense.samples import (
-    COLUMNS,
-    GAUSSIAN,
-    LDA,
-    QDA,
-    RDA,
-    WHOLE,
-    flowers,
-    many,
-    matrix,
-    rows,
-    wine,
-)
+from tests.dense import samples
+from tests.dense.samples import COLUMNS, GAUSSIAN, LDA, QDA, RDA, flowers, many, matrix, rows, wine
 from textnb import DataError, GaussianNB, ParameterError, PlugInBayes, SchemaError, TableClassifier
 from textnb.bayes.histogram import MAX_BINS
 from textnb.errors import ImpossibleRowError
@@ -117,7 +106,7 @@ SETTING_CALLS = [
         ({"estimator": KernelDensity()}, "one of textnb's; got KernelDensity"),
         ({"estimator": LDA}, "got the class LinearDiscriminantAnalysis. Pass an instance"))),
     *((lambda call=call, model=model: call(model), ParameterError, ALL_ROWS)
-      for model in (*WHOLE, textnb.MultinomialNB()) for call in (
+      for model in (*samples.WHOLE, textnb.MultinomialNB()) for call in (
         refit_in_batches, lambda model: TableClassifier(model).partial_fit(FLOWERS))),
     (lambda: RDA(alpha=[0.1, 0.5]).partial_fit(*wine(), classes=[0, 1, 2]), ParameterError,
      "fit; give numbers"),

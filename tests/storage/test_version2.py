@@ -9,14 +9,7 @@ import pytest
 
 import textnb
 from tests.storage.conftest import MODELS, scores
-from tests.storage.members import (
-    arrays_of,
-    built,
-    members_of,
-    mutated,
-    signed,
-    with_array,
-)
+from tests.storage.members import arrays_of, built, members_of, mutated, signed, with_array
 from tests.tiers import examples
 from textnb import TextClassifier
 
