@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
 from textnb import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
 
@@ -20,6 +22,14 @@ def some_counts(classes, seed=0):
     y = rng.integers(0, classes, 150)
     rates = rng.gamma(0.3, 1.0, (classes, 80))
     return sp.csr_array(rng.poisson(rates[y] * 0.6)), y
+
+
+def liblinear(loss, rows, positive, C=1.0, weight=None):
+    """Its optimum, as near as it comes to it."""
+    kind, settings = (LinearSVC, {"dual": False}) if loss == "hinge" else (
+        LogisticRegression, {"solver": "liblinear"})
+    model = kind(C=C, tol=1e-10, max_iter=100_000, **settings)
+    return model.fit(rows, positive, sample_weight=weight)
 
 
 def close(actual, expected, tolerance=1e-12):

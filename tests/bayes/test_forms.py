@@ -138,14 +138,6 @@ def test_the_form_of_a_text_classifier_names_its_terms():
     close(form.weights[:, 1], [exact.log(q / (1 - q)) for q in bernoulli.presence([0, 1, 1], 1, 1)])
 
 
-def test_a_term_is_present_once_however_often_it_occurs():
-    model = TextClassifier(MultinomialNB(), binary=True).fit(["aa aa bb", "bb cc"], ["x", "y"])
-    form = model.linear_form()
-    assert form.presence_above == 0.0
-    assert np.array_equal(form.scores([[5, 0, 1]]), form.scores([[1, 0, 1]]))
-    assert np.array_equal(model.predict_joint_log_proba(["aa aa aa bb"]), form.scores([[1, 1, 0]]))
-
-
 # l = 0
 
 

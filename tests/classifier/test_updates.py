@@ -6,7 +6,7 @@ import pytest
 
 from tests.classifier.models import NEWS, SPAM, assert_same_model
 from tests.classifier.topics import NEWS as LISTS
-from textnb import DataError, MultinomialNB, NBLogisticRegression, ParameterError, TextClassifier
+from textnb import DataError, MultinomialNB, ParameterError, TextClassifier
 
 
 @pytest.mark.parametrize(("train", "labels"), [
@@ -67,11 +67,6 @@ def test_models_add_if_each_of_many_smoothings_is_the_same():
 
 def test_fit_forgets_what_was_learned_before():
     model = TextClassifier().fit(SPAM)
-    assert_same_model(model.fit(NEWS), TextClassifier().fit(NEWS))
-    model = TextClassifier(MultinomialNB()).fit(SPAM)
-    model.set_params(estimator=NBLogisticRegression()).fit(NEWS)
-    with pytest.raises(ParameterError, match="estimator from NBLogisticRegression"):
-        model.set_params(estimator=MultinomialNB()).partial_fit(NEWS)
     assert_same_model(model.fit(NEWS), TextClassifier().fit(NEWS))
 
 

@@ -80,18 +80,6 @@ def test_evaluate_measures_as_sklearn_does(pairs):
     assert result.to_dict() == evaluate(MODEL, frame.reverse()).to_dict()
 
 
-@given(st.lists(st.tuples(LABEL, LABEL), min_size=1, max_size=60))
-@settings(max_examples=examples(100), deadline=None)
-def test_a_table_of_counts_measures_as_sklearn_does(pairs):
-    actual, predicted = [list(side) for side in zip(*pairs, strict=True)]
-    assume(set(actual) & set(predicted))
-    counts = pl.DataFrame({"actual": actual, "predicted": predicted}).group_by(
-        "actual", "predicted").len("n")
-    result = evaluation(counts, pl.Series(sorted(set(predicted))))
-    check_against_sklearn(result, actual, predicted)
-    assert result.unknown_labels == sorted(set(actual) - set(predicted))
-
-
 def test_counts_weigh_as_rows_do():
     many = pl.DataFrame({"actual": ["a", "a", "b"], "predicted": ["a", "b", "b"],
                          "n": [3_000_000_000, 1_000_000_000, 4_000_000_000]})

@@ -23,7 +23,7 @@ from tests.storage.members import (
     with_document,
     with_value,
 )
-from textnb import MailFilter, ModelFileError, SourceError
+from textnb import SourceError
 
 # Other files than models. `tests/files/test_blocks.py` has lost and changed bytes.
 
@@ -274,13 +274,6 @@ def test_a_model_that_is_not_imported_is_named(name, files, assert_refused):
 def test_what_is_kept_goes_with_the_analyzer(files, assert_refused):
     content = with_value(files["bernoulli"], ("settings", "tokenizer", "keep"), ["emoji"])
     assert_refused(with_value(content, ("settings", "tokenizer", "analyzer"), "char"), "tokenizer")
-
-
-def test_the_mail_filter_refuses_counts_by_periods(files, tmp_path):
-    path = tmp_path / "m.textnb"
-    path.write_bytes(with_value(files["multinomial"], ("settings", "period"), "month"))
-    with pytest.raises(ModelFileError, match="counts by periods"):
-        MailFilter.load(path)
 
 
 VALUES = (..., None, [], {}, 7, -1, 0.5, "x", True, HUGE, [None], [[1]], ["x"], {"x": 1})
