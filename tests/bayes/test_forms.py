@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import textnb
-from tests.bayes.samples import close
-from tests.oracles import bernoulli, categorical, exact, multinomial
+from tests.bayes.samples import ORACLES, close
+from tests.oracles import bernoulli, exact, multinomial
 from textnb import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB, TextClassifier
 from textnb.bayes.forms import RequiredTermsForm
 from textnb.errors import ImpossibleRowError
@@ -142,12 +142,8 @@ def test_the_form_of_a_text_classifier_names_its_terms():
 
 
 def oracle(kind, row, l=0):
-    rows, labels = X.tolist(), Y.tolist()
-    if kind == "multinomial":
-        return multinomial.scores(rows, labels, row, l)
-    if kind == "bernoulli":
-        return bernoulli.scores(rows, labels, row, l)
-    return categorical.scores(rows, labels, row, l, (X.max(axis=0) + 1).tolist())
+    categories = [(X.max(axis=0) + 1).tolist()] if kind == "categorical" else []
+    return ORACLES[kind](X.tolist(), Y.tolist(), row, l, *categories)
 
 
 ZERO = {"multinomial": MultinomialNB(l=0), "bernoulli": BernoulliNB(l=0),

@@ -78,38 +78,37 @@ def test_names_of_columns_are_no_parts():
     assert not {"title:titles", "text:text"} & {*learned}
 
 
-@pytest.mark.parametrize(("model", "message"), [
-    (TextClassifier(MultinomialNB()), "unlabelled is for NBLinear, .*; MultinomialNB shares none"),
-    (TextClassifier(NBLinear(), tokenizer=Tokenizer()), "fewer than 20"),
-    (TextClassifier(NBLinear(), sharing=0), "fewer than 20"),
-    (TextClassifier(NBLinear(), sharing=0, vector_weight=0), "unlabelled needs vector_weight"),
-    (TextClassifier(NBLinear(l=[0.3] * 20)), "one number for l"),
-    (TextClassifier(NBLinear(), vectors="unlabelled"), "give unlabelled"),
-    (TextClassifier(NBLinear(), vocabulary=["card"]), "unlabelled and vocabulary exclude"),
-    (TextClassifier("auto"), "unlabelled is for NBLinear"),
-])
-def test_they_are_refused_where_nothing_is_shared(model, message):
-    with pytest.raises(ParameterError, match=message):
-        model.fit(ROWS, unlabelled=None if "give" in message else NEW)
+def fit(rows=ROWS, unlabelled=NEW, **settings):
+    return TextClassifier(**{"estimator": NBLinear(), **settings}).fit(rows, unlabelled=unlabelled)
 
 
-def test_samples_lists_and_other_columns_are_refused():
-    with pytest.raises(ParameterError, match="keep_sample and unlabelled exclude each other"):
-        TextClassifier(NBLinear(idf=False)).fit(ROWS, unlabelled=NEW, keep_sample=4)
-    lists = ROWS.with_columns(pl.col("text").str.split(" "))
-    with pytest.raises(ParameterError, match="fewer than 20"):
-        TextClassifier(NBLinear()).fit(lists, unlabelled=lists)
-    with pytest.raises(ParameterError, match="fewer than 20"):
-        TextClassifier(NBLinear()).fit(
-            ROWS.with_columns(pl.concat_list("label")), unlabelled=NEW)
-    for texts, message in ((pl.DataFrame({"body": ["a"]}), "no column 'text'"), (3, "X must be"),
-                           (pl.DataFrame({"text": [["a"]]}), "lists of tokens"),
-                           (pl.Series([1]), "Int64"), ("nowhere.csv", "list")):
-        with pytest.raises(ParameterError, match=f"the unlabelled texts: .*{message}"):
-            TextClassifier(NBLinear()).fit(ROWS, unlabelled=texts)
-    for texts in ([], ["", None], pl.DataFrame({"text": []}, schema={"text": pl.String})):
-        with pytest.raises(DataError, match="the unlabelled texts have no word"):
-            TextClassifier(NBLinear()).fit(ROWS, unlabelled=texts)
+LISTS_OF_TOKENS = ROWS.with_columns(pl.col("text").str.split(" "))
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    *((lambda settings=settings: fit(**settings), ParameterError, message)
+      for settings, message in (
+        ({"estimator": MultinomialNB()}, "is for NBLinear, .*; MultinomialNB shares none"),
+        ({"estimator": "auto"}, "unlabelled is for NBLinear"),
+        ({"estimator": NBLinear(l=[0.3] * 20)}, "one number for l"),
+        ({"tokenizer": Tokenizer()}, "fewer than 20"), ({"sharing": 0}, "fewer than 20"),
+        ({"sharing": 0, "vector_weight": 0}, "unlabelled needs vector_weight"),
+        ({"vectors": "unlabelled", "unlabelled": None}, "give unlabelled"),
+        ({"vocabulary": ["card"]}, "unlabelled and vocabulary exclude"))),
+    (lambda: TextClassifier(NBLinear(idf=False)).fit(ROWS, unlabelled=NEW, keep_sample=4),
+     ParameterError, "keep_sample and unlabelled exclude each other"),
+    (lambda: fit(LISTS_OF_TOKENS, LISTS_OF_TOKENS), ParameterError, "fewer than 20"),
+    (lambda: fit(ROWS.with_columns(pl.concat_list("label"))), ParameterError, "fewer than 20"),
+    *((lambda texts=texts: fit(unlabelled=texts), ParameterError,
+       f"the unlabelled texts: .*{message}") for texts, message in (
+        (pl.DataFrame({"body": ["a"]}), "no column 'text'"), (3, "X must be"),
+        (pl.DataFrame({"text": [["a"]]}), "lists of tokens"), (pl.Series([1]), "Int64"),
+        ("nowhere.csv", "list"))),
+    *((lambda texts=texts: fit(unlabelled=texts), DataError, "the unlabelled texts have no word")
+      for texts in ([], ["", None], pl.DataFrame({"text": []}, schema={"text": pl.String})))])
+def test_texts_that_nothing_can_be_learned_from_are_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 def texts(rows=300, seed=0):

@@ -14,7 +14,6 @@ from tests.text import cases
 from tests.text.cases import COMPILED, DOCUMENTS, TOKENIZERS, frame_of, two_columns
 from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
-from textnb.errors import DataError, VocabularyError
 from textnb.runtime import native
 from textnb.runtime.native import KERNEL, PACKAGES, Build, Kernel, build
 from textnb.text import matrix, termtable
@@ -59,16 +58,13 @@ def _unset():
 
 
 def every_way(run):
-    """What comes out uncompiled, by expressions, and compiled if it was."""
+    """The outcome uncompiled, by expressions, and compiled if it was."""
     found = []
     compiled = [build(KERNEL)] if build(KERNEL).kernel else []
     for used in (Build(uncompiled(), ""), EXPRESSIONS, *compiled):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(native, "build", lambda package, used=used: used)
-            try:
-                found.append(run())
-            except (DataError, VocabularyError) as error:
-                found.append((type(error), str(error)))
+            found.append(cases.outcome(run))
     return found
 
 
