@@ -245,7 +245,6 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-UNSIGNED = pl.Series([*range(6), 2**63 + 1], dtype=pl.UInt64)
 COUNTS = pl.DataFrame({"a": [1, 0], "b": [0, 2], "label": ["x", "y"]})
 
 
@@ -253,10 +252,6 @@ COUNTS = pl.DataFrame({"a": [1, 0], "b": [0, 2], "label": ["x", "y"]})
     (lambda: TextClassifier().fit(rows()), "missing/m.textnb", textnb.SourceError, "can't write "),
     (lambda: TextClassifier().fit(rows()), ".", textnb.SourceError, "can't write "),
     (TextClassifier, "m.textnb", ValueError, "not fitted"),
-    (lambda: TextClassifier().fit(rows(UNSIGNED)), "m.textnb", textnb.SchemaError,
-     "an integer type up to Int64; it is UInt64"),
-    *((lambda l=l: TextClassifier(MultinomialNB(l=l)).fit(rows()), "m.textnb", ValueError,
-       "l must be a finite number") for l in (float("nan"), float("inf"))),
     (lambda: textnb.TableClassifier(MultinomialNB()).fit(COUNTS), "m.textnb", textnb.ParameterError,
      "MultinomialNB on a feature table can't be saved")])
 def test_what_can_not_be_saved_leaves_no_file(make, place, error, message, tmp_path):
