@@ -11,13 +11,8 @@ from sklearn.metrics import f1_score
 import textnb
 from tests.classifier.topics import NEWS, TEST, TOPICS
 from textnb import Calibration, NBLinear, ParameterError, TextClassifier, TextnbWarning
+from textnb.bayes import label_thresholds
 from textnb.bayes.label_calibration import label_sigmoids
-from textnb.bayes.label_thresholds import (
-    best_threshold,
-    cheapest_threshold,
-    micro_f1_thresholds,
-    steady_threshold,
-)
 from textnb.cli.evidence import decision_words
 from textnb.evaluation.binomial import lower_bound
 from textnb.evaluation.held_out import HeldOut
@@ -109,7 +104,7 @@ def test_the_threshold_of_the_best_f1():
     for _ in range(50):
         scores = draw.integers(0, 12, 30).astype(float)
         positive, weight = draw.random(30) < 0.3, draw.random(30)
-        chosen = best_threshold(scores, positive, weight)
+        chosen = label_thresholds.best_threshold(scores, positive, weight)
         f1, *others = (
             f1_score(positive, scores > threshold, sample_weight=weight, zero_division=0.0)
             for threshold in (chosen, *np.arange(-0.5, 12.0)))
@@ -121,7 +116,7 @@ def test_the_thresholds_of_the_best_micro_f1():
     for _ in range(30):
         scores = draw.integers(0, 5, (12, 3)).astype(float)
         positive = draw.random(scores.shape) < 0.3
-        thresholds = micro_f1_thresholds(scores, positive)
+        thresholds = label_thresholds.micro_f1_thresholds(scores, positive)
         predicted = scores > np.array([*itertools.product(np.arange(-0.5, 5.0), repeat=3)])[:, None]
         right, total = (predicted & positive).sum((1, 2)), predicted.sum((1, 2)) + positive.sum()
         best = np.max(2 * right / np.maximum(total, 1))
@@ -139,7 +134,7 @@ def test_the_thresholds_of_minimal_cost():
             above = scores > threshold
             return float(false * (above & ~positive).sum() + lost * (positive & ~above).sum())
 
-        cheapest = cheapest_threshold(scores, positive, wrong, missed)
+        cheapest = label_thresholds.cheapest_threshold(scores, positive, wrong, missed)
         assert cost(cheapest) == min(map(cost, np.arange(-0.5, 12.5)))
 
 
@@ -149,7 +144,7 @@ def test_steady_threshold_has_a_better_f1_than_best_threshold_on_new_documents()
         train, other = held_out_scores(60, seed), held_out_scores(5000, seed + 100)
         f1 = [np.mean([f1_score(other.actual[:, k], other.scores[:, k] > search(
             train.scores[:, k], train.actual[:, k])) for k in range(3)])
-            for search in (best_threshold, steady_threshold)]
+            for search in (label_thresholds.best_threshold, label_thresholds.steady_threshold)]
         better.append(f1[1] - f1[0])
     assert np.mean(better) > 2 * np.std(better) / np.sqrt(len(better))
 

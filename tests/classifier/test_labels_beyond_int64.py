@@ -10,14 +10,7 @@ import pytest
 import textnb
 from tests.classifier.models import never_read
 from tests.storage.members import with_value
-from textnb import (
-    Counts,
-    DataError,
-    ModelFileError,
-    ParameterError,
-    TableClassifier,
-    TextClassifier,
-)
+from textnb import Counts, DataError, ParameterError, TableClassifier, TextClassifier
 from textnb.bayes.labels import check_int64
 from textnb.bayes.moments import MomentStatistics
 from textnb.export.archive import FORM
@@ -127,7 +120,7 @@ def test_files_and_bundles_with_such_labels_are_refused(labels, tmp_path):
     (bundle / FORM).write_text(json.dumps(form))
     write_sums(bundle)
     for read in (lambda: textnb.load(path), lambda: textnb.verify_export(bundle)):
-        with pytest.raises(ModelFileError, match="a label is beyond 64 bits"):
+        with pytest.raises(textnb.ModelFileError, match="a label is beyond 64 bits"):
             read()
 
 
