@@ -56,15 +56,6 @@ def test_it_is_fitting_again_without_each_row(frame, model, given_prior):
     assert model.classes_[left_out.actual].tolist() == frame["label"].to_list()
 
 
-def test_by_hand():
-    # Without "aa bb": x has aa twice and y has bb once; π is a half, and of two terms
-    # θ_x = (3/4, 1/4), θ_y = (1/3, 2/3).
-    frame = pl.DataFrame({"text": ["aa aa", "aa bb", "bb"], "label": ["x", "x", "y"]})
-    model = TextClassifier(MultinomialNB(l=1.0)).fit(frame)
-    np.testing.assert_allclose(np.exp(leave_one_out(model, frame).scores[1]),
-                               [1 / 2 * 3 / 4 * 1 / 4, 1 / 2 * 1 / 3 * 2 / 3], rtol=1e-14)
-
-
 SMALL = pl.DataFrame({"text": ["aa aa bb", "aa bb bb cc", "bb cc cc", "aa dd", "dd dd ee"],
                       "label": ["x", "x", "y", "y", "z"]})
 COLUMNS = pl.DataFrame({"a": ["aa", "bb", "aa bb", "cc"], "b": ["bb", "bb", None, "aa"],

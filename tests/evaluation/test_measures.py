@@ -91,24 +91,6 @@ def test_counts_weigh_as_rows_do():
     assert large.per_class.drop("documents").equals(small.per_class.drop("documents"))
 
 
-def test_measures_by_hand():
-    # Rows are predicted classes, columns actual ones.
-    table, names = [[10, 0, 0], [0, 7, 5], [0, 3, 5]], ["one", "two", "zero"]
-    pairs = pl.DataFrame(
-        [(names[actual], names[predicted], table[predicted][actual])
-         for predicted in range(3) for actual in range(3) if table[predicted][actual]],
-        schema=["actual", "predicted", "n"], orient="row")
-    result = evaluation(pairs, pl.Series(names))
-    assert result.per_class["precision"].to_list() == [1.0, 7 / 12, 5 / 8]
-    assert result.per_class["recall"].to_list() == [1.0, 0.7, 0.5]
-    assert result.per_class["f1"].to_list() == pytest.approx([1.0, 7 / 11, 5 / 9], rel=1e-15)
-    assert result.macro_f1 == pytest.approx((1 + 7 / 11 + 5 / 9) / 3, rel=1e-15)
-    assert result.accuracy == pytest.approx(22 / 30, rel=1e-15)
-    # Here rows are actual classes; the last column is that of impossible rows.
-    assert result.confusion.tolist() == [[10, 0, 0, 0], [0, 7, 3, 0], [0, 5, 5, 0]]
-    assert result.documents == 30
-
-
 def test_a_classifier_of_tables_measures_as_sklearn_does():
     train = pl.DataFrame({"x": [0.0, 0.1, 0.2, 1.0, 1.1, 1.2], "label": list("aaabbb")})
     frame = pl.DataFrame({"x": [0.0, 1.0, 1.0, 0.1], "label": ["a", "a", "b", "z"]})
@@ -215,14 +197,6 @@ def test_rates_of_a_class_are_those_of_the_confusion_matrix():
     rates = result.rates("spam")
     assert rates.true_positives == ((predicted == "spam") & (MAIL["label"] == "spam")).sum()
     assert rates.accuracy == pytest.approx(result.accuracy)
-
-
-def test_a_curve_by_hand():
-    """Positives at ranks 1, 2, 4 and negatives at 3, 5: five of six pairs are in order."""
-    result = roc([True, True, False, True, False], [0.9, 0.8, 0.7, 0.6, 0.5])
-    assert result.auc == pytest.approx(5 / 6)
-    assert result.points["threshold"].to_list() == [np.inf, 0.9, 0.8, 0.7, 0.6, 0.5]
-    assert result.points["false_positive_rate"].to_list() == [0, 0, 0, 0.5, 0.5, 1]
 
 
 @pytest.mark.parametrize("seed", range(5))
