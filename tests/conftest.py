@@ -22,6 +22,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import textnb
 from tests import tiers
 
 # The server stops when standard input ends, so even if the tests are killed.
@@ -165,6 +166,17 @@ def pytest_terminal_summary(terminalreporter, config):
     line = tiers.summary(config.stash.get(_LEFT_OUT, {}))
     if line:
         terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def reloaded(tmp_path):
+    """A model as its file gives it again."""
+
+    def reload(model):
+        model.save(tmp_path / "reloaded.textnb")
+        return textnb.load(tmp_path / "reloaded.textnb")
+
+    return reload
 
 
 @pytest.fixture(scope="session")

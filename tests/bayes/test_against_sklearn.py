@@ -16,7 +16,7 @@ from sklearn import naive_bayes
 from sklearn.model_selection import StratifiedKFold
 
 import textnb
-from tests.oracles import bernoulli, categorical, complement, multinomial
+from tests.bayes.samples import ORACLES
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, Tokenizer
 
 TINY = 1e-10
@@ -174,18 +174,6 @@ def test_categories_that_were_seen_or_announced(expected, weight):
 # Cases in which scikit-learn loses digits, or has no result
 
 
-def oracle(kind, X, y, row, l):
-    rows, labels = X.tolist(), y.tolist()
-    match kind:
-        case "multinomial":
-            return multinomial.scores(rows, labels, row, l)
-        case "bernoulli":
-            return bernoulli.scores(rows, labels, row, l)
-        case "categorical":
-            return categorical.scores(rows, labels, row, l, [4] * len(row))
-    return complement.scores(rows, labels, row, l, norm=kind == "complement norm")
-
-
 L_OF_FEATURE = [0.01, 1.0, 2.5, TINY, 0.1] * 3
 
 
@@ -199,8 +187,9 @@ def test_scores_are_the_exact_ones(kind, l, columns):
     X, y = small_for(kind)
     X, l = X[:, columns], l[columns] if isinstance(l, list) else l
     rows = np.concatenate([X[:10], new_rows(X)[:10]])
-    agree(pair(kind, l)[0].fit(X, y).predict_joint_log_proba(rows),
-          [oracle(kind, X, y, row, l) for row in rows.tolist()])
+    categories = [[4] * X.shape[1]] if kind == "categorical" else []
+    agree(pair(kind, l)[0].fit(X, y).predict_joint_log_proba(rows), [
+        ORACLES[kind](X.tolist(), y.tolist(), row, l, *categories) for row in rows.tolist()])
 
 
 # Real corpora

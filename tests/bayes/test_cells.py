@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, load
+from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier
 from textnb.bayes import cells
 from textnb.bayes.cells import is_sparse
 from textnb.bayes.counts import Counts
@@ -162,7 +162,7 @@ both_kinds_of_labels = pytest.mark.parametrize("frame", [FRAME, LABELS], ids=["c
     ids=repr)
 @pytest.mark.parametrize("settings", [{}, {"min_df": 3}, {"binary": True}], ids=str)
 def test_each_way_to_train_gives_the_counts_and_answers_of_dense_tables(
-    estimator, frame, settings, kernel, tmp_path, monkeypatch
+    estimator, frame, settings, kernel, reloaded, monkeypatch
 ):
     monkeypatch.setenv("TEXTNB_KERNEL", kernel)
 
@@ -175,8 +175,7 @@ def test_each_way_to_train_gives_the_counts_and_answers_of_dense_tables(
         names = [f"c{k}" for k in range(CLASSES)]
         parts = classifier().partial_fit(frame[:150], classes=names).partial_fit(frame[150:])
         merged = classifier().fit(pl.concat([frame, frame[100:]])).forget(frame[100:])
-        whole.save(tmp_path / "model.textnb")
-        for model in (whole, parts, merged, load(tmp_path / "model.textnb")):
+        for model in (whole, parts, merged, reloaded(whole)):
             assert_same_counts_and_scores(model, dense, frame)
         for more in ({"probability": True}, {"top": 3}):
             assert whole.predict(frame, **more)["predicted"].equals(

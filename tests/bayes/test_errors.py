@@ -137,8 +137,6 @@ ROW_CALLS = [
     (lambda: model_named("TfidfComplementNB", {}).derive(
         textnb.TfidfComplementNB().fit(COUNTS, CODES).statistics_), ParameterError,
      "counts alone don't give its weights"),
-    (lambda: TextClassifier(ROW_MODELS[1], memory_limit=1 << 20).fit(SPAM), ParameterError,
-     "keeps the matrix of all documents"),
 ]
 WARM_STARTS = [
     (lambda: TextClassifier(NBLinear()).fit(SPAM, warm_start="m.textnb"), ParameterError,

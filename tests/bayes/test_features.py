@@ -13,17 +13,8 @@ from hypothesis import strategies as st
 
 import textnb
 from textnb import BernoulliNB, LinearForm, ParameterError, TextClassifier
-from textnb.bayes.features import (
-    IDENTITY,
-    Center,
-    FeatureMap,
-    Idf,
-    Length,
-    Presence,
-    Step,
-    Sublinear,
-    presence_map,
-)
+from textnb.bayes import features
+from textnb.bayes.features import IDENTITY, FeatureMap, Idf, Presence, Step, Sublinear, presence_map
 from textnb.filter.mailfilter import MailFilter
 from textnb.filter.verdict import Judging
 from textnb.scoring.columns import Answers
@@ -38,7 +29,7 @@ TERMS = pl.Series([f"t{i:02}" for i in range(12)])
 MAPS = {
     "+".join(step.name for step in steps) or "identity": FeatureMap(steps)
     for first in ((), (Presence(),), (Presence(1.0),), (Sublinear(),))
-    for second in ((), (IDF,)) for third in ((), (Length(),))
+    for second in ((), (IDF,)) for third in ((), (features.Length(),))
     for steps in [(*first, *second, *third)]
     if first != (Presence(1.0),) or not (second or third)}
 
@@ -198,7 +189,7 @@ REFUSED = [
      (ParameterError, pl.exceptions.ComputeError), "step squared is not"),
     *((lambda step=step: form_of(FeatureMap((step,))), ParameterError,
        f"{step.name} has 3 numbers, and the form 12")
-      for step in (Idf(np.ones(3)), Center(np.ones(3)))),
+      for step in (Idf(np.ones(3)), features.Center(np.ones(3)))),
     (lambda: LinearForm(np.array([1]), np.ones((2, 1)), np.ones(1), None, 0.0), ParameterError,
      "features must be a FeatureMap"),
     (lambda: type("Rare", (Idf,), {}), TypeError, "would be executed as that step"),

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import textnb
-from tests.bayes.samples import close
-from tests.oracles import bernoulli, categorical, exact, multinomial
+from tests.bayes.samples import ORACLES, close
+from tests.oracles import bernoulli, exact, multinomial
 from textnb import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB, TextClassifier
 from textnb.bayes.forms import RequiredTermsForm
 from textnb.errors import ImpossibleRowError
@@ -138,24 +138,12 @@ def test_the_form_of_a_text_classifier_names_its_terms():
     close(form.weights[:, 1], [exact.log(q / (1 - q)) for q in bernoulli.presence([0, 1, 1], 1, 1)])
 
 
-def test_a_term_is_present_once_however_often_it_occurs():
-    model = TextClassifier(MultinomialNB(), binary=True).fit(["aa aa bb", "bb cc"], ["x", "y"])
-    form = model.linear_form()
-    assert form.presence_above == 0.0
-    assert np.array_equal(form.scores([[5, 0, 1]]), form.scores([[1, 0, 1]]))
-    assert np.array_equal(model.predict_joint_log_proba(["aa aa aa bb"]), form.scores([[1, 1, 0]]))
-
-
 # l = 0
 
 
 def oracle(kind, row, l=0):
-    rows, labels = X.tolist(), Y.tolist()
-    if kind == "multinomial":
-        return multinomial.scores(rows, labels, row, l)
-    if kind == "bernoulli":
-        return bernoulli.scores(rows, labels, row, l)
-    return categorical.scores(rows, labels, row, l, (X.max(axis=0) + 1).tolist())
+    categories = [(X.max(axis=0) + 1).tolist()] if kind == "categorical" else []
+    return ORACLES[kind](X.tolist(), Y.tolist(), row, l, *categories)
 
 
 ZERO = {"multinomial": MultinomialNB(l=0), "bernoulli": BernoulliNB(l=0),

@@ -8,11 +8,9 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import LinearSVC
 
 import textnb
-from tests.bayes.samples import some_counts
+from tests.bayes.samples import liblinear, some_counts
 from tests.classifier.models import NEWS, SPAM
 from textnb import NBLinear, NBLogisticRegression, TextClassifier, Tokenizer
 from textnb.bayes import linear_solver
@@ -29,12 +27,6 @@ def ratio_by_hand(counts, positive, l, weight=None):
     return np.log(p / p.sum() / (q / q.sum()))
 
 
-def svm(loss, C):
-    if loss == "hinge":
-        return LinearSVC(C=C, tol=1e-10, max_iter=100_000, dual=False)
-    return LogisticRegression(C=C, tol=1e-10, max_iter=100_000, solver="liblinear")
-
-
 @pytest.mark.parametrize("loss", ["hinge", "log"])
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("classes", [2, 4])
@@ -46,7 +38,7 @@ def test_weights_are_those_of_scikit_learns_tf_idf_and_liblinear(loss, power, cl
     np.testing.assert_allclose(own.linear_form().used(counts).toarray(), rows.toarray(), atol=1e-12)
     for k in range(classes) if classes > 2 else [1]:
         scale = np.abs(ratio_by_hand(counts, y == k, 0.3)) ** power
-        expected = svm(loss, 2.0).fit(sp.csr_matrix(rows @ sp.diags_array(scale)), y == k)
+        expected = liblinear(loss, sp.csr_matrix(rows @ sp.diags_array(scale)), y == k, C=2.0)
         mine = (own.coef_, own.intercept_) if classes > 2 else (
             np.vstack([own.coef_, own.coef_]), np.repeat(own.intercept_, 2))
         np.testing.assert_allclose(mine[0][k], scale * expected.coef_[0], atol=1e-6)

@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
-from sklearn.svm import LinearSVC
 
 import textnb
+from tests.bayes.samples import liblinear
 from tests.classifier.models import NEWS, SPAM
 from textnb import NBLinear, TextClassifier, Tokenizer
 from textnb.bayes.features import row_blocks
@@ -58,8 +58,7 @@ def test_weights_are_those_of_liblinear_on_terms_and_parts(lengths, weight):
     wide = np.hstack([values, values @ factors])
     form = model.linear_form()
     for k, label in enumerate(model.classes_):
-        expected = LinearSVC(C=1.0, tol=1e-10, max_iter=100_000, dual=False).fit(
-            wide, rows["label"] == label)
+        expected = liblinear("hinge", wide, rows["label"] == label)
         w, u = np.split(expected.coef_[0], [len(model.vocabulary_)])
         np.testing.assert_allclose(form.weights[:, k], w + factors @ u, atol=1e-6)
         np.testing.assert_allclose(form.intercept[k], expected.intercept_[0], atol=1e-6)
@@ -126,13 +125,12 @@ def test_fewer_words_have_a_larger_weight():
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log"])
-def test_it_keeps_what_a_linear_model_promises(loss, tmp_path):
+def test_it_keeps_what_a_linear_model_promises(loss, reloaded, tmp_path):
     rows = questions(300)
     model = of_words(NBLinear(loss=loss), subwords=(3, 4)).fit(rows)
     lazy = of_words(NBLinear(loss=loss), subwords=(3, 4)).fit(rows.lazy())
     assert np.array_equal(lazy.linear_form().weights, model.linear_form().weights)
-    model.save(tmp_path / "m.textnb")
-    again = textnb.load(tmp_path / "m.textnb")
+    again = reloaded(model)
     assert (again.subwords, again.sharing) == ((3, 4), None)
     assert np.array_equal(again.decision_function(rows), model.decision_function(rows))
     textnb.export_model(model, tmp_path / "m", "python")

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import textnb
 from tests.oracles import bernoulli, categorical, complement, multinomial
-from textnb import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB, TextClassifier
+from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier
 
 TERMS = ["beijing", "chinese", "japan", "macao", "shanghai", "tokyo"]
 TRAIN = pl.DataFrame({
@@ -90,58 +90,6 @@ def test_a_model_by_hand(name, matrix):
         assert [round(float(score), rounded[0]) for score in scores] == rounded[1]
     if name == "complement":
         assert model.feature_all_.tolist() == [1, 6, 1, 1, 1, 1]
-
-
-ESTIMATES = {
-    # θ_k(word) = (n_k(word) + 1) / (Σ_j n_k(word_j) + d), d = 4 words.
-    "Laplace's": (
-        MultinomialNB(l=1.0), [[4, 3, 0, 0], [0, 0, 0, 1]], "ab",
-        [[F(4 + 1, 7 + 4), F(3 + 1, 7 + 4), F(1, 7 + 4), F(1, 7 + 4)],
-         [F(1, 1 + 4), F(1, 1 + 4), F(1, 1 + 4), F(2, 1 + 4)]]),
-    # The smoothing of each feature enters the denominator once.
-    "an l of each feature": (
-        MultinomialNB(l=[1.0, 0.5, 0.25]), [[2, 1, 0], [0, 0, 1]], "ab",
-        [[F(3) / F(19, 4), F(3, 2) / F(19, 4), F(1, 4) / F(19, 4)],
-         [F(1) / F(11, 4), F(1, 2) / F(11, 4), F(5, 4) / F(11, 4)]]),
-    "an l of each feature's presence": (
-        BernoulliNB(l=[1.0, 0.5, 0.25]), [[2, 1, 0], [0, 0, 1]], "ab",
-        [[F(2, 3), F(3, 2) / 2, F(1, 4) / F(3, 2)], [F(1, 3), F(1, 2) / 2, F(5, 4) / F(3, 2)]]),
-    # The complement of a is b + c = (1, 5), with l = 1: 2/8 and 6/8.
-    "the complement of three": (
-        ComplementNB(l=1.0), [[2, 0], [0, 4], [1, 1]], "abc",
-        [[F(8, 2), F(8, 6)], [F(6, 4), F(6, 2)], [F(8, 3), F(8, 5)]]),
-    # Of four announced categories two occur; the other two have the count 0, and are smoothed.
-    "an announced category": (
-        CategoricalNB(l=0.5, min_categories=4), [[0], [1], [1]], "aab",
-        [[F(3, 8), F(3, 8), F(1, 8), F(1, 8)], [F(1, 6), F(3, 6), F(1, 6), F(1, 6)]]),
-}
-
-
-@pytest.mark.parametrize("name", ESTIMATES)
-def test_estimates_by_hand(name):
-    estimator, counts, labels, expected = ESTIMATES[name]
-    model = estimator.fit(counts, [*labels])
-    close(np.exp(np.hstack(model.feature_log_prob_) if isinstance(estimator, CategoricalNB)
-                 else model.feature_log_prob_), floats(expected))
-
-
-def test_complement_weights_divided_by_their_sum_by_hand():
-    # Class b alone has features 0 and 1 once and twice: θ of a's complement is 2/5, 3/5.
-    model = ComplementNB(l=1.0, norm=True).fit([[3, 0], [1, 2]], ["a", "b"])
-    a, b = [-log(2 / 5), -log(3 / 5)], [-log(4 / 5), -log(1 / 5)]
-    close(model.feature_log_prob_, [[a[0] / sum(a), a[1] / sum(a)], [b[0] / sum(b), b[1] / sum(b)]])
-
-
-def test_the_smoothed_categorical_estimate():
-    # Weather has 3 categories, wind 2: (n_c + l) / (n + l C).
-    X = [[0, 0], [0, 1], [1, 1], [2, 0], [2, 0]]
-    model = CategoricalNB(l=1.0).fit(X, ["no", "no", "yes", "yes", "yes"])
-    close(np.exp(model.feature_log_prob_[0]),
-          floats([[F(3, 5), F(1, 5), F(1, 5)], [F(1, 6), F(2, 6), F(3, 6)]]))
-    close(np.exp(model.feature_log_prob_[1]), floats([[F(2, 4), F(2, 4)], [F(3, 5), F(2, 5)]]))
-    no, yes = F(2, 5) * F(1, 5) * F(2, 4), F(3, 5) * F(3, 6) * F(3, 5)
-    close(np.exp(model.predict_joint_log_proba([[2, 0]])), [[float(no), float(yes)]])
-    assert model.predict([[2, 0]]).tolist() == ["yes"]
 
 
 def test_complement_on_presence_counts_documents():

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from textnb import MultinomialNB, NBLinear, TextClassifier, Tokenizer, load
+from textnb import MultinomialNB, NBLinear, TextClassifier, Tokenizer
 from textnb.errors import ParameterError
 from textnb.export.describe import describe_model
 
@@ -72,14 +72,13 @@ def test_lists_of_labels_go_without_parts_by_default():
         TextClassifier(model, sharing=1.0).fit(rows)
 
 
-def test_files_and_descriptions_name_what_was_read(tmp_path):
+def test_files_and_descriptions_name_what_was_read(reloaded, tmp_path):
     model = TextClassifier(NBLinear()).fit(ROWS)
-    model.save(tmp_path / "m.textnb")
-    read = load(tmp_path / "m.textnb")
+    read = reloaded(model)
     same(model, read)
     assert (read.tokenizer, read.subwords) == (None, None)
-    TextClassifier(NBLinear(), **{**LINEAR, "subwords": None}).fit(ROWS).save(tmp_path / "p.textnb")
-    assert load(tmp_path / "p.textnb").tokenizer == LINEAR["tokenizer"]
+    pairs = TextClassifier(NBLinear(), **{**LINEAR, "subwords": None}).fit(ROWS)
+    assert reloaded(pairs).tokenizer == LINEAR["tokenizer"]
     for one in (model, read):
         card = describe_model(one)
         # Rows are so short that parts weigh the most.

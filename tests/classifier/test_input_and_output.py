@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 from sklearn.base import clone
 
 from tests.classifier.models import SPAM, assert_same_model, never_read
-from textnb import GaussianNB, SchemaError, TableClassifier, TextClassifier, load
+from textnb import GaussianNB, SchemaError, TableClassifier, TextClassifier
 
 
 def test_predict_returns_a_frame_for_a_frame_and_a_lazy_frame_for_other_tables(spam, tmp_path):
@@ -133,15 +133,14 @@ every_classifier = pytest.mark.parametrize(
 
 
 @every_classifier
-def test_the_last_fit_decides_what_predict_returns_for_a_table(model, tmp_path):
+def test_the_last_fit_decides_what_predict_returns_for_a_table(model, reloaded):
     assert isinstance(model.fit(ROWS).predict(ROWS), pl.DataFrame)
     row_counts = []
     assert isinstance(model.fit(ROWS, ROWS["label"]).predict(ROWS, progress=row_counts.append),
                       np.ndarray)
     assert sum(row_counts) == 3
     assert isinstance(pickle.loads(pickle.dumps(model)).predict(ROWS), np.ndarray)
-    model.save(tmp_path / "model.textnb")
-    assert isinstance(load(tmp_path / "model.textnb").predict(ROWS), pl.DataFrame)
+    assert isinstance(reloaded(model).predict(ROWS), pl.DataFrame)
     assert isinstance(model.fit(ROWS).predict(ROWS), pl.DataFrame)
 
 

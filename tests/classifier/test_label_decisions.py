@@ -11,13 +11,8 @@ from sklearn.metrics import f1_score
 import textnb
 from tests.classifier.topics import NEWS, TEST, TOPICS
 from textnb import Calibration, NBLinear, ParameterError, TextClassifier, TextnbWarning
+from textnb.bayes import label_thresholds
 from textnb.bayes.label_calibration import label_sigmoids
-from textnb.bayes.label_thresholds import (
-    best_threshold,
-    cheapest_threshold,
-    micro_f1_thresholds,
-    steady_threshold,
-)
 from textnb.cli.evidence import decision_words
 from textnb.evaluation.binomial import lower_bound
 from textnb.evaluation.held_out import HeldOut
@@ -109,7 +104,7 @@ def test_the_threshold_of_the_best_f1():
     for _ in range(50):
         scores = draw.integers(0, 12, 30).astype(float)
         positive, weight = draw.random(30) < 0.3, draw.random(30)
-        chosen = best_threshold(scores, positive, weight)
+        chosen = label_thresholds.best_threshold(scores, positive, weight)
         f1, *others = (
             f1_score(positive, scores > threshold, sample_weight=weight, zero_division=0.0)
             for threshold in (chosen, *np.arange(-0.5, 12.0)))
@@ -121,7 +116,7 @@ def test_the_thresholds_of_the_best_micro_f1():
     for _ in range(30):
         scores = draw.integers(0, 5, (12, 3)).astype(float)
         positive = draw.random(scores.shape) < 0.3
-        thresholds = micro_f1_thresholds(scores, positive)
+        thresholds = label_thresholds.micro_f1_thresholds(scores, positive)
         predicted = scores > np.array([*itertools.product(np.arange(-0.5, 5.0), repeat=3)])[:, None]
         right, total = (predicted & positive).sum((1, 2)), predicted.sum((1, 2)) + positive.sum()
         best = np.max(2 * right / np.maximum(total, 1))
@@ -139,7 +134,7 @@ def test_the_thresholds_of_minimal_cost():
             above = scores > threshold
             return float(false * (above & ~positive).sum() + lost * (positive & ~above).sum())
 
-        cheapest = cheapest_threshold(scores, positive, wrong, missed)
+        cheapest = label_thresholds.cheapest_threshold(scores, positive, wrong, missed)
         assert cost(cheapest) == min(map(cost, np.arange(-0.5, 12.5)))
 
 
@@ -149,7 +144,7 @@ def test_steady_threshold_has_a_better_f1_than_best_threshold_on_new_documents()
         train, other = held_out_scores(60, seed), held_out_scores(5000, seed + 100)
         f1 = [np.mean([f1_score(other.actual[:, k], other.scores[:, k] > search(
             train.scores[:, k], train.actual[:, k])) for k in range(3)])
-            for search in (best_threshold, steady_threshold)]
+            for search in (label_thresholds.best_threshold, label_thresholds.steady_threshold)]
         better.append(f1[1] - f1[0])
     assert np.mean(better) > 2 * np.std(better) / np.sqrt(len(better))
 
@@ -267,55 +262,3 @@ def test_values_of_sigmoids_are_checked():
 def test_words_for_a_threshold_next_to_zero():
     assert [*decision_words(textnb.Decision({"ham": 5e-324, "spam": 0.0}, "spam"))] == [
         "'spam' where its log-odds are at least 0", "'ham' where its log-odds are above 0"]
-
-
-# Errors
-
-
-SCORED, CALIBRATION = held_out_scores(), textnb.fit_calibration(held_out_scores())
-ONE_EACH = HeldOut(np.array(["a", "b"]), np.zeros((3, 2)), np.zeros(3, dtype=np.int64), np.ones(3),
-                   "by hand")
-SINGLE = TextClassifier().fit(["aa", "bb"], ["a", "b"])
-MULTILABEL = TextClassifier().fit(NEWS)
-
-
-@pytest.mark.parametrize(("settings", "message"), [
-    ({}, "give one of by, min_precision and costs; got none"),
-    ({"by": "f1", "costs": (1, 1)}, "got by and costs"),
-    ({"by": "accuracy"}, "by"),
-    ({"by": "f1", "method": "empirical"}, "goes with costs"),
-    ({"costs": (1, 1), "method": "magic"}, "method"),
-    ({"costs": (1, -1)}, "costs"),
-    ({"min_precision": 1.0}, "min_precision"),
-    ({"by": "f1", "at_most": 0}, "at_most"),
-    ({"by": "f1", "calibration": Calibration(2.0)}, "calibration has 0 sigmoids of labels"),
-    ({"costs": (1.0, 1.0), "method": "theoretical", "calibration": Calibration(2.0)},
-     "calibration has 0 sigmoids of labels")], ids=str)
-def test_invalid_goals_raise_errors_that_name_the_parameter(settings, message):
-    with pytest.raises(ParameterError, match=message):
-        textnb.choose_class_thresholds(SCORED, **settings)
-
-
-@pytest.mark.parametrize(("call", "message"), [
-    *((lambda settings=settings: textnb.choose_class_thresholds(
-        ONE_EACH, min_precision=0.9, **settings), f"{next(iter(settings))} is for lists of labels")
-      for settings in ({"by": "f1"}, {"costs": (1, 1)}, {"at_least": 1}, {"at_most": 2})),
-    (lambda: textnb.choose_class_thresholds(
-        ONE_EACH, min_precision=0.5, calibration=CALIBRATION),
-     "calibration has 3 sigmoids of labels"),
-    (lambda: textnb.choose_threshold(SCORED, "a", max_false_positive_rate=0.1),
-     "choose_class_thresholds"),
-    (lambda: textnb.fit_calibration(ONE_EACH, link="labels"), "for lists of labels"),
-    *((lambda link=link: textnb.fit_calibration(SCORED, link=link), "link")
-      for link in ("softmax", "sigmoid", "bogus")),
-    (lambda: MULTILABEL.set_calibration(Calibration(2.0)), "5 labels"),
-    (lambda: MULTILABEL.set_calibration(CALIBRATION), "5 labels"),
-    (lambda: SINGLE.set_calibration(CALIBRATION), "3 sigmoids of labels"),
-    (lambda: SCORED.not_judged, "one label"), (lambda: SCORED.odds, "one label"),
-    (lambda: SCORED.log_odds("a"), "one label"), (lambda: SCORED.log_probability(), "one label"),
-    (lambda: SCORED.calibrated(Calibration(2.0)), "labels"),
-    (ONE_EACH.chosen, "one label each"), (ONE_EACH.measure, "one label each"),
-    (lambda: ONE_EACH.log_odds("c"), "unknown value 'c'")])
-def test_functions_for_the_other_kind_of_labels_raise_errors(call, message):
-    with pytest.raises(ParameterError, match=message):
-        call()

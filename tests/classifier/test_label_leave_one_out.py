@@ -51,14 +51,13 @@ def test_scores_are_those_of_fitting_again_without_the_document(model):
 
 
 @pytest.mark.parametrize("estimator", [MultinomialNB, BernoulliNB, ComplementNB])
-def test_l_auto_chooses_one_l_for_all_labels_by_leave_one_out(estimator, tmp_path):
+def test_l_auto_chooses_one_l_for_all_labels_by_leave_one_out(estimator, reloaded):
     model = TextClassifier(estimator(l="auto")).fit(NEWS)
     chosen = model.fitted_.chosen_l
     assert chosen in GRID
     same = TextClassifier(estimator(l=chosen)).fit(NEWS)
     assert np.array_equal(model.fitted_.form.weights, same.fitted_.form.weights)
-    model.save(tmp_path / "model.textnb")
-    assert textnb.load(tmp_path / "model.textnb").fitted_.chosen_l == chosen
+    assert reloaded(model).fitted_.chosen_l == chosen
     assert model.partial_fit(NEWS[:5]).fitted_.chosen_l == chosen
     # Each fold chooses its own.
     assert len(textnb.cross_validate(model, NEWS, folds=2)) == NEWS.height

@@ -10,20 +10,7 @@ import pytest
 import textnb
 from tests.classifier.models import never_read
 from tests.storage.members import with_value
-from textnb import (
-    BernoulliNB,
-    Counts,
-    DataError,
-    GaussianNB,
-    LogCountRatio,
-    ModelFileError,
-    MultinomialNB,
-    NBLogisticRegression,
-    ParameterError,
-    PlugInBayes,
-    TableClassifier,
-    TextClassifier,
-)
+from textnb import Counts, DataError, ParameterError, TableClassifier, TextClassifier
 from textnb.bayes.labels import check_int64
 from textnb.bayes.moments import MomentStatistics
 from textnb.export.archive import FORM
@@ -45,15 +32,16 @@ LABELS = {
     "Int128": pl.Series([-1, -1, TOO_LARGE, TOO_LARGE], dtype=pl.Int128),
 }
 CLASSIFIERS = {
-    "texts": (TextClassifier, TEXTS), "tables": (lambda: TableClassifier(GaussianNB()), X)}
+    "texts": (TextClassifier, TEXTS), "tables": (lambda: TableClassifier(textnb.GaussianNB()), X)}
 MODELS = {
     **CLASSIFIERS,
     "texts in a limit": (lambda: TextClassifier(memory_limit=1 << 20), TEXTS),
-    "texts by weights": (lambda: TextClassifier(NBLogisticRegression()), TEXTS),
-    "texts on auto": (lambda: TextClassifier(MultinomialNB(l="auto")), TEXTS),
-    "tables of rows": (lambda: TableClassifier(PlugInBayes()), X),
+    "texts by weights": (lambda: TextClassifier(textnb.NBLogisticRegression()), TEXTS),
+    "texts on auto": (lambda: TextClassifier(textnb.MultinomialNB(l="auto")), TEXTS),
+    "tables of rows": (lambda: TableClassifier(textnb.PlugInBayes()), X),
     **{kind.__name__: (kind, X) for kind in (
-        MultinomialNB, BernoulliNB, GaussianNB, PlugInBayes, NBLogisticRegression, LogCountRatio)},
+        textnb.MultinomialNB, textnb.BernoulliNB, textnb.GaussianNB, textnb.PlugInBayes,
+        textnb.NBLogisticRegression, textnb.LogCountRatio)},
 }
 every_classifier = pytest.mark.parametrize(("make", "rows"), CLASSIFIERS.values(), ids=CLASSIFIERS)
 
@@ -106,9 +94,8 @@ def test_statistics_scores_and_columns_refuse_such_labels(call, message):
     pl.Series([-2**63, -2**63, 2**63 - 1, 2**63 - 1], dtype=pl.Int128)],
     ids=["list", "array", "series"])
 @every_classifier
-def test_the_largest_labels_come_back_from_a_file(make, rows, labels, tmp_path):
-    make().fit(rows, labels).save(tmp_path / "model.textnb")
-    again = textnb.load(tmp_path / "model.textnb")
+def test_the_largest_labels_come_back_from_a_file(make, rows, labels, reloaded):
+    again = reloaded(make().fit(rows, labels))
     assert again.classes_.dtype == np.int64
     assert again.classes_.tolist() == sorted(set(map(int, labels)))
 
@@ -133,7 +120,7 @@ def test_files_and_bundles_with_such_labels_are_refused(labels, tmp_path):
     (bundle / FORM).write_text(json.dumps(form))
     write_sums(bundle)
     for read in (lambda: textnb.load(path), lambda: textnb.verify_export(bundle)):
-        with pytest.raises(ModelFileError, match="a label is beyond 64 bits"):
+        with pytest.raises(textnb.ModelFileError, match="a label is beyond 64 bits"):
             read()
 
 

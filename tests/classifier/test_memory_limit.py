@@ -10,7 +10,7 @@ import textnb
 from tests.storage.members import document_of, with_value
 from tests.text.test_limited import documents
 from textnb import BernoulliNB, ComplementNB, DataError, MultinomialNB, TextClassifier
-from textnb.errors import ModelFileError, ParameterError, VocabularyError
+from textnb.errors import ModelFileError, VocabularyError
 
 MIB = 1 << 20
 
@@ -73,18 +73,6 @@ def test_other_limits_that_leave_out_more_change_nothing(wide):
     assert np.array_equal(limited.linear_form().weights, plain.linear_form().weights)
     with pytest.raises(VocabularyError, match="none is within"):
         TextClassifier(min_df=3000, memory_limit=MIB).fit(wide)
-
-
-@pytest.mark.parametrize(("settings", "reason"), [
-    ({"memory_limit": MIB - 1}, "1 MiB"), ({"memory_limit": True}, "1 MiB"),
-    ({"memory_limit": 2.5e9}, "1 MiB"), ({"memory_limit": "1K"}, "1M or more"),
-    ({"memory_limit": MIB, "vocabulary": ["a"]}, "given vocabulary"),
-    ({"memory_limit": MIB, "estimator": textnb.NBLogisticRegression()}, "matrix of all documents"),
-    ({"memory_limit": MIB, "estimator": MultinomialNB(l="auto")}, "l='auto' keeps the matrix"),
-    ({"memory_limit": MIB, "estimator": MultinomialNB(l=[1.0, 2.0])}, "one number for l")])
-def test_what_it_does_not_go_with(settings, reason):
-    with pytest.raises(ParameterError, match=reason):
-        TextClassifier(**settings).fit(["a text"], ["x"])
 
 
 def test_what_is_learned_later_is_short_by_what_was_left_out(wide):

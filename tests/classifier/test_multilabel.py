@@ -6,11 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.naive_bayes import BernoulliNB as SklearnBernoulli
-from sklearn.naive_bayes import ComplementNB as SklearnComplement
-from sklearn.naive_bayes import MultinomialNB as SklearnMultinomial
 from sklearn.preprocessing import MultiLabelBinarizer
 
 import textnb
@@ -78,28 +74,6 @@ def test_with_weights_each_label_has_the_scores_of_a_two_class_model(
         np.testing.assert_allclose(
             scores[:, k], alone.decision_function(TEST),
             rtol=0, atol=1e-6 if isinstance(estimator, NBLinear) else 1e-12)
-
-
-@by_weights
-@pytest.mark.parametrize(("ours", "reference"), [
-    (MultinomialNB(l=0.1), SklearnMultinomial(alpha=0.1)),
-    (BernoulliNB(l=0.1), SklearnBernoulli(alpha=0.1)),
-    (ComplementNB(l=0.1), SklearnComplement(alpha=0.1))],
-    ids=["multinomial", "bernoulli", "complement"])
-def test_scores_equal_one_vs_rest_of_scikit_learn(ours, reference, weights):
-    whole = TextClassifier(ours).fit(NEWS, sample_weight=weights)
-    vectorizer = CountVectorizer(vocabulary=whole.vocabulary_)
-    train, test = (vectorizer.transform(frame["text"].fill_null("").to_list())
-                   for frame in (NEWS, TEST))
-    predicted = [{*labels} for labels in whole.predict(TEST["text"])]
-    for k, topic in enumerate(TOPICS):
-        oracle = clone(reference).fit(train, TRUTH[:, k], sample_weight=weights)
-        rest, own = oracle.predict_joint_log_proba(test).T
-        np.testing.assert_allclose(
-            whole.decision_function(TEST)[:, k], own - rest, rtol=0, atol=1e-10)
-        np.testing.assert_allclose(
-            whole.predict_proba(TEST)[:, k], oracle.predict_proba(test)[:, 1], rtol=1e-10)
-        assert [topic in labels for labels in predicted] == oracle.predict(test).tolist()
 
 
 def test_an_integer_weight_equals_repeated_documents(tmp_path):

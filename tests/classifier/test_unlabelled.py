@@ -6,7 +6,7 @@ import pytest
 
 import textnb
 from tests.classifier.test_default_terms import ROWS, same
-from textnb import MultinomialNB, NBLinear, TextClassifier, Tokenizer, cross_validate, load
+from textnb import MultinomialNB, NBLinear, TextClassifier, Tokenizer, cross_validate
 from textnb.errors import DataError, ParameterError
 from textnb.export.describe import describe_model
 from textnb.learning import vectors
@@ -38,11 +38,10 @@ def test_texts_may_be_any_that_predict_reads(kind):
          TextClassifier(NBLinear()).fit(ROWS, unlabelled=NEW))
 
 
-def test_files_explanations_and_exports_have_the_new_words(tmp_path):
+def test_files_explanations_and_exports_have_the_new_words(reloaded, tmp_path):
     model = TextClassifier(NBLinear()).fit(ROWS, unlabelled=NEW)
-    model.save(tmp_path / "m.textnb")
-    same(model, load(tmp_path / "m.textnb"))
-    assert describe_model(load(tmp_path / "m.textnb"))["unlabelled_words"] == 3
+    same(model, reloaded(model))
+    assert describe_model(reloaded(model))["unlabelled_words"] == 3
     explained = model.predict(pl.DataFrame({"text": ["depository"]}), explain=3)
     assert explained["explanation"][0][0]["term"] == "depository"
     bundle = textnb.export_model(model, tmp_path / "out", "python").path
@@ -79,38 +78,37 @@ def test_names_of_columns_are_no_parts():
     assert not {"title:titles", "text:text"} & {*learned}
 
 
-@pytest.mark.parametrize(("model", "message"), [
-    (TextClassifier(MultinomialNB()), "unlabelled is for NBLinear, .*; MultinomialNB shares none"),
-    (TextClassifier(NBLinear(), tokenizer=Tokenizer()), "fewer than 20"),
-    (TextClassifier(NBLinear(), sharing=0), "fewer than 20"),
-    (TextClassifier(NBLinear(), sharing=0, vector_weight=0), "unlabelled needs vector_weight"),
-    (TextClassifier(NBLinear(l=[0.3] * 20)), "one number for l"),
-    (TextClassifier(NBLinear(), vectors="unlabelled"), "give unlabelled"),
-    (TextClassifier(NBLinear(), vocabulary=["card"]), "unlabelled and vocabulary exclude"),
-    (TextClassifier("auto"), "unlabelled is for NBLinear"),
-])
-def test_they_are_refused_where_nothing_is_shared(model, message):
-    with pytest.raises(ParameterError, match=message):
-        model.fit(ROWS, unlabelled=None if "give" in message else NEW)
+def fit(rows=ROWS, unlabelled=NEW, **settings):
+    return TextClassifier(**{"estimator": NBLinear(), **settings}).fit(rows, unlabelled=unlabelled)
 
 
-def test_samples_lists_and_other_columns_are_refused():
-    with pytest.raises(ParameterError, match="keep_sample and unlabelled exclude each other"):
-        TextClassifier(NBLinear(idf=False)).fit(ROWS, unlabelled=NEW, keep_sample=4)
-    lists = ROWS.with_columns(pl.col("text").str.split(" "))
-    with pytest.raises(ParameterError, match="fewer than 20"):
-        TextClassifier(NBLinear()).fit(lists, unlabelled=lists)
-    with pytest.raises(ParameterError, match="fewer than 20"):
-        TextClassifier(NBLinear()).fit(
-            ROWS.with_columns(pl.concat_list("label")), unlabelled=NEW)
-    for texts, message in ((pl.DataFrame({"body": ["a"]}), "no column 'text'"), (3, "X must be"),
-                           (pl.DataFrame({"text": [["a"]]}), "lists of tokens"),
-                           (pl.Series([1]), "Int64"), ("nowhere.csv", "list")):
-        with pytest.raises(ParameterError, match=f"the unlabelled texts: .*{message}"):
-            TextClassifier(NBLinear()).fit(ROWS, unlabelled=texts)
-    for texts in ([], ["", None], pl.DataFrame({"text": []}, schema={"text": pl.String})):
-        with pytest.raises(DataError, match="the unlabelled texts have no word"):
-            TextClassifier(NBLinear()).fit(ROWS, unlabelled=texts)
+LISTS_OF_TOKENS = ROWS.with_columns(pl.col("text").str.split(" "))
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    *((lambda settings=settings: fit(**settings), ParameterError, message)
+      for settings, message in (
+        ({"estimator": MultinomialNB()}, "is for NBLinear, .*; MultinomialNB shares none"),
+        ({"estimator": "auto"}, "unlabelled is for NBLinear"),
+        ({"estimator": NBLinear(l=[0.3] * 20)}, "one number for l"),
+        ({"tokenizer": Tokenizer()}, "fewer than 20"), ({"sharing": 0}, "fewer than 20"),
+        ({"sharing": 0, "vector_weight": 0}, "unlabelled needs vector_weight"),
+        ({"vectors": "unlabelled", "unlabelled": None}, "give unlabelled"),
+        ({"vocabulary": ["card"]}, "unlabelled and vocabulary exclude"))),
+    (lambda: TextClassifier(NBLinear(idf=False)).fit(ROWS, unlabelled=NEW, keep_sample=4),
+     ParameterError, "keep_sample and unlabelled exclude each other"),
+    (lambda: fit(LISTS_OF_TOKENS, LISTS_OF_TOKENS), ParameterError, "fewer than 20"),
+    (lambda: fit(ROWS.with_columns(pl.concat_list("label"))), ParameterError, "fewer than 20"),
+    *((lambda texts=texts: fit(unlabelled=texts), ParameterError,
+       f"the unlabelled texts: .*{message}") for texts, message in (
+        (pl.DataFrame({"body": ["a"]}), "no column 'text'"), (3, "X must be"),
+        (pl.DataFrame({"text": [["a"]]}), "lists of tokens"), (pl.Series([1]), "Int64"),
+        ("nowhere.csv", "list"))),
+    *((lambda texts=texts: fit(unlabelled=texts), DataError, "the unlabelled texts have no word")
+      for texts in ([], ["", None], pl.DataFrame({"text": []}, schema={"text": pl.String})))])
+def test_texts_that_nothing_can_be_learned_from_are_refused(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
 
 
 def texts(rows=300, seed=0):
@@ -145,25 +143,23 @@ def test_words_in_similar_texts_share_weights():
     assert other.fitted_.settings.parameters["vectors"] is own
 
 
-def test_a_model_of_similar_texts_is_saved_and_fitted_again(tmp_path):
+def test_a_model_of_similar_texts_is_saved_and_fitted_again(reloaded):
     pool = texts()
     model = TextClassifier(NBLinear()).fit(FEW, unlabelled=pool)
-    model.save(tmp_path / "m.textnb")
-    loaded = load(tmp_path / "m.textnb")
+    loaded = reloaded(model)
     same(model, loaded)
     card = describe_model(loaded)
     assert (card["vectors"], card["vector_weight"]) == ("unlabelled", 1.5)
     # Folds, and a fit without the texts, learn from labelled rows alone.
     without = TextClassifier(NBLinear()).fit(FEW)
-    same(without, load(tmp_path / "m.textnb").fit(FEW))
+    same(without, reloaded(model).fit(FEW))
     rows = pl.concat([FEW] * 3)
     np.testing.assert_array_equal(
         cross_validate(loaded, rows, folds=3).scores,
         cross_validate(TextClassifier(NBLinear()), rows, folds=3).scores)
     same(model, loaded.fit(FEW, unlabelled=pool))
     half = TextClassifier(NBLinear(), vector_weight=0.5).fit(FEW, unlabelled=pool)
-    half.save(tmp_path / "m.textnb")
-    assert describe_model(load(tmp_path / "m.textnb"))["vector_weight"] == 0.5
+    assert describe_model(reloaded(half))["vector_weight"] == 0.5
     with pytest.raises(ParameterError, match="too few to learn vectors from"):
         TextClassifier(NBLinear(), vector_weight=0.5).fit(FEW, unlabelled=pool[:9])
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.classifier.models import NEWS, SPAM, assert_same_model
 from tests.classifier.topics import NEWS as LISTS
-from textnb import DataError, MultinomialNB, NBLogisticRegression, ParameterError, TextClassifier
+from textnb import DataError, MultinomialNB, ParameterError, TextClassifier
 
 
 @pytest.mark.parametrize(("train", "labels"), [
@@ -53,18 +53,6 @@ def test_what_was_not_learned_can_not_be_forgotten(train, text, label, times, wh
     assert_same_model(model, TextClassifier().fit(train))
 
 
-def test_terms_beyond_the_limits_are_remembered():
-    """A term that is too rare in either half is frequent enough in the whole."""
-    train = pl.DataFrame({"text": ["aa bb", "aa cc", "aa bb", "aa dd"], "label": list("xyxy")})
-    half = TextClassifier(min_df=2).fit(train[:2])
-    assert half.vocabulary_ == ["aa"]
-    assert half.partial_fit(train[2:]).vocabulary_ == ["aa", "bb"]
-    halves = [TextClassifier(min_df=2).fit(part) for part in (train[:2], train[2:])]
-    merged = halves[0] + halves[1]
-    assert merged.vocabulary_ == ["aa", "bb"]
-    assert merged.forget(train[:1]).vocabulary_ == ["aa"]
-
-
 def test_models_add_if_each_of_many_smoothings_is_the_same():
     """Arrays of which a printout shows the ends alone."""
     terms = [f"term{i:05d}" for i in range(2000)]
@@ -79,11 +67,6 @@ def test_models_add_if_each_of_many_smoothings_is_the_same():
 
 def test_fit_forgets_what_was_learned_before():
     model = TextClassifier().fit(SPAM)
-    assert_same_model(model.fit(NEWS), TextClassifier().fit(NEWS))
-    model = TextClassifier(MultinomialNB()).fit(SPAM)
-    model.set_params(estimator=NBLogisticRegression()).fit(NEWS)
-    with pytest.raises(ParameterError, match="estimator from NBLogisticRegression"):
-        model.set_params(estimator=MultinomialNB()).partial_fit(NEWS)
     assert_same_model(model.fit(NEWS), TextClassifier().fit(NEWS))
 
 

@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 
 import textnb
 from tests.classifier.test_default_terms import same
-from textnb import NBLinear, TextClassifier, Tokenizer, export_model, load, verify_export
+from textnb import NBLinear, TextClassifier, Tokenizer, export_model, verify_export
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.export.describe import describe_model
 from textnb.learning.vectors import read_vectors
@@ -136,10 +136,9 @@ def test_wordllama_is_read_without_importing_it():
     assert "wordllama" not in sys.modules
 
 
-def test_files_and_exports_hold_the_weights(tmp_path):
+def test_files_and_exports_hold_the_weights(reloaded, tmp_path):
     model = fitted()
-    model.save(tmp_path / "m.textnb")
-    loaded = load(tmp_path / "m.textnb")
+    loaded = reloaded(model)
     same(model, loaded)
     card = describe_model(loaded)
     assert (card["vectors"], card["vector_weight"]) == ("a table in memory", 1.6)
@@ -147,8 +146,7 @@ def test_files_and_exports_hold_the_weights(tmp_path):
         loaded.fit(ROWS)
     same(loaded.set_params(vectors=VECTORS, vector_weight=None).fit(ROWS), model)
     VECTORS.write_parquet(tmp_path / "v.parquet")
-    fitted(tmp_path / "v.parquet").save(tmp_path / "m.textnb")
-    same(model, load(tmp_path / "m.textnb").fit(ROWS))
+    same(model, reloaded(fitted(tmp_path / "v.parquet")).fit(ROWS))
     assert verify_export(export_model(model, tmp_path / "out", "python").path,
                          ["goalie", "the skate"]).passed
 

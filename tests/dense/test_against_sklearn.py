@@ -127,22 +127,6 @@ def test_linear_keeps_the_first_axes(name, most):
         LDA, discriminant_analysis.LinearDiscriminantAnalysis)), X)
 
 
-@shares_or_priors
-@pytest.mark.parametrize("solver", ["lsqr", "eigen"])
-@pytest.mark.parametrize("shrinkage", [None, 0.05, 0.5, 1.0, "auto"])
-@every_data
-def test_linear_shrunk(name, solver, shrinkage, given):
-    # Columns are standardised: on breast_cancer as it stands (a condition number of 1e12) their
-    # solvers keep no more than seven digits. A test below has those columns.
-    X, y = standardised(name)
-    priors = uneven(y) if given else None
-    ours = LDA(shrinkage=shrinkage, priors=priors).fit(X, y)
-    theirs = discriminant_analysis.LinearDiscriminantAnalysis(
-        solver=solver, shrinkage=shrinkage, priors=priors).fit(X, y)
-    close(ours.covariance_, theirs.covariance_, 1e-10)
-    close(ours.predict_log_proba(X), their_posterior(theirs, X))
-
-
 @full_rank
 @pytest.mark.parametrize("kind", ["full", "diagonal", "spherical"])
 def test_the_unbiased_divisor_and_restricted_covariances(name, kind):
@@ -158,12 +142,12 @@ def test_the_unbiased_divisor_and_restricted_covariances(name, kind):
         gaussian.discriminants(X, means, sigma, gaussian.shares(y))), 1e-9)
 
 
-@full_rank
-@pytest.mark.parametrize("shrinkage", [None, 0.2, "auto"])
+@every_data
+@pytest.mark.parametrize("shrinkage", [None, 0.05, 0.5, 1.0, "auto"])
 @shares_or_priors
 def test_linear_keeps_its_digits_where_columns_differ_in_scale(name, shrinkage, given):
     """Against long double: scikit-learn's lsqr differs from it by 5e-8 on breast_cancer."""
-    X, y = read(name)
+    X, y = varying(name)
     priors, each = uneven(y).tolist() if given else gaussian.shares(y), by_class(X, y)
     covariances = [gaussian.ledoit_wolf(own) if shrinkage == "auto"
                    else gaussian.shrunk(gaussian.covariance(own), shrinkage or 0.0)
@@ -171,8 +155,9 @@ def test_linear_keeps_its_digits_where_columns_differ_in_scale(name, shrinkage, 
     sigma = np.sum([prior * own for prior, own in zip(priors, covariances, strict=True)], axis=0)
     means = np.array([gaussian.mean(own) for own in each])
     expected = gaussian.posterior(gaussian.discriminants(X, means, sigma, priors))
-    model = LDA(shrinkage=shrinkage, priors=priors if given else None)
-    close(model.fit(X, y).predict_log_proba(X), expected)
+    model = LDA(shrinkage=shrinkage, priors=priors if given else None).fit(X, y)
+    close(model.covariance_, sigma, 1e-10)
+    close(model.predict_log_proba(X), expected)
 
 
 # Quadratic discriminants
@@ -221,7 +206,6 @@ def regularised(alpha, gamma):
 DENSITIES = [
     (GaussianNB(), lambda X, y, each: [
         np.diag(np.diag(gaussian.covariance(own)) + 1e-9 * X.var(axis=0).max()) for own in each]),
-    (LDA(), lambda X, y, each: [gaussian.pooled(X, y)] * len(each)),
     (QDA(), lambda X, y, each: list(map(gaussian.covariance, each))),
     (QDA(divisor="n-1"), lambda X, y, each: [
         gaussian.covariance(own, len(own) - 1) for own in each]),
@@ -238,8 +222,7 @@ def test_scores_are_those_of_a_normal_density_per_class(name, model, covariances
                               gaussian.shares(y))
     model = model.fit(X, y)
     close(model.predict_log_proba(X), gaussian.posterior(expected), 1e-9)
-    if not isinstance(model, LDA):
-        close(model.predict_joint_log_proba(X), expected, 1e-9)
+    close(model.predict_joint_log_proba(X), expected, 1e-9)
 
 
 @pytest.mark.parametrize("model", [LDA(allow_singular=True), QDA(allow_singular=True)], ids=repr)

@@ -141,21 +141,6 @@ def test_more_axes_than_there_are_are_refused(n_components):
         LDA(n_components=2).fit(IRIS[:, :1], SPECIES)
 
 
-# Iris, as textbooks have it
-
-
-def test_two_gaussians_by_hand():
-    # Means 1 and 12, variances 1 and 4; at 4: -9/2 and -64/8 - log 2, of equal priors.
-    X, y = [[0.0], [2.0], [10.0], [14.0]], ["a", "a", "b", "b"]
-    odds = np.log(2) + 64 / 8 - 9 / 2
-    for model in (GaussianNB(var_smoothing=0.0), QDA()):
-        scores = model.fit(X, y).predict_joint_log_proba([[4.0]])[0]
-        close(scores, np.log(1 / 2) - np.log(2 * np.pi) / 2 - [9 / 2, np.log(2) + 64 / 8], 1e-14)
-        close(scores[0] - scores[1], odds, 1e-14)
-    # One variance of both, (1 + 4) / 2: a line of slope 11 / 2.5, 0 in the middle at 6.5.
-    close(LDA().fit(X, y).decision_function([[6.5], [7.5]]), [0.0, 4.4], 1e-13)
-
-
 # The choice of (α, γ), and of shrinkage
 
 

@@ -9,31 +9,17 @@ import pytest
 from sklearn.base import clone
 
 import textnb
-from tests.dense.samples import (
-    COLUMNS,
-    GAUSSIAN,
-    LDA,
-    QDA,
-    STREAMING,
-    WHOLE,
-    close,
-    every_gaussian,
-    flowers,
-    many,
-    matrix,
-    rows,
-    wine,
-)
+from tests.dense import samples
+from tests.dense.samples import COLUMNS, GAUSSIAN, LDA, close, every_gaussian, flowers, many, rows
 from textnb import DataError, GaussianNB, NearestCentroid, PlugInBayes, TableClassifier
 
 FLOWERS = flowers()
-FLOWERS_OF_NUMBERS = FLOWERS.with_columns(label=pl.col("label").rank("dense").cast(pl.Int8))
 
 
 # Frames in, frames out
 
 
-@pytest.mark.parametrize("model", [*STREAMING, *WHOLE], ids=repr)
+@pytest.mark.parametrize("model", [*samples.STREAMING, *samples.WHOLE], ids=repr)
 def test_a_table_is_its_matrix(model):
     X, y = FLOWERS.select(COLUMNS).to_numpy(), FLOWERS["label"].to_numpy()
     model = clone(model)
@@ -76,16 +62,11 @@ def test_nothing_runs_before_collect(tmp_path):
 
 
 @pytest.mark.parametrize(("features", "names"), [
-    (None, COLUMNS), (["b", "a"], ["b", "a"]), ("c", ["c"]), (cs.by_name("a", "d"), ["a", "d"]),
-    (cs.float() - cs.by_name("b"), ["a", "c", "d"]), (cs.numeric(), COLUMNS)])
+    (None, COLUMNS), (["b", "a"], ["b", "a"]), (cs.by_name("a", "d"), ["a", "d"])])
 def test_feature_columns(features, names):
     model = TableClassifier(features=features).fit(FLOWERS)
     assert (model.features_, model.feature_names_) == (names, names)
     assert (model.input_columns(FLOWERS.lazy()), model.label_column) == (names, "label")
-    if names == COLUMNS:
-        # The label is no feature, though it be numeric.
-        model = TableClassifier(features=features).fit(FLOWERS_OF_NUMBERS)
-        assert (model.features_, model.classes_.tolist()) == (COLUMNS, [1, 2, 3])
 
 
 @pytest.mark.parametrize("dtype", [
@@ -140,7 +121,7 @@ def test_an_array_of_arrays():
 
 
 def test_features_of_an_array_are_named_by_place():
-    X, y = matrix(rows())
+    X, y = samples.matrix(rows())
     model = TableClassifier(LDA(), label="x2").fit(X, y)
     assert model.feature_names_ == ["x0", "x1"]
     assert np.array_equal(model.predict(X.astype(object)), model.predict(X))
@@ -156,7 +137,7 @@ def test_features_of_an_array_are_named_by_place():
     (pl.Series(["p", "qqq"] * 75, dtype=pl.Categorical), ["p", "qqq"]),
     (pl.Series(["p", "b"] * 75, dtype=pl.Enum(["p", "z", "b"])), ["b", "p"])], ids=str)
 @pytest.mark.parametrize("model", [GaussianNB(), LDA(shrinkage="auto"), PlugInBayes()], ids=repr)
-def test_labels_of_any_type(tmp_path, labels, classes, model):
+def test_labels_of_any_type(reloaded, labels, classes, model):
     frame = FLOWERS.with_columns(label=labels)
     fitted = TableClassifier(model).fit(frame)
     assert fitted.classes_.tolist() == classes
@@ -167,8 +148,7 @@ def test_labels_of_any_type(tmp_path, labels, classes, model):
     outside = TableClassifier(model).fit(FLOWERS.drop("label"), labels)
     assert np.array_equal(outside.predict_joint_log_proba(frame),
                           fitted.predict_joint_log_proba(frame))
-    fitted.save(tmp_path / "m.textnb")
-    assert textnb.load(tmp_path / "m.textnb").classes_.tolist() == classes
+    assert reloaded(fitted).classes_.tolist() == classes
 
 
 @pytest.mark.parametrize(("known", "labels", "classes"), [
@@ -187,11 +167,11 @@ def test_labels_of_another_type_are_refused(known, labels, classes):
 # Batches
 
 
-@pytest.mark.parametrize("model", STREAMING, ids=repr)
+@pytest.mark.parametrize("model", samples.STREAMING, ids=repr)
 def test_batches_of_a_file_are_one_fit(tmp_path, model):
     frame, batches = many(), []
     frame.write_parquet(tmp_path / "m.parquet", row_group_size=1000)
-    X, y = matrix(frame)
+    X, y = samples.matrix(frame)
     expected = clone(model).fit(X, y).predict_joint_log_proba(X)
     table = TableClassifier(model).fit(tmp_path / "m.parquet", progress=batches.append)
     assert sum(batches) == 30_000
@@ -274,11 +254,11 @@ def test_a_refit_that_fails_changes_nothing(model, failing):
 @pytest.mark.parametrize(("model", "batch", "labels", "message"), [
     *((model, np.full((1, 13), np.nan), [0], "NaN")
       for model in (GaussianNB(), LDA(), NearestCentroid())),
-    (QDA(), np.zeros((1, 13)), [9], r"class .*9.* has one row"),
-    (QDA(), np.zeros((1, 13)), [0], r"class .*9.* has 0 rows, and its covariance needs 2")],
+    (samples.QDA(), np.zeros((1, 13)), [9], r"class .*9.* has one row"),
+    (samples.QDA(), np.zeros((1, 13)), [0], r"class .*9.* has 0 rows, and its covariance needs 2")],
     ids=["gaussian", "linear", "centroid", "one row", "no row"])
 def test_a_batch_that_is_refused_leaves_the_model_as_it_was(model, batch, labels, message):
-    X, y = wine()
+    X, y = samples.wine()
     before = model.fit(X, y).predict_joint_log_proba(X)
     with pytest.raises(ValueError, match=message):
         model.partial_fit(batch, labels, classes=[9] if message[0] == "c" else None)

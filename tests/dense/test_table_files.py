@@ -58,12 +58,6 @@ def assert_comes_back(model, frame, path):
     return again
 
 
-@pytest.mark.parametrize("model", [SEARCH, *(
-    PlugInBayes(HistogramDensity(bins=bins)) for bins in ("fd", [-2.0, 0.0, 3.0]))], ids=repr)
-def test_densities_come_back(tmp_path, model):
-    assert_comes_back(TableClassifier(model).fit(rows()), rows(), tmp_path / "m.textnb")
-
-
 def test_a_mixture_without_a_seed_is_stored_as_it_is(tmp_path):
     """Estimated again from its rows, it would be another mixture: stored whole, or not at all."""
     model = TableClassifier(PlugInBayes(GaussianMixture(4, init_params="random"))).fit(rows())

@@ -7,14 +7,9 @@ import polars as pl
 import pytest
 
 import textnb
-from textnb import DataError, MultinomialNB, NBLinear, ParameterError, audit
+from textnb import DataError, MultinomialNB, ParameterError, audit
+from textnb.evaluation import label_errors
 from textnb.evaluation.audit import KINDS
-from textnb.evaluation.label_errors import (
-    inseparable_classes,
-    nearest_rows,
-    share_labelled,
-    suspect_labels,
-)
 from textnb.workflow.options import FINDINGS
 from textnb.workflow.samples import news
 
@@ -57,9 +52,9 @@ def test_confident_learning_by_hand():
     # Rows 0 and 4 are as sure of the first class as the upper quartile of its own rows (0.7), and
     # so is row 3, whose label is the second; rows 2 and 5 are of the second (0.6). Half a row, the
     # mean of both cells beside the diagonal, is added to these, and one row to those on it.
-    shares = share_labelled(chances, actual)
+    shares = label_errors.share_labelled(chances, actual)
     assert shares.tolist() == [[3 / 4.5, 0.5 / 3.5], [1.5 / 4.5, 3 / 3.5]]
-    suspects = suspect_labels(chances, actual)
+    suspects = label_errors.suspect_labels(chances, actual)
     assert (suspects.rows.tolist(), suspects.labels.tolist()) == ([3], [0])
     other, own = 0.8 * 1.5 / 4.5, 0.2 * 3 / 3.5
     assert suspects.confidence.tolist() == pytest.approx([other / (other + own)])
@@ -159,14 +154,15 @@ def test_classes_that_are_one_and_classes_with_too_few_rows():
 def test_inseparable_classes_need_confusions():
     chances = np.array([[0.6, 0.3, 0.1], [0.3, 0.6, 0.1]] * 20 + [[0.0, 0.0, 1.0]] * 10)
     actual = np.repeat([0, 1, 2], [20, 20, 10])
-    assert [(a, b, area) for a, b, area in inseparable_classes(chances, actual)] == [(0, 1, 0.5)]
+    found = label_errors.inseparable_classes(chances, actual)
+    assert [(a, b, area) for a, b, area in found] == [(0, 1, 0.5)]
 
 
 def test_the_nearest_rows_share_rare_terms():
     import scipy.sparse as sp
 
     counts = sp.csr_array(np.array([[1, 0, 2], [1, 0, 1], [0, 3, 0], [0, 1, 1], [0, 0, 0]]))
-    near = [rows.tolist() for rows in nearest_rows(counts, np.array([0, 2, 4]))]
+    near = [rows.tolist() for rows in label_errors.nearest_rows(counts, np.array([0, 2, 4]))]
     assert near == [[1, 3], [3], []]
 
 
@@ -199,14 +195,3 @@ def test_tokens_and_small_or_odd_rows():
     few = audit(NEWS.head(40), model=MultinomialNB())
     assert few.method == "leave-one-out (MultinomialNB)"
     assert audit(NEWS.head(40)).method == "5 folds (NBLinear)"
-
-
-@pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda: audit(NEWS.clear()), DataError, "no rows"),
-    (lambda: audit(NEWS.with_columns(label=pl.lit(None, pl.String))), DataError, "label"),
-    (lambda: audit(NEWS, model="svn"), ParameterError, "model: unknown value 'svn'"),
-    (lambda: audit(NEWS, model=NBLinear), ParameterError, "a model of texts, or its kind"),
-    (lambda: audit(NEWS, near=0), ParameterError, "near must be above 0")])
-def test_what_can_not_be_audited_is_refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()

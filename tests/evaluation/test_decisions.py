@@ -394,14 +394,13 @@ def test_what_no_longer_holds_says_why(change, reason):
         assert reason in model.calibration_.stale
 
 
-def test_what_is_stale_is_kept_in_files(tmp_path):
+def test_what_is_stale_is_kept_in_files(reloaded, tmp_path):
     model = TextClassifier().fit(ROWS).set_calibration(Calibration(2.0))
     model.set_decision(Decision({"x": 0.0, "y": 1.0}, evidence={"calibrated": True}))
     model.save(tmp_path / "holds")
     document = zipfile.ZipFile(tmp_path / "holds").read("model.json").decode()
     assert "stale" not in document  # a file of before is read as it was
-    model.partial_fit(ROWS).set_calibration(None).save(tmp_path / "stale")
-    back = textnb.load(tmp_path / "stale")
+    back = reloaded(model.partial_fit(ROWS).set_calibration(None))
     assert (back.calibration_, back.decision_) == (None, model.decision_)
 
 

@@ -7,18 +7,23 @@ import pytest
 import textnb
 from tests.classifier.topics import NEWS as LISTS
 from tests.classifier.topics import TEST as OTHER_LISTS
-from tests.evaluation.documents import FEW, FRAME, TRAIN, by_hand, two
+from tests.evaluation.documents import COUNTED, FEW, FRAME, TRAIN, by_hand, two
 from textnb import DataError, MultinomialNB, ParameterError, SchemaError, TextClassifier
+from textnb import choose_class_thresholds as choose_all
 from textnb.errors import SourceError, VocabularyError
 from textnb.evaluation.evaluate import evaluate_roc
 from textnb.evaluation.goal import Goal
+from textnb.workflow.samples import news
 
 MODEL = TextClassifier().fit(FEW)
 TABLE = pl.DataFrame({"x": [0.0, 1.0, 3.0, 4.0], "label": ["a", "a", "b", "b"]})
 OF_LISTS = TextClassifier().fit(LISTS)
 OF_TABLES = textnb.TableClassifier().fit(TABLE)
+AUDITED, ONE = news(40).select("text", "label"), pl.DataFrame({"text": ["aa"], "label": ["x"]})
 ONE_CLASS = by_hand([[-1.0], [-2.0]], [0, 0])
 SCORED = two([9.0, 1.0], np.linspace(-5, 5, 400))
+LABELLED = textnb.held_out(OF_LISTS, OTHER_LISTS)
+OF_THREE_LABELS = textnb.Calibration(link="labels", sigmoids=((1.0, 0.0),) * 3)
 RATE = {"max_false_positive_rate": 0.05}
 CALIBRATED = SCORED.calibrated(textnb.Calibration(3.0))
 KNOWN = TextClassifier().fit(["aa", "bb"], ["x", "y"])
@@ -39,6 +44,10 @@ def evaluate(frame, model=MODEL):
 
 def compare(other, *rows, **settings):
     return textnb.compare_models(MODEL, other, *rows, **settings)
+
+
+def single_class():
+    return TextClassifier().fit(["aa bb"], ["x"])
 
 
 def calibrated_model():
@@ -151,16 +160,38 @@ PARAMETERS = [
     (lambda: textnb.fit_calibration(CALIBRATED), "calibrated already"),
     (lambda: textnb.fit_calibration(ONE_CLASS), "the model has one class, 'a'"),
     (lambda: textnb.calibrate(OF_TABLES, TABLE), "model must be a TextClassifier"),
-    (lambda: textnb.choose_class_thresholds(ONE_CLASS, min_precision=0.5), "one class"),
-    (lambda: textnb.choose_class_thresholds(SCORED, min_precision=1), "must be a number above 0"),
+    (lambda: choose_all(ONE_CLASS, min_precision=0.5), "one class"),
+    (lambda: choose_all(SCORED, min_precision=1), "must be a number above 0"),
     (lambda: goal_of("class", costs=(1, 1), min_precision=0.9), "is for thresholds of every class"),
     (lambda: goal_of("class", costs=(1, 1), by="f1"), "by is for thresholds of every class"),
     (lambda: goal_of("class", costs=(1, 1), at_least=1), "at_least is for thresholds of"),
     (lambda: goal_of("classes", min_precision=0.9, **RATE), "is for the threshold of"),
-    (lambda: goal_of("classes", min_precision=0.9, at_most=2), "at_most is for lists of labels"),
     (lambda: goal_of("labels", by="f1", max_false_negative_rate=0.1), "the threshold of one class"),
-    (lambda: goal_of("labels", by="f1", costs=(1, 1)), "by, min_precision and costs; got by"),
-    (lambda: goal_of("labels"), "got none"),
+    *((lambda goal=goal: choose_all(LABELLED, **goal), message) for goal, message in [
+        ({}, "give one of by, min_precision and costs; got none"),
+        ({"by": "f1", "costs": (1, 1)}, "by, min_precision and costs; got by and costs"),
+        ({"by": "accuracy"}, "by"), ({"by": "f1", "method": "empirical"}, "goes with costs"),
+        ({"costs": (1, 1), "method": "magic"}, "method"), ({"costs": (1, -1)}, "costs"),
+        ({"min_precision": 1.0}, "min_precision"), ({"by": "f1", "at_most": 0}, "at_most"),
+        *(({**goal, "calibration": textnb.Calibration(2.0)}, "calibration has 0 sigmoids of labels")
+          for goal in ({"by": "f1"}, {"costs": (1.0, 1.0), "method": "theoretical"}))]),
+    *((lambda goal=goal: choose_all(SCORED, min_precision=0.9, **goal),
+       f"{next(iter(goal))} is for lists of labels")
+      for goal in ({"by": "f1"}, {"costs": (1, 1)}, {"at_least": 1}, {"at_most": 2})),
+    (lambda: choose_all(SCORED, min_precision=0.5, calibration=OF_THREE_LABELS),
+     "calibration has 3 sigmoids of labels"),
+    (lambda: choose(LABELLED, "corn", **RATE), "choose_class_thresholds"),
+    (lambda: textnb.fit_calibration(SCORED, link="labels"), "for lists of labels"),
+    *((lambda link=link: textnb.fit_calibration(LABELLED, link=link), "link")
+      for link in ("softmax", "sigmoid", "bogus")),
+    *((lambda given=given: OF_LISTS.set_calibration(given), "5 labels")
+      for given in (textnb.Calibration(2.0), OF_THREE_LABELS)),
+    (lambda: KNOWN.set_calibration(OF_THREE_LABELS), "3 sigmoids of labels"),
+    (lambda: LABELLED.not_judged, "one label"), (lambda: LABELLED.odds, "one label"),
+    (lambda: LABELLED.log_odds("corn"), "one label"), (LABELLED.log_probability, "one label"),
+    (lambda: LABELLED.calibrated(textnb.Calibration(2.0)), "labels"),
+    (SCORED.chosen, "one label each"), (SCORED.measure, "one label each"),
+    (lambda: SCORED.log_odds("eggs"), "unknown value 'eggs'"),
     (lambda: KNOWN.set_decision(decision_on(calibrated=True)), "calibrated, and the model is not"),
     (lambda: calibrated_model().set_decision(decision_on(calibrated=False)),
      "not calibrated, and the model is calibrated"),
@@ -215,6 +246,13 @@ PARAMETERS = [
       for model in (TextClassifier(), TextClassifier("auto"))),
     (lambda: lists_online(positive="corn"), "positive is for one label per document"),
     (lambda: lists_online(max_false_positive_rate=0.1), "max_false_positive_rate is"),
+    # Drift, audits, and rows to label
+    (lambda: textnb.drift(single_class(), FEW, FEW), "single class"),
+    (lambda: textnb.audit(FEW, model="svn"), "model: unknown value 'svn'"),
+    (lambda: textnb.audit(FEW, model=textnb.NBLinear), "a model of texts, or its kind"),
+    (lambda: textnb.audit(AUDITED, near=0), "near must be above 0"),
+    (lambda: textnb.rows_to_label(single_class(), FEW), "the model has a single class"),
+    (lambda: textnb.rows_to_label(MODEL, FEW, 0), "n must be an integer above 0; got 0"),
 ]
 # DataError
 DATA = [
@@ -275,6 +313,8 @@ DATA = [
     (lambda: left_out(replaced("aa aa", "aa"), TextClassifier(textnb.BernoulliNB())),
      "the term 'aa' was learned more often than is given"),
     (lambda: left_out(null_in(TRAIN, "label", 4)), "null in row 4"),
+    *((lambda kind=kind: textnb.leave_one_out(TextClassifier(kind()).fit(ONE), ONE),
+       "takes two or more; the model has learned 1") for kind in COUNTED),
     # Smoothing
     (lambda: path(FEW, grid=[0]), "add a value above 0 to the grid"),
     (lambda: path(test=FEW.with_columns(label=pl.lit("w"))), "knows none of the labels"),
@@ -299,6 +339,11 @@ DATA = [
     (lambda: lists_online(block=150), "all 150 documents are needed before a label was"),
     (lambda: lists_online(LISTS.with_columns(pl.col("label").list.head(0))), "no document has"),
     (lambda: lists_online(null_in(LISTS, "label", 4)), "labels in row 4"),
+    # Audits, and rows to label
+    (lambda: textnb.audit(FEW.clear()), "no rows"),
+    (lambda: textnb.audit(FEW.with_columns(label=pl.lit(None, pl.String))), "label"),
+    (lambda: textnb.rows_to_label(MODEL, FEW.head(0)), "the input has no rows"),
+    (lambda: textnb.rows_to_label(MODEL, FEW.lazy().head(0)).collect(), "has no rows"),
 ]
 OTHERS = [
     # Evaluation
@@ -325,37 +370,18 @@ OTHERS = [
     # Duplicates
     (lambda: duplicates(label="label"), SchemaError, "no column 'label'"),
     (lambda: duplicates(text="body"), SchemaError, "no column 'body'"),
+    # Rows to label
+    (lambda: textnb.rows_to_label(MODEL, FEW.with_columns(reason=1)), SchemaError,
+     "'reason' already"),
+    (lambda: textnb.rows_to_label(MODEL, FEW, labelled=FEW.select("label")), SchemaError,
+     "no column 'text'"),
 ]
 
 
+@pytest.mark.filterwarnings("ignore:only one class")
 @pytest.mark.parametrize(("call", "error", "message"), [
     *((call, ParameterError, message) for call, message in PARAMETERS),
     *((call, DataError, message) for call, message in DATA), *OTHERS])
 def test_it_is_refused_in_these_words(call, error, message):
     with pytest.raises(error, match=message):
         call()
-
-
-@pytest.mark.filterwarnings("ignore:only one class")
-def test_models_of_one_class_or_one_document_are_refused():
-    single = TextClassifier().fit(["aa bb"], ["x"])
-    with pytest.raises(ParameterError, match="single class"):
-        textnb.drift(single, FEW, FEW)
-    one = pl.DataFrame({"text": ["aa"], "label": ["x"]})
-    for estimator in (MultinomialNB(), textnb.BernoulliNB(), textnb.ComplementNB()):
-        with pytest.raises(DataError, match="takes two or more; the model has learned 1"):
-            textnb.leave_one_out(TextClassifier(estimator).fit(one), one)
-
-
-@pytest.mark.parametrize("l", [None, -1.0, "auto", float("inf"), 1, True])
-def test_a_model_file_without_a_fit_choice_of_l_is_refused(l, tmp_path):
-    from textnb.storage.textmodel import read_model, write_model
-
-    auto().save(tmp_path / "auto.textnb")
-    manifest, arrays = read_model(tmp_path / "auto.textnb", 1 << 30)
-    changed = {**manifest, "l": "Infinity" if l == float("inf") else l}
-    if l is None:
-        del changed["l"]
-    write_model(tmp_path / "bad.textnb", changed, arrays)
-    with pytest.raises(textnb.errors.ModelFileError):
-        textnb.load(tmp_path / "bad.textnb")

@@ -80,18 +80,6 @@ def test_evaluate_measures_as_sklearn_does(pairs):
     assert result.to_dict() == evaluate(MODEL, frame.reverse()).to_dict()
 
 
-@given(st.lists(st.tuples(LABEL, LABEL), min_size=1, max_size=60))
-@settings(max_examples=examples(100), deadline=None)
-def test_a_table_of_counts_measures_as_sklearn_does(pairs):
-    actual, predicted = [list(side) for side in zip(*pairs, strict=True)]
-    assume(set(actual) & set(predicted))
-    counts = pl.DataFrame({"actual": actual, "predicted": predicted}).group_by(
-        "actual", "predicted").len("n")
-    result = evaluation(counts, pl.Series(sorted(set(predicted))))
-    check_against_sklearn(result, actual, predicted)
-    assert result.unknown_labels == sorted(set(actual) - set(predicted))
-
-
 def test_counts_weigh_as_rows_do():
     many = pl.DataFrame({"actual": ["a", "a", "b"], "predicted": ["a", "b", "b"],
                          "n": [3_000_000_000, 1_000_000_000, 4_000_000_000]})
@@ -101,24 +89,6 @@ def test_counts_weigh_as_rows_do():
     assert large.accuracy == small.accuracy == 0.875
     assert large.confusion.tolist() == (small.confusion * 1_000_000_000).tolist()
     assert large.per_class.drop("documents").equals(small.per_class.drop("documents"))
-
-
-def test_measures_by_hand():
-    # Rows are predicted classes, columns actual ones.
-    table, names = [[10, 0, 0], [0, 7, 5], [0, 3, 5]], ["one", "two", "zero"]
-    pairs = pl.DataFrame(
-        [(names[actual], names[predicted], table[predicted][actual])
-         for predicted in range(3) for actual in range(3) if table[predicted][actual]],
-        schema=["actual", "predicted", "n"], orient="row")
-    result = evaluation(pairs, pl.Series(names))
-    assert result.per_class["precision"].to_list() == [1.0, 7 / 12, 5 / 8]
-    assert result.per_class["recall"].to_list() == [1.0, 0.7, 0.5]
-    assert result.per_class["f1"].to_list() == pytest.approx([1.0, 7 / 11, 5 / 9], rel=1e-15)
-    assert result.macro_f1 == pytest.approx((1 + 7 / 11 + 5 / 9) / 3, rel=1e-15)
-    assert result.accuracy == pytest.approx(22 / 30, rel=1e-15)
-    # Here rows are actual classes; the last column is that of impossible rows.
-    assert result.confusion.tolist() == [[10, 0, 0, 0], [0, 7, 3, 0], [0, 5, 5, 0]]
-    assert result.documents == 30
 
 
 def test_a_classifier_of_tables_measures_as_sklearn_does():
@@ -156,16 +126,6 @@ def test_held_out_scores_are_measured_as_rows_are(model, rows):
     # Only rows tell of empty texts, and whether they are new.
     of_rows = {"textless": 0, "novelty": None}
     assert ours.to_dict() | of_rows == theirs.to_dict() | of_rows
-
-
-def test_a_term_that_every_document_of_a_class_held_is_required_without_smoothing():
-    model = TextClassifier(textnb.BernoulliNB(l=0)).fit(["aa", "bb"], ["a", "b"])
-    result = evaluate(model, pl.DataFrame({"text": ["aa", ""], "label": ["a", "b"]}))
-    assert (result.accuracy, result.impossible) == (0.5, 1)
-
-
-def test_a_null_text_is_an_empty_one():
-    assert evaluate(MODEL, pl.DataFrame({"text": [None, ""], "label": ["a", "a"]})).accuracy == 1.0
 
 
 @pytest.mark.parametrize(("known", "given"), [
@@ -237,14 +197,6 @@ def test_rates_of_a_class_are_those_of_the_confusion_matrix():
     rates = result.rates("spam")
     assert rates.true_positives == ((predicted == "spam") & (MAIL["label"] == "spam")).sum()
     assert rates.accuracy == pytest.approx(result.accuracy)
-
-
-def test_a_curve_by_hand():
-    """Positives at ranks 1, 2, 4 and negatives at 3, 5: five of six pairs are in order."""
-    result = roc([True, True, False, True, False], [0.9, 0.8, 0.7, 0.6, 0.5])
-    assert result.auc == pytest.approx(5 / 6)
-    assert result.points["threshold"].to_list() == [np.inf, 0.9, 0.8, 0.7, 0.6, 0.5]
-    assert result.points["false_positive_rate"].to_list() == [0, 0, 0, 0.5, 0.5, 1]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -4,12 +4,10 @@ from functools import partial
 
 import numpy as np
 import polars as pl
-import pytest
 
 import textnb
 from tests.classifier.topics import NEWS, TEST
-from textnb import Decision, NBLinear, ParameterError, SchemaError, TextClassifier, rows_to_label
-from textnb.errors import DataError
+from textnb import Decision, NBLinear, TextClassifier, rows_to_label
 from textnb.evaluation import next_rows
 from textnb.frames.batches import batches
 from textnb.workflow.samples import news
@@ -100,21 +98,6 @@ def test_lists_of_labels_have_the_label_nearest_its_threshold():
     assert np.allclose(chosen["margin"], far.min(axis=1))
     assert chosen["runner_up"].to_list() == model.classes_[far.argmin(axis=1)].tolist()
     assert set(rows_to_label(model, TEST, 40)["runner_up"]) == set(model.classes_)
-
-
-@pytest.mark.filterwarnings("ignore:only one class")
-@pytest.mark.parametrize(("call", "error", "message"), [
-    (lambda: rows_to_label(TextClassifier().fit(["aa"], ["x"]), ROWS), ParameterError,
-     "the model has a single class"),
-    (lambda: rows_to_label(MODEL, ROWS, 0), ParameterError, "n must be an integer above 0; got 0"),
-    (lambda: rows_to_label(MODEL, ROWS.head(0)), DataError, "the input has no rows"),
-    (lambda: rows_to_label(MODEL, ROWS.lazy().head(0)).collect(), DataError, "has no rows"),
-    (lambda: rows_to_label(MODEL, ROWS.with_columns(reason=1)), SchemaError, "'reason' already"),
-    (lambda: rows_to_label(MODEL, ROWS, labelled=ROWS.select("label")), SchemaError,
-     "no column 'text'")])
-def test_errors(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
 
 
 def test_nothing_is_left_if_all_is_labelled():

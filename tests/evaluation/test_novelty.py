@@ -134,15 +134,14 @@ def test_sums_of_weights_tell_nothing():
 # What is chosen on such rows says so
 
 
-def test_what_is_chosen_on_learned_rows_says_so(model, tmp_path):
+def test_what_is_chosen_on_learned_rows_says_so(model, reloaded):
     held = scored(model, A)
     decision = textnb.choose_threshold(held, "1", max_false_positive_rate=0.05)
     assert decision.evidence["scored"] == LEARNED
     assert decision.evidence["novelty"]["verdict"] == "learned"
     assert textnb.choose_class_thresholds(held, min_precision=0.5).evidence["scored"] == LEARNED
     assert textnb.fit_calibration(held).method == LEARNED
-    TextClassifier().fit(A).set_decision(decision).save(tmp_path / "m")
-    assert textnb.load(tmp_path / "m").decision_ == decision
+    assert reloaded(TextClassifier().fit(A).set_decision(decision)).decision_ == decision
     # Each left out in turn, they are as good as new.
     assert textnb.leave_one_out(model, A).novelty is None
     with pytest.warns(LearnedRowsWarning):

@@ -100,7 +100,7 @@ def test_the_same_rows_give_the_same_bytes_but_for_a_date(tmp_path):
     assert path.read_text("utf-8").replace(line, "").encode() == undated
 
 
-@pytest.mark.parametrize("labels", [["spam", "ham", "other"], [3, 1, 2]])
+@pytest.mark.parametrize("labels", [["spam", "ham", "other"], [3, 1, 2], [True, False, True]])
 def test_it_returns_what_evaluate_does_and_names_no_path(tmp_path, labels):
     rows = pl.DataFrame({"text": ["win cash", "see you", "win you", "cash", ""],
                          "label": [labels[k] for k in (0, 1, 0, 1, 2)]})

@@ -8,21 +8,12 @@ import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from tests.evaluation.report_page import FILMS, GOOD_OR_BAD
-from textnb import HeldOut, MultinomialNB, NBLinear, TextClassifier, evaluate
+from textnb import HeldOut, MultinomialNB, NBLinear, TextClassifier
 from textnb.evaluation.evaluate import evaluate_roc
 from textnb.evaluation.roc import POINTS, thin_points
 from textnb.report import data
 from textnb.report.findings import findings
 from textnb.runtime.display import names_of, visible
-
-
-@pytest.mark.parametrize("labels", [["b", "a"], [3, 1], [True, False]])
-def test_the_evaluation_is_that_of_evaluate(labels):
-    train = FILMS.with_columns(pl.col("label").replace_strict(["pos", "neg"], labels))
-    model = TextClassifier().fit(train)
-    for frame in (train, train.lazy()):
-        scored = data.score_rows(model, frame)
-        assert scored.evaluation.to_dict() == evaluate(model, frame).to_dict()
 
 
 @pytest.mark.parametrize("classes", [3, 60])

@@ -171,10 +171,6 @@ class TestPandas:
         with pytest.raises(SchemaError, match="'text' holds objects of several Python types"):
             MODEL.predict(frame)
 
-    def test_no_rows(self, frame):
-        answers = MODEL.predict(frame.head(0), probability=True)
-        assert answers.columns.tolist() == ["text", "label", "predicted", "probability"]
-
     def test_values_of_columns(self, pandas):
         frame = pandas.DataFrame({
             "float": [1.5, None], "int": [1, 2], "bool": [True, False],

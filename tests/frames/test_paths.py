@@ -107,12 +107,6 @@ class TestMarks:
             assert scan(source, on_error="skip").collect().equals(plain)
         assert scan(tmp_path).collect().equals(pl.concat([plain, plain]))
 
-    def test_many_columns_come_in_the_order_of_the_file(self, tmp_path):
-        names = [f"c{number}" for number in range(40)]
-        line = "{" + ", ".join(f'"{name}": 1' for name in names) + "}\n"
-        write_files(tmp_path, {"a.ndjson": MARK + line.encode()})
-        assert scan(tmp_path / "a.ndjson").collect().columns == names
-
     def test_a_file_that_changes_is_read_again(self, tmp_path):
         path = tmp_path / "[a].ndjson"
         for text in ("one", "other"):

@@ -94,13 +94,6 @@ class TestFilesThatCanNotBeRead:
         ROWS.drop("id").write_parquet(tmp_path / "other.parquet")
         return tmp_path
 
-    def test_by_default_the_first_is_named(self, folder):
-        with pytest.raises(SourceError, match=r"can't read .*cut\.parquet: .*PAR1"):
-            scan(folder).collect()
-        (folder / "cut.parquet").unlink()
-        with pytest.raises(SourceError, match=r"can't read .*damaged\.parquet"):
-            scan(folder).collect()
-
     def test_skipped_they_are_left_out_as_a_whole_and_listed(self, folder):
         calls: list[tuple[list[SourceError], int]] = []
         frame = scan(folder, text="text", label="label",

@@ -507,17 +507,3 @@ def test_the_statistic_of_rows_is_the_sum_over_any_partition(rows):
     parts = [Counts.from_matrix(sp.csr_array(cells[side]), labels[side], classes=known)
              for side in (left, ~left)]
     assert (parts[0] + parts[1]).equals(Counts.from_matrix(cells, labels))
-
-
-texts = st.lists(st.tuples(st.text("ab अ", max_size=12), st.sampled_from(["x", "y"])),
-                 max_size=6).map(lambda rows: [("aa bb", "x"), ("bb अअ", "y"), *rows])
-
-
-@settings(searched, max_examples=examples(40))
-@given(texts, texts)
-def test_any_documents_learned_and_forgotten_leave_nothing(others, forgotten):
-    others, forgotten = (
-        pl.DataFrame(rows, schema=["text", "label"], orient="row") for rows in (others, forgotten))
-    model = TextClassifier(MultinomialNB()).fit(pl.concat([forgotten, others]))
-    assert_identical(bits(model.forget(forgotten)),
-                     bits(TextClassifier(MultinomialNB()).fit(others)))

@@ -117,7 +117,7 @@ def test_threads_may_save_to_one_place_and_readers_see_whole_files(path, new_mod
 # Other processes
 
 SAVE = """
-import os, resource, signal, sys
+import os, signal, sys
 import polars as pl
 import textnb.files.replace
 import textnb.storage.version2
@@ -157,22 +157,6 @@ def python(code, *arguments):
 
 def save_elsewhere(path, prepare):
     return python(SAVE.format(prepare=textwrap.dedent(prepare)), path)
-
-
-def test_a_full_disk_changes_nothing(path):
-    before = path.read_bytes()
-    done = save_elsewhere(path, """
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-        try:
-            model.save(path)
-        except SourceError as error:
-            print("error:", error)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 1000))
-    """)
-    assert done.stdout.replace("'", "") == 2 * f"error: cant write {path}: File too large\n"
-    assert (done.returncode, done.stderr) == (0, "")
-    assert path.read_bytes() == before
-    assert_alone(path, OLD)
 
 
 def test_a_signal_changes_nothing(path):

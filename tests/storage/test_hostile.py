@@ -14,16 +14,10 @@ import numpy as np
 import pytest
 
 import textnb
+from tests.storage import members
 from tests.storage.conftest import scores
-from tests.storage.members import (
-    built,
-    document_of,
-    members_of,
-    with_array,
-    with_document,
-    with_value,
-)
-from textnb import MailFilter, ModelFileError, SourceError
+from tests.storage.members import with_document, with_value
+from textnb import SourceError
 
 # Other files than models. `tests/files/test_blocks.py` has lost and changed bytes.
 
@@ -56,10 +50,10 @@ class Trap:
 
 def test_a_pickle_is_not_run(files, assert_refused, tmp_path):
     trap, sound = tmp_path / "sprung", files["bernoulli"]
-    payload, members = pickle.dumps(Trap(trap)), members_of(sound)
+    payload, own = pickle.dumps(Trap(trap)), members.members_of(sound)
     for content in (payload, b"PK\x03\x04" + payload + sound[-86:],
-                    built({**members, "model.pkl": payload}),
-                    *(built({**members, name: payload}) for name in members)):
+                    members.built({**own, "model.pkl": payload}),
+                    *(members.built({**own, name: payload}) for name in own)):
         assert_refused(content)
     assert not trap.exists()
     pickle.loads(payload)
@@ -232,8 +226,9 @@ DAMAGED = [
     ("weights", "settings/vectors", "its model shares no weights among words", ["v.txt"]),
     ("few weights", "settings/lexicon", "lexicon must be", [-1, 1.5, "a"]),
     # What only some models have
-    ("multinomial", "l", "l is not a number >= 0", [-1.0, "x", 1]),
+    ("multinomial", "l", "l is not a number >= 0", [-1.0, "x", 1, True, "auto", "Infinity"]),
     ("multinomial", "l", "l was chosen and is not \"auto\"", [1.0]),
+    ("multinomial", "estimator/parameters/l", "l was chosen and is not \"auto\"", ["auto"]),
     ("multinomial", "pruned", "not counted by integers above 0",
      [{"terms": 1, "occurrences": 0, "at_most": 1}, {"terms": 1, "at_most": 1}, 5]),
     ("multinomial", "since_fit", "come from counts alone", [{"learned": 1, "forgotten": 0}]),
@@ -265,7 +260,7 @@ def test_a_value_that_no_model_has_is_refused(name, path, words, value, files, a
 def test_a_model_that_is_not_imported_is_named(name, files, assert_refused):
     content = files["bernoulli"]
     for sums in ("totals/counts", "totals/absent"):
-        content = with_array(content, sums, None)
+        content = members.with_array(content, sums, None)
     assert_refused(with_value(content, ("estimator", "name"), name),
             f"has the model {name!r}, which .* import the module .* upgrade with")
 
@@ -273,13 +268,6 @@ def test_a_model_that_is_not_imported_is_named(name, files, assert_refused):
 def test_what_is_kept_goes_with_the_analyzer(files, assert_refused):
     content = with_value(files["bernoulli"], ("settings", "tokenizer", "keep"), ["emoji"])
     assert_refused(with_value(content, ("settings", "tokenizer", "analyzer"), "char"), "tokenizer")
-
-
-def test_the_mail_filter_refuses_counts_by_periods(files, tmp_path):
-    path = tmp_path / "m.textnb"
-    path.write_bytes(with_value(files["multinomial"], ("settings", "period"), "month"))
-    with pytest.raises(ModelFileError, match="counts by periods"):
-        MailFilter.load(path)
 
 
 VALUES = (..., None, [], {}, 7, -1, 0.5, "x", True, HUGE, [None], [[1]], ["x"], {"x": 1})
@@ -302,7 +290,7 @@ ACCEPTED = {
 def test_each_value_in_turn_is_refused_or_gives_a_model_that_works(
     name, files, load_or_none
 ):
-    document, accepted = document_of(files[name]), {}
+    document, accepted = members.document_of(files[name]), {}
     paths = [(key,) for key in document]
     paths += [(key, inner) for key in document if isinstance(document[key], dict)
               for inner in document[key]]
@@ -318,7 +306,7 @@ def test_each_value_in_turn_is_refused_or_gives_a_model_that_works(
 def test_a_file_of_one_kind_is_not_read_as_another(files, load_or_none, assert_refused):
     names = ("weights", "lda", "histogram", "bernoulli")
     for name, other in permutations(names, 2):
-        own, donor = document_of(files[name]), document_of(files[other])
+        own, donor = members.document_of(files[name]), members.document_of(files[other])
         for key in ("kind", "estimator", "settings"):
             if own[key] != donor[key]:
                 # Settings may fit another model of the same kind: then it must be one that works.
@@ -338,7 +326,7 @@ def test_a_file_of_one_kind_is_not_read_as_another(files, load_or_none, assert_r
 def test_a_number_that_is_none_or_beyond_the_machine_is_refused(
     key, number, files, assert_refused
 ):
-    document = members_of(files["bernoulli"])["model.json"].decode()
+    document = members.members_of(files["bernoulli"])["model.json"].decode()
     before, after = document.split(key, 1)
     rest = after.lstrip("0123456789.")
     assert rest != after
@@ -371,7 +359,7 @@ def test_many_classes_of_few_terms_are_not_spread_out(files, assert_refused):
     content = with_value(files["multinomial"], ("classes",), {
         "type": "string", "labels": [f"{n:06}" for n in range(200_000)],
         "documents": [1] * 200_000})
-    content = with_array(content, "totals/counts", np.zeros(200_000, "<i8"))
+    content = members.with_array(content, "totals/counts", np.zeros(200_000, "<i8"))
     assert_refused(content, "", max_bytes=1 << 22)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.text import plain_tokens as oracle
 from textnb import ExportError, ParameterError, Tokenizer
-from textnb.errors import VocabularyError
+from textnb.errors import DataError, VocabularyError
 from textnb.export.targets.polars_code import source_of
 from textnb.text.characters import KINDS
 from textnb.text.compiled import reason_for_expressions
@@ -196,6 +196,14 @@ def assert_same_terms(found, wanted, *, in_order=True):
 
 
 # Comparisons of counts
+
+
+def outcome(run):
+    """What comes out; an error by its type and words."""
+    try:
+        return run()
+    except (DataError, VocabularyError) as error:
+        return type(error), str(error)
 
 
 def assert_same_matrix(one, other):

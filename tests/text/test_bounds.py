@@ -17,14 +17,8 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.text.cases import (
-    DOCUMENTS,
-    ODD,
-    TOKENIZERS,
-    assert_same_matrix,
-    assert_same_rows,
-    frame_of,
-)
+from tests.text import cases
+from tests.text.cases import TOKENIZERS, assert_same_matrix, assert_same_rows, frame_of
 from textnb import Tokenizer
 from textnb.frames.batches import batches
 from textnb.runtime.native import KERNEL, build
@@ -37,8 +31,8 @@ if build(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "
 
 def texts(seed, rows):
     draw = random.Random(seed)
-    words = ["the", "cat", "été", "हिन्दी", "x", "longer_than_seven", "9", *ODD]
-    return [*DOCUMENTS, *(" ".join(draw.choices(words, k=draw.randrange(40)))
+    words = ["the", "cat", "été", "हिन्दी", "x", "longer_than_seven", "9", *cases.ODD]
+    return [*cases.DOCUMENTS, *(" ".join(draw.choices(words, k=draw.randrange(40)))
                           + str(draw.randrange(3000)) for _ in range(rows))]
 
 

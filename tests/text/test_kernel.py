@@ -15,17 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 
 import textnb
-from tests.text.cases import (
-    ANY_TEXTS,
-    BY_EXPRESSIONS,
-    COMPILED,
-    DOCUMENTS,
-    TOKENIZERS,
-    assert_same_counts,
-    assert_same_matrix,
-    frame_of,
-    two_columns,
-)
+from tests.text import cases
+from tests.text.cases import ANY_TEXTS, DOCUMENTS, TOKENIZERS, assert_same_matrix, frame_of
 from tests.tiers import examples
 from textnb import BernoulliNB, TextClassifier, Tokenizer
 from textnb.errors import DataError, ParameterError, VocabularyError
@@ -56,16 +47,13 @@ def every_character():
 
 
 def both(run):
-    """What comes out of the kernel, and by expressions; an error by its type and words."""
+    """The outcome by the kernel, and by expressions."""
+    found = []
     with pytest.MonkeyPatch.context() as patch:
-        found = []
         for kernel in ("on", "off"):
             patch.setenv("TEXTNB_KERNEL", kernel)
-            try:
-                found.append(run())
-            except (DataError, VocabularyError) as error:
-                found.append((type(error), str(error)))
-    return found[0], found[1]
+            found.append(cases.outcome(run))
+    return found
 
 
 class OwnTokenizer(Tokenizer):
@@ -118,9 +106,9 @@ class TestEquality:
     def test_counts_of_any_text(self, name, texts, unseen):
         """Also where expressions find the words, and the kernel counts them."""
         tokenizer = TOKENIZERS.get(name, OwnTokenizer(ngram_range=(1, 2)))
-        assert bool(reason_for_expressions(tokenizer)) == (name not in COMPILED)
-        assert_same_counts(
-            both, tokenizer, two_columns(tokenizer, texts), two_columns(tokenizer, unseen))
+        assert bool(reason_for_expressions(tokenizer)) == (name not in cases.COMPILED)
+        frame, rest = (cases.two_columns(tokenizer, each) for each in (texts, unseen))
+        cases.assert_same_counts(both, tokenizer, frame, rest)
 
     @pytest.mark.sweep(3)
     @pytest.mark.parametrize("case", CASES)
@@ -128,13 +116,13 @@ class TestEquality:
         make, names = CASES[case]
         frame = frame_of(make())
         for name in names:
-            assert_same_counts(both, TOKENIZERS[name], frame, frame)
+            cases.assert_same_counts(both, TOKENIZERS[name], frame, frame)
 
     @pytest.mark.parametrize("terms", [1, 2, 600, 9000])
     def test_rows_of_more_columns_are_sorted(self, terms, monkeypatch):
         monkeypatch.setattr(matrix, "_FEW_COLUMNS", 0)
         frame = frame_of(rows_of_all_lengths(terms))
-        assert_same_counts(both, TOKENIZERS["default"], frame, frame)
+        cases.assert_same_counts(both, TOKENIZERS["default"], frame, frame)
 
     @pytest.mark.parametrize("name", ["default", "pairs", "within words", "stop words"])
     @pytest.mark.parametrize("above", [None, 0.0, 1.0, 1.5, -1.0, np.inf])
@@ -272,7 +260,7 @@ class TestChoice:
     def test_expressions_find_the_words_of_other_tokenizers_and_the_reason_is_said(self, name):
         reason = reason_for_expressions(TOKENIZERS[name])
         assert reading(TOKENIZERS[name]).startswith("the compiled kernel") == (reason == "")
-        if name not in BY_EXPRESSIONS:
+        if name not in cases.BY_EXPRESSIONS:
             assert reason == ""
         elif "pattern=" in repr(TOKENIZERS[name]):
             assert re.match(r"the pattern .* is not a run of one class of characters$", reason)
@@ -354,7 +342,7 @@ class TestClassifier:
         ["good film"], ["GOOD", "", "BAD film film"], ["été good"], ["İ"], ["\x00 bad"], []])
     def test_a_few_texts_are_answered_as_in_a_frame(self, texts, monkeypatch):
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
-        for name in COMPILED:
+        for name in cases.COMPILED:
             model = TextClassifier(BernoulliNB(), tokenizer=TOKENIZERS[name])
             try:
                 model.fit(self.FRAME)

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from textnb import Tokenizer
-from textnb.bayes.pruned import Pruned
 from textnb.errors import DataError, SourceError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.text import limited as module
@@ -142,11 +141,6 @@ def test_what_is_subtracted_may_have_been_left_out():
     rest = some - in_memory(frame.head(100))
     left = in_memory(frame.tail(700)).over(some.terms)
     assert_same(rest, replace(left.select(left.all_occurrences > 0), pruned=some.pruned))
-
-
-def test_older_files_say_more_of_it():
-    pruned = Pruned(10, 15, 2)
-    assert Pruned.from_dict({**pruned.to_dict(), "per_kept_term": 0.5}) == pruned
 
 
 @pytest.mark.parametrize("label", [pl.Series([True, False] * 60), pl.Series([-7, 10**12] * 60),

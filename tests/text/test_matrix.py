@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.text.cases import TOKENIZERS, frame_of
+from tests.text.cases import TOKENIZERS, assert_same_rows, frame_of
 from tests.tiers import examples
 from textnb import Tokenizer
 from textnb.errors import VocabularyError
@@ -50,7 +50,7 @@ def matrix(request, documents):
 
 def by_hand(tokenizer, texts, terms):
     place = {term: column for column, term in enumerate(terms)}
-    dense = np.zeros((len(texts), len(terms)), dtype=np.int64)
+    dense = np.zeros((len(texts), len(terms)), dtype=np.int32)
     for row, text in enumerate(texts):
         for term, count in Counter(tokenizer.tokens(text or "")).items():
             if term in place:
@@ -68,12 +68,6 @@ def assert_canonical(counts):
     assert (counts.data > 0).all(), "zeros are stored"
 
 
-def assert_equal(left, right):
-    assert left.shape == right.shape
-    for name in ("indptr", "indices", "data"):
-        assert np.array_equal(getattr(left, name), getattr(right, name)), name
-
-
 class TestCountMatrix:
     @pytest.mark.sweep(1)
     def test_every_cell(self, matrix, documents):
@@ -82,7 +76,7 @@ class TestCountMatrix:
         assert terms.to_list() == sorted(every)
         assert terms.dtype == pl.String
         assert_canonical(counts)
-        assert_equal(counts, by_hand(tokenizer, documents, terms.to_list()))
+        assert_same_rows(counts, by_hand(tokenizer, documents, terms.to_list()))
 
     def test_no_row_at_all_has_no_vocabulary(self):
         for frames in ([], [frame_of([])], [frame_of([None]), frame_of([])]):
@@ -99,11 +93,11 @@ class TestCountMatrix:
         for source in (frame_of(documents), frame_of(documents).lazy()):
             counts, same = count_matrix(batches(source, ["text"], **size), tokenizer, "text")
             assert same.equals(terms)
-            assert_equal(counts, whole)
+            assert_same_rows(counts, whole)
         # Nor with the vocabulary given.
         blocks = [vocabulary.counts(batch, "text")
                   for batch in batches(frame_of(documents), ["text"], **size)]
-        assert_equal(stack_blocks(blocks, len(terms)), whole)
+        assert_same_rows(stack_blocks(blocks, len(terms)), whole)
 
     def test_terms_are_in_the_order_of_code_points(self):
         words = ["zz", "éa", "Zz", "𝒳𝒳", "\uac00\uac00", "aa", "a_", "_a", "\ufb01a"]
@@ -131,7 +125,7 @@ class TestFixedVocabulary:
             counts = Vocabulary(tokenizer, pl.Series(sorted(terms))).counts(
                 frame_of(texts), "text")
             assert_canonical(counts)
-            assert_equal(counts, by_hand(fast, texts, sorted(terms)))
+            assert_same_rows(counts, by_hand(fast, texts, sorted(terms)))
 
     def test_words_that_are_no_terms_may_come_in_any_number(self, monkeypatch):
         """The pool of words is made anew now and then; no answer shows when."""

@@ -7,18 +7,8 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.text.cases import (
-    BY_EXPRESSIONS,
-    EVERY,
-    EXECUTORS,
-    NO_ORACLE,
-    TOKENIZERS,
-    WITH_ORACLE,
-    Refusal,
-    assert_same_terms,
-    by_the_oracle,
-    columns_of,
-)
+from tests.text import cases
+from tests.text.cases import EVERY, EXECUTORS, TOKENIZERS, Refusal, by_the_oracle, columns_of
 from textnb import ExportError, ModelFileError, ParameterError, TextClassifier, Tokenizer
 from textnb.export.portable import portable
 from textnb.export.targets.known import TARGETS
@@ -62,7 +52,7 @@ class TestEveryFieldAndExecutor:
         missing = {*FIELDS}.difference(*EVERY.values())
         assert not missing, f"add cases of {missing} to SETTINGS in tests/text/cases.py"
 
-    @pytest.mark.parametrize("name", WITH_ORACLE)
+    @pytest.mark.parametrize("name", cases.WITH_ORACLE)
     def test_every_setting_matters(self, name):
         for field in set(EVERY[name]) - {"token_columns"}:
             changed = {**EVERY[name], field: getattr(Tokenizer(), field)}
@@ -78,12 +68,13 @@ class TestEveryFieldAndExecutor:
             assert executor != "expressions"
             assert name != "default" or (executor == "compiled kernel" and not usable_kernel())
             assert executor != "Polars code" or "segmenter" in EVERY[name]
-            assert executor != "compiled kernel" or name in BY_EXPRESSIONS or not usable_kernel()
+            assert executor != "compiled kernel" or not usable_kernel() or (
+                name in cases.BY_EXPRESSIONS)
             assert names_one(refusal, EVERY[name]) or executor == "separators"
             return
-        expected = (EXECUTORS["expressions"] if name in NO_ORACLE else by_the_oracle)(
+        expected = (EXECUTORS["expressions"] if name in cases.NO_ORACLE else by_the_oracle)(
             tokenizer, columns)
-        assert_same_terms(found, expected, in_order=False)
+        cases.assert_same_terms(found, expected, in_order=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -85,12 +85,11 @@ class TestLearning:
 
 
 class TestFiles:
-    def test_a_file_keeps_it(self, both, tmp_path):
-        both.save(tmp_path / "model.textnb")
-        loaded = textnb.load(tmp_path / "model.textnb")
+    def test_a_file_keeps_it(self, both, reloaded):
+        loaded = reloaded(both)
         assert loaded.tokenizer == Tokenizer(token_columns=["tokens"])
         assert (loaded.predict_proba(LISTS) == both.predict_proba(LISTS)).all()
-        loaded.partial_fit(LISTS).save(tmp_path / "model.textnb")
+        reloaded(loaded.partial_fit(LISTS))
 
     @pytest.mark.sweep(2)
     @pytest.mark.parametrize("columns", ["tokens", ["text", "tokens"]])
@@ -114,11 +113,6 @@ class TestFiles:
         model = TextClassifier(text=columns).fit(LISTS)
         path = textnb.export_model(model, tmp_path / "bundle", target).path
         assert message in (path / "README.md").read_text()
-
-    @pytest.mark.parametrize("target", ["python", "javascript", "sql-duckdb", "onnx"])
-    def test_exports_for_texts_refuse_it_by_name(self, target, model, tmp_path):
-        with pytest.raises(ExportError, match=r"token_columns=|is given the tokens"):
-            textnb.export_model(model, tmp_path / "bundle", target, reads="text")
 
 
 class TestSegmenter:
@@ -145,11 +139,6 @@ class TestSegmenter:
         parts = TextClassifier(tokenizer=self.TOKENIZER).partial_fit(
             self.ROWS[:2]).partial_fit(self.ROWS[2:])
         assert (parts.predict_proba(self.ROWS) == model.predict_proba(self.ROWS)).all()
-
-    @pytest.mark.parametrize("target", ["python", "c", "sql-duckdb", "onnx"])
-    def test_exports_for_texts_refuse_it_by_name(self, target, model, tmp_path):
-        with pytest.raises(ExportError, match=r"token_columns=|segmenter="):
-            textnb.export_model(model, tmp_path / "bundle", target, reads="text")
 
     def test_a_file_has_its_name_alone(self, model, tmp_path):
         path = tmp_path / "model.textnb"
@@ -185,6 +174,16 @@ class TestSegmenter:
         pieces = model.highlight("A dull, New_York film").pieces["text"]
         assert [piece for piece, value in pieces if value is not None] == [
             "A", "dull,", "New_York", "film"]
+
+
+@pytest.mark.parametrize(("settings", "rows"), [
+    ({"text": "tokens"}, LISTS),
+    ({"tokenizer": TestSegmenter.TOKENIZER}, TestSegmenter.ROWS)], ids=["tokens", "segments"])
+@pytest.mark.parametrize("target", ["python", "javascript", "c", "sql-duckdb", "onnx"])
+def test_exports_for_texts_refuse_them_by_name(target, settings, rows, tmp_path):
+    model = TextClassifier(**settings).fit(rows)
+    with pytest.raises(ExportError, match=r"token_columns=|is given the tokens|segmenter="):
+        textnb.export_model(model, tmp_path / "bundle", target, reads="text")
 
 
 RENAMED = LISTS.select(tokens="text", text="tokens")

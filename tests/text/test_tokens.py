@@ -8,16 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.text import cases
 from tests.text import plain_tokens as oracle
-from tests.text.cases import (
-    EXECUTORS,
-    TOKENIZERS,
-    Refusal,
-    assert_same_terms,
-    by_expressions,
-    by_separators,
-    by_the_oracle,
-)
+from tests.text.cases import EXECUTORS, TOKENIZERS, Refusal, assert_same_terms, by_expressions
 from tests.tiers import examples
 from textnb import Tokenizer
 from textnb.errors import ParameterError, TextnbError
@@ -108,7 +101,7 @@ class TestAnyText:
         rows = data.draw(st.lists(
             st.tuples(*[st.none() | texts for _ in names]), min_size=1, max_size=6))
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-        wanted = by_the_oracle(tokenizer, columns)
+        wanted = cases.by_the_oracle(tokenizer, columns)
         assert_same_terms(by_expressions(tokenizer, columns), wanted,
                           in_order=tokenizer.analyzer == "word")
         for name in ("separators", "plain Python", "compiled kernel") if len(names) == 1 else (
@@ -134,7 +127,7 @@ class TestAnyText:
         columns = {"text": texts}
         wanted = by_expressions(tokenizer, columns)
         if not kinds:
-            assert by_separators(tokenizer, columns) == wanted
+            assert cases.by_separators(tokenizer, columns) == wanted
         assert [tokens if row is None else row for row, tokens in zip(
             EXECUTORS["plain Python"](tokenizer, columns), wanted, strict=True)] == wanted
 
@@ -142,7 +135,7 @@ class TestAnyText:
     def test_very_long_words(self, word):
         columns = {"text": [f"{word} {word}"]}
         assert by_expressions(Tokenizer(), columns) == [[word, word]]
-        assert by_separators(Tokenizer(), columns) == [[word, word]]
+        assert cases.by_separators(Tokenizer(), columns) == [[word, word]]
         assert by_expressions(Tokenizer(ngram_range=(2, 2)), columns) == [[f"{word} {word}"]]
 
 
@@ -168,7 +161,7 @@ class TestCheapSplit:
     @pytest.mark.parametrize("pattern", [WORD, SKLEARN_WORD, r"\b\w\w+\b"])
     def test_it_equals_the_matches_on_every_character(self, pattern):
         columns = {"text": [" ".join(f"x{c}yy{c}{c} {c}" for c in oracle.CHARACTERS)]}
-        assert by_separators(Tokenizer(pattern), columns) == by_expressions(
+        assert cases.by_separators(Tokenizer(pattern), columns) == by_expressions(
             Tokenizer(pattern), columns)
 
 

@@ -10,18 +10,10 @@ from hypothesis import HealthCheck, example, given, settings
 
 import textnb
 from tests.native_sources import source, with_views
-from tests.text.cases import (
-    ANY_TEXTS,
-    COMPILED,
-    DOCUMENTS,
-    TOKENIZERS,
-    assert_same_counts,
-    frame_of,
-    two_columns,
-)
+from tests.text import cases
+from tests.text.cases import COMPILED, DOCUMENTS, TOKENIZERS, frame_of, two_columns
 from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
-from textnb.errors import DataError, VocabularyError
 from textnb.runtime import native
 from textnb.runtime.native import KERNEL, PACKAGES, Build, Kernel, build
 from textnb.text import matrix, termtable
@@ -66,16 +58,13 @@ def _unset():
 
 
 def every_way(run):
-    """What comes out uncompiled, by expressions, and compiled if it was."""
+    """The outcome uncompiled, by expressions, and compiled if it was."""
     found = []
     compiled = [build(KERNEL)] if build(KERNEL).kernel else []
     for used in (Build(uncompiled(), ""), EXPRESSIONS, *compiled):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(native, "build", lambda package, used=used: used)
-            try:
-                found.append(run())
-            except (DataError, VocabularyError) as error:
-                found.append((type(error), str(error)))
+            found.append(cases.outcome(run))
     return found
 
 
@@ -83,11 +72,11 @@ def every_way(run):
 @pytest.mark.parametrize("name", COMPILED)
 @settings(deadline=None, max_examples=examples(15),
           suppress_health_check=[HealthCheck.too_slow])
-@given(texts=ANY_TEXTS, unseen=ANY_TEXTS)
+@given(texts=cases.ANY_TEXTS, unseen=cases.ANY_TEXTS)
 @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen words 🙂"])
 def test_counts_of_any_text(name, texts, unseen):
     tokenizer = TOKENIZERS[name]
-    assert_same_counts(
+    cases.assert_same_counts(
         every_way, tokenizer, two_columns(tokenizer, texts), two_columns(tokenizer, unseen))
 
 

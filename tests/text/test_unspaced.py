@@ -72,18 +72,16 @@ class TestFilesFromBefore:
         quick = judge(path, message, min_learned=1)
         assert quick.log_odds == pytest.approx(mail_filter.judge(message).log_odds)
 
-    def test_a_model_of_pairs(self, tmp_path):
+    def test_a_model_of_pairs(self, reloaded):
         """Pairs were the default: also of lists of tokens, for which the setting means nothing."""
         model = TextClassifier(tokenizer=Tokenizer(unspaced="pairs")).fit(REVIEWS)
-        model.save(tmp_path / "model.textnb")
-        read = textnb.load(tmp_path / "model.textnb")
+        read = reloaded(model)
         assert read.tokenizer.unspaced == "pairs"
         assert {"房间", "很好"} <= set(read.vocabulary_)
         assert "房" not in read.vocabulary_
         lists = TextClassifier(tokenizer=Tokenizer(unspaced="pairs", token_columns=True)).fit(
             [["房间"], ["很"]], ["x", "y"])
-        lists.save(tmp_path / "lists.textnb")
-        assert textnb.load(tmp_path / "lists.textnb").predict([["很"]]).tolist() == ["y"]
+        assert reloaded(lists).predict([["很"]]).tolist() == ["y"]
 
     def test_a_bundle(self, older):
         bundle, _ = read(older / "bundle", "a test")
