@@ -57,12 +57,12 @@ class reading:
 
 
 def _culprit(path: str, error: BaseException) -> tuple[str, str]:
-    """What can't be read, and why: local files are read again one by one to find the faulty one."""
+    """What can't be read, and why. Local files are read again one by one to find the faulty one."""
     if is_url(path):
         return hide_secrets(path), explain_failure(path, error)
     if path == "-":
-        spooled = spooled_stdin()
-        fault = None if spooled is None else describe_fault(*spooled)
+        copy = spooled_stdin()
+        fault = None if copy is None else describe_fault(*copy)
         return STDIN, fault or first_line(error)
     pattern = os.path.join(globbing.escape(path), "**") if os.path.isdir(path) else path
     files = [path] if os.path.isfile(path) else sorted(
@@ -74,6 +74,6 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
                     pl.all().null_count()).collect()
         except SourceError:
             continue
-        except ENGINE as again:
-            return name, describe_fault(name, format) or first_line(again)
+        except ENGINE as error_of_file:
+            return name, describe_fault(name, format) or first_line(error_of_file)
     return path, first_line(error)

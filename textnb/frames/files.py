@@ -68,8 +68,9 @@ class Files(Source):
 def _scan_folder(folder: str, options: Reading) -> pl.LazyFrame:
     files = files_inside(folder)
     if files:
-        regular = list(filter(os.path.isfile, files))
-        return scan_files(files, options.format or one_format(regular), options)
+        # Links that lead nowhere are files too, until they are opened, but do not show the format.
+        format = options.format or one_format(list(filter(os.path.isfile, files)))
+        return scan_files(files, format, options)
     if options.format not in (None, "parquet") or not partitions_inside(folder):
         raise SourceError.unreadable(folder, "it holds no files of rows")
     if options.on_skip is not None:
@@ -80,11 +81,10 @@ def _scan_folder(folder: str, options: Reading) -> pl.LazyFrame:
 
 def files_inside(folder: str) -> list[str]:
     """The sorted paths in a folder of files of rows; empty if it is not such a folder."""
-    with os.scandir(folder) as entries:
-        # os.path.isdir, as an entry's is_dir raises for a link that leads to itself.
-        shown = sorted(entry.path for entry in entries if not entry.name.startswith((".", "_"))
-                       and not os.path.isdir(entry.path))
-    return shown if any(map(os.path.isfile, shown)) else []
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))
+             if not name.startswith((".", "_"))]
+    files = [path for path in paths if not os.path.isdir(path)]
+    return files if any(map(os.path.isfile, files)) else []
 
 
 def partitions_inside(folder: str) -> list[str]:

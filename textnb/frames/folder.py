@@ -84,15 +84,16 @@ def _files(root: str) -> Iterator[tuple[str, str]]:
         if not os.path.isdir(folder):
             yield label, folder
             continue
-        closed: list[OSError] = []
-        for here, folders, names in os.walk(folder, onerror=closed.append):
+        errors: list[OSError] = []
+        for parent, folders, names in os.walk(folder, onerror=errors.append):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             # Links to folders may form a loop; they are not followed.
-            links = [name for name in folders if os.path.islink(os.path.join(here, name))]
+            links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
             for name in sorted([*names, *links]):
                 if not name.startswith("."):
-                    yield label, os.path.join(here, name)
-        yield from ((label, str(error.filename)) for error in closed)
+                    yield label, os.path.join(parent, name)
+        # Folders that can't be listed.
+        yield from ((label, str(error.filename)) for error in errors)
 
 
 def _text(path: str, options: Reading) -> str:

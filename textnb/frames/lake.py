@@ -79,13 +79,13 @@ def _scan_delta(path: str, options: Options) -> pl.LazyFrame:
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
-    whole = path if is_url(path) else os.path.abspath(path)
-    if not is_url(path) and quote(whole) != whole:
+    absolute = os.path.abspath(path)
+    if not is_url(path) and quote(absolute) != absolute:
         # Polars and deltalake treat a path as a URL: one of them encodes it, and the other does not
         # decode it.
         raise SourceError.unreadable(
             path, "Polars and deltalake read Delta tables where the path has only ASCII letters, "
-                  f"digits and ._-~/; it is {whole!r}. Rename it")
+                  f"digits and ._-~/; it is {absolute!r}. Rename it")
     texts = {name: str(value) for name, value in (options or {}).items()}
     try:
         # Fix the version, so that two passes over the rows see the same rows.

@@ -107,18 +107,18 @@ def scan_mail(
     """
     check_fork()
     names, on_skip = check_headers(headers), Reading(on_error=on_error).on_skip
-    own = {**_SCHEMA, **({TOKENS: pl.List(pl.String())} if tokens else {})}
-    duplicates = [name for name in names if name == "label" or name in own]
-    if duplicates:
+    columns_of_mail = {**_SCHEMA, **({TOKENS: pl.List(pl.String())} if tokens else {})}
+    taken = ["label", *columns_of_mail]
+    if duplicates := [name for name in names if name in taken]:
         raise ParameterError.out_of_range(
-            "headers", "other than the columns that are there anyway "
-            f"({', '.join(['label', *own])})", duplicates[0])
+            "headers", f"other than the columns that are there anyway ({', '.join(taken)})",
+            duplicates[0])
     roots = _find_roots(source, subfolders)
-    labelled = _have_labels(roots) if label is None else label
     if label and not _have_labels(roots):
         raise SourceError.unreadable(
             str(source), "it has no folder per class, from which a label could come")
-    schema = pl.Schema({**({"label": pl.String()} if labelled else {}), **own,
+    has_label = _have_labels(roots) if label is None else label
+    schema = pl.Schema({**({"label": pl.String()} if has_label else {}), **columns_of_mail,
                         **{name: pl.String() for name in names}})
 
     def read(
@@ -199,7 +199,7 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
     """Paths of a source, with their names: existing paths, and what matches a glob."""
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     roots: dict[str, str] = {}
-    for path in [os.fspath(path) for path in sources]:
+    for path in map(os.fspath, sources):
         if path == "-":
             roots[spool_stdin()[0]] = "-"
         elif "://" in path:
@@ -229,8 +229,8 @@ def _read_items(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessa
     for root, name in roots.items():
         for folder in class_folders(root) or [root]:
             label = None if folder == root else os.path.basename(folder)
-            for place in list_mail_files(folder, label, subfolders):
-                for item in read_messages(place):
+            for file in list_mail_files(folder, label, subfolders):
+                for item in read_messages(file):
                     yield item if root == name else replace(
                         item, path=name + item.path.removeprefix(root))
 
@@ -279,10 +279,10 @@ def _unparsed_row(item: RawMessage) -> dict[str, Any]:
 
 def _parsed_row(item: RawMessage, headers: Sequence[str], tokens: bool) -> dict[str, Any]:
     message, structure = read_message(item.raw, headers)
-    # Do not report an unreadable message as an empty one.
-    unread = not item.raw and item.errors
+    # An unreadable message is not reported as an empty one too.
+    is_unread = not item.raw and item.errors
     return {**vars(message), **_unparsed_row(item), "from": message.from_,
             "links": message.column("links"), "images": message.column("images"),
             "attachments": list(message.attachments),
-            "errors": [*item.errors, *(() if unread else message.errors)], **message.requested,
+            "errors": [*item.errors, *(() if is_unread else message.errors)], **message.requested,
             **({TOKENS: tokens_of_message(message, structure)} if tokens else {})}

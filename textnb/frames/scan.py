@@ -227,7 +227,7 @@ def is_mail(source: Any, format: str | None = None) -> bool:
 
 
 def _path_of(source: Any) -> Any:
-    """A path as a string; other sources as they are."""
+    """A path as a string; other sources unchanged."""
     path = os.fspath(source) if isinstance(source, os.PathLike) else source
     if isinstance(path, str) and "\0" in path:
         # No system has such a path, and most functions of Python's raise an error of another kind.
@@ -259,17 +259,16 @@ def check_columns(
     if label is not None:
         if label not in schema:
             raise missing_column(label, schema.names(), "label")
-        dtype: Any = schema[label]
-        if isinstance(dtype, pl.List):
-            dtype = dtype.inner
+        column_type: Any = schema[label]
+        is_list = isinstance(column_type, pl.List)
+        dtype = column_type.inner if is_list else column_type
         if dtype == pl.Object:
             raise SchemaError.mixed_types(label, "label")
-        narrow = dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128, pl.UInt128)
-        if not (isinstance(dtype, _LABEL_TYPES) or narrow or dtype == pl.Null):
+        fits_int64 = dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128, pl.UInt128)
+        if not (isinstance(dtype, _LABEL_TYPES) or fits_int64 or dtype == pl.Null):
             raise SchemaError.wrong_type(
-                label, "label", ("a List of " if dtype is not schema[label] else "")
-                + "String, Categorical, Enum, Boolean or an integer type up to Int64",
-                schema[label])
+                label, "label", ("a List of " if is_list else "")
+                + "String, Categorical, Enum, Boolean or an integer type up to Int64", column_type)
     return frame
 
 

@@ -129,13 +129,13 @@ def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFra
 
 
 def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    total = frame.select(pl.len()).collect().item()
-    at, step = 0, _FIRST_ROWS
-    while at < total:
-        part = frame.slice(at, step).collect()
+    n_rows = frame.select(pl.len()).collect().item()
+    start, step = 0, _FIRST_ROWS
+    while start < n_rows:
+        part = frame.slice(start, step).collect()
         if not part.height:
             raise OSError("it has fewer rows than when it was opened: it was changed meanwhile")
-        at += part.height
+        start += part.height
         # Grow at most eightfold, as later rows may be larger.
         rows_that_fit = step * _MAX_BYTES // max(1, int(part.estimated_size()))
         step = max(1, min(rows_that_fit, 8 * step, _MAX_ROWS))
@@ -143,16 +143,15 @@ def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
 
 def _check_schema(path: str, own: pl.Schema, reference: str, schema: pl.Schema) -> None:
-    if own == schema or dict(own) == dict(schema):
-        return
-    for name in schema:
+    """Raise SchemaError unless a file has the columns of the reference, in any order."""
+    for name in [*schema, *own]:
+        if own.get(name) == schema.get(name):
+            continue
         if name not in own:
-            raise SchemaError(f"{path} has no column {name!r}, which {reference} has; files that "
-                              "are read together must have the same columns")
-        if own[name] != schema[name]:
-            raise SchemaError(f"column {name!r} is {own[name]} in {path}, and {schema[name]} in "
-                              f"{reference}; files that are read together must have the same "
-                              "columns")
-    extra = next(name for name in own if name not in schema)
-    raise SchemaError(f"{path} has a column {extra!r}, which {reference} lacks; files that are "
-                      "read together must have the same columns")
+            difference = f"{path} has no column {name!r}, which {reference} has"
+        elif name not in schema:
+            difference = f"{path} has a column {name!r}, which {reference} lacks"
+        else:
+            difference = (f"column {name!r} is {own[name]} in {path}, and {schema[name]} in "
+                          f"{reference}")
+        raise SchemaError(f"{difference}; files that are read together must have the same columns")

@@ -1,6 +1,6 @@
 """The interface of a source of rows, and the options with which it is read.
 
-    Source.knows(what was given) -> Source.open(it) -> LazyFrame, nothing read yet
+    Source.knows(source) -> Source.open(source) -> LazyFrame, nothing read yet
 
 `textnb.frames.scan` has the list of all sources.
 """
@@ -20,14 +20,15 @@ from polars.io.plugins import register_io_source
 from textnb.errors import ParameterError, SourceError, quantity
 from textnb.runtime.caller import warn_caller
 
-# Takes the columns, a filter and a number of rows (either may be None), and yields frames. The
-# number of rows limits the rows before the filter, which need not be applied: rows that it leaves
-# out need not be read.
+# Takes the columns, a filter and a number of rows (each of these two may be None), and yields
+# frames. The number of rows limits the rows before the filter. It need not apply the filter, which
+# is there to leave out rows that need not be read.
 Read = Callable[[list[str], pl.Expr | None, int | None], Iterator[pl.DataFrame]]
 # From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
 Numbers = Callable[[Callable[[], pl.Schema]], Sequence[str]]
 # Called after files were read, with the errors of those left out and the number of files.
 OnSkip = Callable[[list[SourceError], int], object]
+# How long the end of the interpreter waits for batches that are being read.
 _SECONDS_TO_END = 2.0
 
 
@@ -119,17 +120,19 @@ class Source(ABC):
         """Open the source lazily."""
 
     def check_settings(self, options: Reading, name: str) -> None:
-        """Raise ParameterError for a setting that this kind of source does not take"""
+        """Raise ParameterError for a setting that this kind of source does not take."""
         for setting, purpose in _PURPOSES.items():
-            value = getattr(options, setting)
-            if setting in self.takes or value in (getattr(Reading, setting), None, {}) or (
-                    setting == "encoding" and options.is_utf8):
+            value, default = getattr(options, setting), getattr(Reading, setting)
+            is_set = value not in (default, None, {}) and not (
+                setting == "encoding" and options.is_utf8)
+            if setting in self.takes or not is_set:
                 continue
             raise ParameterError.naming(
                 f"{{{setting}}} is for {purpose}, and {{source}} is not one"
                 + _HINTS.get(setting, ""), source=name)
 
 
+# By a setting, the sources that it is for, and advice, for errors.
 _PURPOSES = {"format": "a file or folder", "encoding": "a folder of text files per class",
              "storage_options": "a URL such as s3://bucket/key", "on_error": "local files of rows",
              "subfolders": "a Maildir", "separator": "a file of CSV",

@@ -153,7 +153,7 @@ def is_table_model(document: Mapping[str, Any]) -> bool:
 
 def begin_document(
     kind: str, settings: Mapping[str, Any], model: Any, classes: NDArray[Any],
-    class_count: NDArray[Any], **more: Any,
+    class_count: NDArray[Any], **before_classes: Any,
 ) -> dict[str, Any]:
     """The first part of every model's document.
 
@@ -165,8 +165,8 @@ def begin_document(
     model : estimator
     classes, class_count : (n_classes,)
         Labels, and the rows of each.
-    **more
-        What is before the classes.
+    **before_classes
+        Further values, which stand before the classes.
     """
     check_int64(classes)
     parameters = model.get_params(deep=False)
@@ -177,7 +177,8 @@ def begin_document(
         "estimator": {"name": model.name, "parameters": to_json_value(parameters)},
         "settings": {name: to_json_value(value) for name, value in settings.items()
                      if value is not None or name not in OPTIONAL},
-        **more, "classes": {**write_labels(classes.tolist()), "documents": class_count.tolist()}}
+        **before_classes,
+        "classes": {**write_labels(classes.tolist()), "documents": class_count.tolist()}}
 
 
 def pack_text(fitted: Fitted) -> Packed:
@@ -188,6 +189,8 @@ def pack_text(fitted: Fitted) -> Packed:
     ParameterError
         If no file can describe the class of the tokenizer.
     """
+    # A model of counts is its counts of all terms, those beyond its limits too. Others have
+    # weights, and the counts of their columns.
     settings, learned = fitted.settings, fitted.statistics
     check_exact(settings.tokenizer, "a model file")
     counts, terms = (fitted.counts, fitted.terms) if learned is None else (learned, learned.terms)
@@ -202,11 +205,11 @@ def pack_text(fitted: Fitted) -> Packed:
         document["classes"]["total"] = counts.rows
     n_terms, n_classes = len(terms), len(counts.classes)
     text, ends = bytes_of(terms)
-    of_terms = {"documents": counts.document_frequency, "occurrences": counts.occurrences,
-                "total": counts.total}
+    sums = {"documents": counts.document_frequency, "occurrences": counts.occurrences,
+            "total": counts.total}
     basic = {"terms/bytes": text, "terms/ends": narrow(ends),
-             **{f"terms/{name}": narrow(each) for name, each in of_terms.items()
-                if each is not None},
+             **{f"terms/{name}": narrow(values) for name, values in sums.items()
+                if values is not None},
              "counts/ends": narrow(counts.ends)[None, :],
              "counts/classes": counts.codes.astype(smallest_index(n_classes)),
              "counts/values": narrow(counts.values),

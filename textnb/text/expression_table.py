@@ -26,7 +26,7 @@ class Interner:
 
     def __init__(self) -> None:
         pool = pl.Categories.random()
-        # The pool lives as long as a series of its type.
+        # Polars frees the pool with the last series of its type.
         self._anchor = pl.Series([], dtype=pl.Categorical(pool))
         self._size = 0
 
@@ -59,8 +59,8 @@ class ExpressionTable:
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer, self._separators = tokenizer, separators(tokenizer.plan())
         self._terms = pl.Series([], dtype=pl.String)
-        self._turn, self._thread_local, self._pool = Lock(), local(), _Pool(self._terms)
-        self._all: pl.Series | None = None
+        self._lock, self._thread_local, self._pool = Lock(), local(), _Pool(self._terms)
+        self._all_strings: pl.Series | None = None
 
     def __len__(self) -> int:
         return len(self._pool.words)
@@ -71,14 +71,14 @@ class ExpressionTable:
         If `separators` split the texts, some codes are of words that are too short for a term.
         """
         codes, ends = self._encode(self._pool, frame, text)
-        with self._turn:
+        with self._lock:
             self._pool.words.note_codes(codes)
         return codes.astype(np.int32), ends
 
     def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """Codes as in `add_texts`; the codes of unknown terms start at the number of terms."""
         size = int(frame.estimated_size())
-        with self._turn:
+        with self._lock:
             if self._pool.bytes_read > _POOL_BYTES:
                 self._pool = _Pool(self._terms)
             self._pool.bytes_read += size
@@ -90,17 +90,17 @@ class ExpressionTable:
 
     def has_unknown(self, codes: Codes) -> bool:
         """Whether one of the codes of this thread's last look-up is that of an unknown term."""
-        others = np.unique(codes[codes >= len(self._terms)]).astype(np.uint32)
-        strings = pl.Series(others).cat.to(self._thread_local.pool.words.dtype).cast(pl.String)
+        unknown = np.unique(codes[codes >= len(self._terms)]).astype(np.uint32)
+        strings = pl.Series(unknown).cat.to(self._thread_local.pool.words.dtype).cast(pl.String)
         return bool(len(strings)) and (
             self._separators is None or bool(self._separators.are_words(strings).any()))
 
     def look_up_few(self, texts: Any) -> None:
-        """Return None, because expressions need a frame: callers then use `look_up`."""
+        """None, as expressions need a frame."""
 
     def add_terms(self, terms: pl.Series) -> Codes:
-        """Add terms to look up to a new table, and return their codes."""
-        # Separators do not remove words that are too short for the pattern.
+        """Add terms to a new table, to look them up, and return their codes."""
+        # `separators` would miss a term that is too short for the pattern.
         if self._separators is not None and not self._separators.are_words(terms).all():
             self._separators = None
         self._terms = terms
@@ -108,7 +108,7 @@ class ExpressionTable:
         return np.arange(len(terms), dtype=np.int32)
 
     def absorb(self, other: ExpressionTable) -> Codes:
-        """The codes of the other table, which is the same table, because all threads share one."""
+        """The codes of the other table, unchanged: it is this one, as all threads share a table."""
         return np.arange(len(other), dtype=np.int32)
 
     def terms(self) -> Codes:
@@ -130,9 +130,9 @@ class ExpressionTable:
         return self._strings().gather(codes).alias("term")
 
     def _strings(self) -> pl.Series:
-        if self._all is None or len(self._all) != len(self):
-            self._all = self._pool.words.strings()
-        return self._all
+        if self._all_strings is None or len(self._all_strings) != len(self):
+            self._all_strings = self._pool.words.strings()
+        return self._all_strings
 
     def _encode(
         self, pool: _Pool, frame: pl.DataFrame, text: TextColumns
