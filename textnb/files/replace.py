@@ -134,7 +134,7 @@ def remove_folder(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Give two folders each other's names in a single step; return whether the system can."""
     from ctypes import CDLL, get_errno
 
@@ -142,7 +142,7 @@ def _exchange(one: Path, other: Path) -> bool:
         rename = CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):
         return False
-    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+    if rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0:
         return True
     error = get_errno()
     if error not in _UNSUPPORTED:
@@ -247,6 +247,7 @@ def _keep_owner(temporary: str, target: Path) -> None:
 def _mode(target: Path) -> int:
     if target.exists():
         return target.stat().st_mode & 0o777
+    # The mask can only be read by setting it.
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

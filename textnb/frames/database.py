@@ -33,6 +33,7 @@ from textnb.frames.sources import lazy_frame_from
 # By the name of a column its type, and what PostgreSQL must cast it to.
 Types = dict[str, tuple[pl.DataType, str | None]]
 
+# The size of a batch: rows by SQLAlchemy, bytes by ADBC.
 _ROWS, _BYTES = 1024, 4 << 20
 # If a driver does not report types, they are inferred from this number of rows.
 _SAMPLE = 1000

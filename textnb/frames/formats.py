@@ -106,13 +106,14 @@ def ndjson_schema(
     read.
     """
     schemas = []
-    for one in [source] if isinstance(source, str) else [[path] for path in source]:
+    sources: list[Any] = [source] if isinstance(source, str) else [[path] for path in source]
+    for each in sources:
         try:
-            schemas.append(_schema_of_one(_globs_without_marks(one), **options))
+            schemas.append(_schema_of_one(_globs_without_marks(each), **options))
         except (*ENGINE, ValueError):
             if not lenient:
                 raise
-    return pl.concat([pl.DataFrame(schema=each) for each in schemas or [pl.Schema()]],
+    return pl.concat([pl.DataFrame(schema=schema) for schema in schemas or [pl.Schema()]],
                      how="diagonal_relaxed").schema
 
 

@@ -43,9 +43,9 @@ class Indicator:
 
     def widen(self, values: NDArray[Any], classes: NDArray[Any], missing: float) -> NDArray[Any]:
         """Values with a column per class, with one per label; ``missing`` where no row had it."""
-        wide = np.full((len(values), len(self.labels)), missing, dtype=values.dtype)
-        wide[:, self.places(classes)] = values
-        return wide
+        of_labels = np.full((len(values), len(self.labels)), missing, dtype=values.dtype)
+        of_labels[:, self.places(classes)] = values
+        return of_labels
 
 
 def split_indicator(y: Any) -> tuple[Any, Indicator | None]:

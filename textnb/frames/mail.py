@@ -199,7 +199,7 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
     """Paths of a source, with their names: existing paths, and what matches a glob."""
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     roots: dict[str, str] = {}
-    for path in map(os.fspath, sources):
+    for path in [os.fspath(path) for path in sources]:
         if path == "-":
             roots[spool_stdin()[0]] = "-"
         elif "://" in path:

@@ -17,6 +17,7 @@ from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.kinds import is_unicode
 from textnb.frames.stdin import shown_name
 
+# What a path may be other than a file, by a test of its mode.
 _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
           (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
 # The longer ones first: the mark of UTF-32 begins with that of UTF-16.

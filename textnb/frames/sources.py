@@ -66,11 +66,12 @@ class Reading:
     numbers: Numbers | None = None
 
     def __post_init__(self) -> None:
-        mark = self.separator
-        if mark is not None and not (isinstance(mark, str) and len(mark) == 1 and mark.isascii()
-                                     and mark not in "\"\n\r"):
+        separator = self.separator
+        if separator is not None and not (
+                isinstance(separator, str) and len(separator) == 1 and separator.isascii()
+                and separator not in "\"\n\r"):
             raise ParameterError.out_of_range(
-                "separator", "one ASCII character, such as ';'", mark)
+                "separator", "one ASCII character, such as ';'", separator)
         if self.on_error not in ("raise", "skip") and not callable(self.on_error):
             raise ParameterError.out_of_range(
                 "on_error", "'raise', 'skip' or a callable", self.on_error)
@@ -152,7 +153,7 @@ class _Running:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._batches = 0
-        atexit.register(self._end)
+        atexit.register(self._wait)
 
     def __enter__(self) -> None:
         with self._changed:
@@ -163,7 +164,7 @@ class _Running:
             self._batches -= 1
             self._changed.notify_all()
 
-    def _end(self) -> None:
+    def _wait(self) -> None:
         with self._changed:
             self._changed.wait_for(lambda: not self._batches, _SECONDS_TO_END)
 

@@ -94,9 +94,9 @@ def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Seque
             f'title="{text(name)} as {text(column)}: {n:,} of {sum(row):,}">{n:,}</td>'
             for column, n in zip(columns[:CLASSES], row, strict=False))
         body.append(_row(name, cells))
-    more = len(names) - CLASSES
+    left_out = len(names) - CLASSES
     return _table(caption, ["", *map(str, columns[:CLASSES])], body) + (
-        note(f"… and {more:,} more classes") if more > 0 else "")
+        note(f"… and {left_out:,} more classes") if left_out > 0 else "")
 
 
 def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:

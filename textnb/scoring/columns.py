@@ -58,10 +58,10 @@ class Answers:
     known_terms: bool = False
 
     def __post_init__(self) -> None:
-        for name, what in (("explain", "terms"), ("top", "classes")):
+        for name, unit in (("explain", "terms"), ("top", "classes")):
             value: Any = getattr(self, name)
             if type(value) is not int or value < 0:
-                raise ParameterError.out_of_range(name, f"a number of {what}, 0 or more", value)
+                raise ParameterError.out_of_range(name, f"a number of {unit}, 0 or more", value)
 
 
 Batches = Callable[[pl.LazyFrame], Iterator[pl.DataFrame]]

@@ -105,17 +105,7 @@ def predict_lazily(
 ) -> pl.LazyFrame:
     """A table with predictions, always lazy, and without a warning about unknown terms.
 
-    Parameters
-    ----------
-    fitted : Fitted
-    X : DataFrame, LazyFrame or path
-    answers : Answers, optional
-    progress : callable, optional
-        Called with the number of rows of each batch that was scored.
-    watch : callable, optional
-        Called with each batch of rows and the SparseRows of its known terms, from several threads.
-    on_end : callable, optional
-        Called after all rows were scored, each time that the frame is collected.
+    The last three parameters are those of `score_frame`.
     """
     columns = fitted.columns
     frame = scan(select_columns(X, columns), text=columns, tokens=fitted.token_columns)
@@ -278,9 +268,9 @@ def _indicator_of(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
     """Predicted labels as a matrix like y at the fit: int64, dense or csr_array."""
     assert fitted.indicator is not None
     labels = fitted.labels.to_list()
-    has = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
+    has_label = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
         choose_labels(scores, labels, fitted.decision) for scores in blocks)])
-    matrix = fitted.indicator.widen(has.astype(np.int64), fitted.classes, 0)
+    matrix = fitted.indicator.widen(has_label.astype(np.int64), fitted.classes, 0)
     return as_csr(matrix) if fitted.indicator.is_sparse else matrix
 
 

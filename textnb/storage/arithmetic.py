@@ -31,8 +31,8 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
     """Integers as 32 bits if they fit, else as 64; floating-point numbers as they are."""
     if values.dtype.kind == "f":
         return values
-    wide = len(values) and int(values.max()) >= 2**31
-    return values.astype(np.int64 if wide else np.int32, copy=False)
+    needs_64_bits = len(values) and int(values.max()) >= 2**31
+    return values.astype(np.int64 if needs_64_bits else np.int32, copy=False)
 
 
 def smallest_index(n: int) -> type[np.integer[Any]]:
@@ -42,11 +42,11 @@ def smallest_index(n: int) -> type[np.integer[Any]]:
 
 def check_ends(ends: NDArray[Any], length: int, name: str) -> NDArray[np.int64]:
     """Check that ends ascend to a length; return them as 64 bits."""
-    wide = ends.astype(np.int64)
-    require(not len(wide) or (int(wide[0]) >= 0 and bool((np.diff(wide) >= 0).all())
-                              and int(wide[-1]) == length),
+    ends = ends.astype(np.int64)
+    require(not len(ends) or (int(ends[0]) >= 0 and bool((np.diff(ends) >= 0).all())
+                              and int(ends[-1]) == length),
             f"the ends of its {name} do not ascend to their length")
-    return wide
+    return ends
 
 
 def _sum_is_below(values: NDArray[Any], max_sum: int) -> bool:
@@ -89,8 +89,8 @@ def check_counts(
     require(bool((values > 0).all()) and _sum_is_below(values, max_sum),
             "a count is not above 0, or counts are too large to add")
     for name in ("terms/total", "terms/occurrences"):
-        others = arrays.get(name, values)
-        require(bool((others >= 0).all()) and _sum_is_below(others, max_sum),
+        sums = arrays.get(name, values)
+        require(bool((sums >= 0).all()) and _sum_is_below(sums, max_sum),
                 f"{name} are too large to add, or below 0")
     terms = check_cells(arrays, "counts", len(documents))
     # The difference of two sums of weights depends on rounding.

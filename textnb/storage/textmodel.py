@@ -94,10 +94,8 @@ def load_fitted(
 
     Raises
     ------
-    ModelFileError
-        If the file is truncated, changed, of a later format version, or declares too much.
-    SourceError
-        If it can't be opened.
+    ModelFileError, SourceError
+        See `read_model`.
     ParameterError
         If it is a model of feature tables.
     """
@@ -402,14 +400,14 @@ def _unpack_sample(arrays: Arrays, max_rows: int, n_terms: int, n_classes: int) 
     require(len(ends) <= max_rows, "its sample has more rows than it holds")
     require(not len(counts) or 0 < int(counts.min()) <= int(counts.max()) < 2**31,
             "a count of its sample is not above 0")
-    wide = check_ends(ends, len(columns), "sample")
+    ends = check_ends(ends, len(columns), "sample")
     require(not len(columns) or 0 <= int(columns.min()) <= int(columns.max()) < n_terms,
             "a row of its sample holds no term of the model")
-    rows = np.repeat(np.arange(len(wide)), np.diff(wide, prepend=0))
+    rows = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     require(bool((np.diff(rows * n_terms + columns) > 0).all()),
             "the terms of a row of its sample do not ascend")
     # A refit needs a row of each class.
     require(sorted(set(classes.tolist())) == [*range(n_classes)],
             "the rows of its sample are not of the model's classes")
     return RowSample(max_rows, classes.astype(np.int64), SparseRows(
-        counts.astype(np.int32), columns.astype(np.int64), np.concatenate([[0], wide]), n_terms))
+        counts.astype(np.int32), columns.astype(np.int64), np.concatenate([[0], ends]), n_terms))

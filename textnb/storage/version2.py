@@ -172,12 +172,7 @@ def read(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The document and the arrays that `write` wrote, after checking every byte.
 
-    Raises
-    ------
-    ModelFileError
-        If the file is truncated, changed, of a later version, or larger than ``max_bytes``.
-    SourceError
-        If it can't be opened.
+    It raises the errors of `ModelFile`.
     """
     name = os.fspath(path)
     with reading_errors(name), ModelFile(name, max_bytes) as file:
@@ -185,15 +180,7 @@ def read(
 
 
 def stated_checksum(path: str | os.PathLike[str]) -> str:
-    """The checksum that a model file states at its end.
-
-    Raises
-    ------
-    ModelFileError
-        If the file's version is not known.
-    SourceError
-        If the file does not exist or can't be read.
-    """
+    """The checksum that a model file states at its end; it raises the errors of `ModelFile`."""
     name = os.fspath(path)
     with reading_errors(name), ModelFile(name) as file:
         return file.blocks.checksum

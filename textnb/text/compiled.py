@@ -74,11 +74,11 @@ class Tables:
     """
 
     def __init__(self, kernel: Kernel | None, tokenizer: Tokenizer):
+        self.threads = 2 if kernel is None else None
         if kernel is None:
-            self.threads, shared = 2, ExpressionTable(tokenizer)
+            shared = ExpressionTable(tokenizer)
             self._new: Callable[[], Table] = lambda: shared
         else:
-            self.threads = None
             self._new = partial(TermTable, kernel, tokenizer, random_hash_keys())
         self._tables: list[Any] = []
         self._idle: deque[int] = deque()

@@ -155,7 +155,7 @@ class Counting:
             cells = _add_cells(tables, labels, n_terms)
         else:
             cells = _add_tables(tables, labels, n_terms, lambda: terms.append(whole.strings(order)))
-        documents, occurrences = _add_totals(tables, n_terms)
+        documents, occurrences = _sum_totals(tables, n_terms)
         return Counts(classes, class_count, *cells, terms=terms[0],
                       document_frequency=documents if self._spec.keeps_documents else None,
                       occurrences=occurrences if self._spec.keeps_occurrences else None)
@@ -267,7 +267,7 @@ class _Sums:
             self.counts = self.counts[:0, :0].copy()
 
 
-def _add_totals(tables: list[tuple[_Sums, Codes]], n_terms: int) -> Ints:
+def _sum_totals(tables: list[tuple[_Sums, Codes]], n_terms: int) -> Ints:
     """The documents and the occurrences of each term, over all threads: (2, n_terms)."""
     totals = np.zeros((2, n_terms), dtype=np.int64)
     for sums, column in tables:

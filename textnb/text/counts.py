@@ -144,10 +144,10 @@ def _as_labels(names: pl.Series, dtype: pl.DataType) -> pl.Series:
         return names == "true"
     if not dtype.is_integer():
         return names
-    narrow = names.cast(pl.Int64, strict=False)
-    if narrow.null_count():
-        raise DataError.label_beyond_int64(names.filter(narrow.is_null())[0])
-    return narrow
+    integers = names.cast(pl.Int64, strict=False)
+    if integers.null_count():
+        raise DataError.label_beyond_int64(names.filter(integers.is_null())[0])
+    return integers
 
 
 def check_complete(counts: Counts, spec: CountSpec) -> None:

@@ -77,15 +77,9 @@ def _tokens_of_columns(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
 
 
 def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
-    """Each text column after the cleaning steps, as input of the splitting step.
-
-    A column of tokens stays List(String); its tokens are cleaned, and empty ones are dropped.
-    """
+    """Each text column after the cleaning steps, as input of the step that splits texts."""
     check_fork()
-    columns = _columns(text)
-    return [_cleaned_tokens(plan, pl.col(name)) if holds_tokens
-            else _run(plan.cleaning, _text(name), "")
-            for name, holds_tokens in zip(columns, plan.hold_tokens(columns), strict=True)]
+    return [_run(plan.cleaning, _text(name), "") for name in _columns(text)]
 
 
 class Separators(NamedTuple):
@@ -221,19 +215,14 @@ def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:
     return text.map_batches(cut_all, return_dtype=pl.List(pl.String), is_elementwise=True)
 
 
-def _cleaned_tokens(plan: Plan, lists: pl.Expr) -> pl.Expr:
-    """The tokens of lists: each is cleaned, and what is null or empty is dropped."""
+def _run_on_tokens(plan: Plan, lists: pl.Expr, prefix: str) -> pl.Expr:
+    """`_run` for lists of tokens: each is cleaned, and those that are null or empty are dropped."""
     # Cast the elements, not the column: a String column would become lists of one token.
     cleaned = lists.list.eval(_run(plan.cleaning, pl.element().cast(pl.String), ""))
     # In two steps: an expression that is twice in a filter is evaluated twice.
     tokens = cleaned.list.eval(pl.element().filter(pl.element() != ""))
-    return pl.when(lists.is_not_null()).then(tokens).otherwise(
+    tokens = pl.when(lists.is_not_null()).then(tokens).otherwise(
         pl.lit([], dtype=pl.List(pl.String)))
-
-
-def _run_on_tokens(plan: Plan, lists: pl.Expr, prefix: str) -> pl.Expr:
-    """`_run` for lists of tokens, which are cleaned one by one and not split."""
-    tokens = _cleaned_tokens(plan, lists)
     if plan.find(StopWords) is not None:
         tokens = _without(tokens, stop_tokens_of_lists(plan))
     return _run(plan.after_stop_words, tokens, prefix)

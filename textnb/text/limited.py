@@ -70,13 +70,14 @@ def count_within(
     first_row = 0
     with tempfile.TemporaryDirectory(prefix="textnb-counts-") as folder:
         runs = _Runs(Path(folder))
-        rest = iter(_with_few_labels(frames, spec, memory))
-        ahead: list[pl.DataFrame] = []
+        batches = iter(_with_few_labels(frames, spec, memory))
+        # The batch that begins the next run, if there is one.
+        next_batch: list[pl.DataFrame] = []
         while True:
             counter = LabelCounter(spec, first_row)
-            counter.read(_until_full(chain(ahead, rest), counter, memory // 2))
-            first_row, ahead = counter.rows, list(islice(rest, 1))
-            ended, counts = not ahead, counter.counts()
+            counter.read(_until_full(chain(next_batch, batches), counter, memory // 2))
+            first_row, next_batch = counter.rows, list(islice(batches, 1))
+            ended, counts = not next_batch, counter.counts()
             if ended and not runs.count and _cost_of_all(counts) <= memory:
                 return counts
             with _on_disk(folder):

@@ -500,7 +500,7 @@ def steps_of_stop_words(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 def _cleaning_steps(name: str, value: Any) -> tuple[Step, ...]:
     """The step of `_CLEANING` for the value of a setting; none if the setting is off."""
     for known, steps in _CLEANING[name]:
-        if value == known and type(value) is type(known):
+        if isinstance(value, type(known)) and value == known:
             return steps
     raise _no_step(name, value)
 
