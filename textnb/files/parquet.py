@@ -51,7 +51,7 @@ def memory_needed(content: bytes) -> int:
         require(len(content) >= 12 and content[-4:] == b"PAR1", "it does not end as Parquet")
         start = len(content) - _FOOTER - int.from_bytes(content[-_FOOTER:-4], "little")
         require(start >= 4, "its footer is longer than the table")
-        metadata = _Reader(content, start).struct()
+        metadata = _Reader(content, start).read_struct()
         return sum(_column_bytes(content, chunk[_META_DATA])
                    for group in metadata.get(_ROW_GROUPS, []) for chunk in group[_COLUMNS])
     except (KeyError, IndexError, TypeError, AttributeError, RecursionError, ValueError) as error:
@@ -68,7 +68,7 @@ def _column_bytes(content: bytes, meta: dict[int, Any]) -> int:
     require(4 <= at <= end <= len(content), "a column lies outside its table")
     while at < end:
         reader = _Reader(content, at)
-        header = reader.struct()
+        header = reader.read_struct()
         size, packed_size = header[_UNPACKED_SIZE], header[_PACKED_SIZE]
         require(size >= 0 and packed_size >= 0, "a page has a negative size")
         total += size
@@ -108,55 +108,55 @@ class _Reader:
     def __init__(self, content: bytes, at: int):
         self.content, self.at = content, at
 
-    def struct(self, depth: int = 0) -> dict[int, Any]:
+    def read_struct(self, depth: int = 0) -> dict[int, Any]:
         require(depth <= 32, "it is nested too deeply")
         fields: dict[int, Any] = {}
         number = 0
-        while (head := self._byte()) != 0:
-            number = number + (head >> 4) if head >> 4 else self._signed()
-            fields[number] = self._value(head & 15, depth)
+        while (head := self._read_byte()) != 0:
+            number = number + (head >> 4) if head >> 4 else self._read_signed()
+            fields[number] = self._read_value(head & 15, depth)
         return fields
 
-    def _value(self, kind: int, depth: int) -> Any:
+    def _read_value(self, kind: int, depth: int) -> Any:
         if kind in (1, 2):
             return kind == 1
         if kind == 3:
-            return self._byte()
+            return self._read_byte()
         if kind in (4, 5, 6):
-            return self._signed()
+            return self._read_signed()
         if kind == 7:
-            return self._bytes(8)
+            return self._read_bytes(8)
         if kind == 8:
-            return self._bytes(self._unsigned())
+            return self._read_bytes(self._read_unsigned())
         if kind in (9, 10):
-            head = self._byte()
-            count = head >> 4 if head >> 4 != 15 else self._unsigned()
+            head = self._read_byte()
+            count = head >> 4 if head >> 4 != 15 else self._read_unsigned()
             require(count <= len(self.content), "a list is longer than its table")
             if head & 15 in (1, 2):
-                return [self._byte() == 1 for _ in range(count)]
-            return [self._value(head & 15, depth + 1) for _ in range(count)]
+                return [self._read_byte() == 1 for _ in range(count)]
+            return [self._read_value(head & 15, depth + 1) for _ in range(count)]
         if kind == 12:
-            return self.struct(depth + 1)
+            return self.read_struct(depth + 1)
         raise ValueError(f"a value is of unknown type {kind}")
 
-    def _byte(self) -> int:
+    def _read_byte(self) -> int:
         self.at += 1
         return self.content[self.at - 1]
 
-    def _bytes(self, length: int) -> bytes:
+    def _read_bytes(self, length: int) -> bytes:
         require(length <= len(self.content) - self.at, "a value runs past the end of its table")
         self.at += length
         return self.content[self.at - length:self.at]
 
-    def _unsigned(self) -> int:
+    def _read_unsigned(self) -> int:
         value = 0
         for shift in range(0, 64, 7):
-            byte = self._byte()
+            byte = self._read_byte()
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
         raise ValueError("a number is too long")
 
-    def _signed(self) -> int:
-        value = self._unsigned()
+    def _read_signed(self) -> int:
+        value = self._read_unsigned()
         return (value >> 1) ^ -(value & 1)

@@ -51,14 +51,14 @@ def replace_file(
     with report_write_errors(path):
         descriptor, temporary = tempfile.mkstemp(
             prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        with cleanup(partial(_discard, temporary)):
+        with cleanup(partial(_remove_if_there, temporary)):
             with os.fdopen(descriptor, "w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             if not private:
                 _keep_owner(temporary, target)
-            os.chmod(temporary, 0o600 if private else _mode(target) if mode is None else mode)
+            os.chmod(temporary, 0o600 if private else _mode_for(target) if mode is None else mode)
             os.replace(temporary, target)
     sync_rename(target)
 
@@ -104,11 +104,12 @@ def replace_folder(
             yield work
             for place in (work, *work.rglob("*")):
                 _sync(place)
-            _swap(work, target, old)
+            _put_in_place(work, target, old)
     sync_rename(target)
 
 
-def _swap(work: Path, target: Path, old: Path) -> None:
+def _put_in_place(work: Path, target: Path, old: Path) -> None:
+    """Rename the new folder to the target; one that was there is renamed, then removed."""
     if not target.exists():
         os.rename(work, target)
         return
@@ -227,7 +228,7 @@ def check_model_target(path: str | os.PathLike[str]) -> Path:
     return check_target(path)
 
 
-def _discard(temporary: str) -> None:
+def _remove_if_there(temporary: str) -> None:
     if os.path.exists(temporary):
         os.unlink(temporary)
 
@@ -244,7 +245,7 @@ def _keep_owner(temporary: str, target: Path) -> None:
                 os.chown(temporary, owner, group)
 
 
-def _mode(target: Path) -> int:
+def _mode_for(target: Path) -> int:
     if target.exists():
         return target.stat().st_mode & 0o777
     # The mask can only be read by setting it.

@@ -53,10 +53,10 @@ class reading:
         path = os.fspath(self._source)
         if isinstance(error, FileNotFoundError) and not is_url(path):
             raise SourceError.not_found(path) from None
-        raise SourceError.unreadable(*_culprit(path, error)) from error
+        raise SourceError.unreadable(*_locate_failure(path, error)) from error
 
 
-def _culprit(path: str, error: BaseException) -> tuple[str, str]:
+def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
     """What can't be read, and why. Local files are read again one by one to find the faulty one."""
     if is_url(path):
         return hide_secrets(path), explain_failure(path, error)

@@ -37,6 +37,8 @@ _SCHEMA = {
     "flags": pl.String(), "path": pl.String(), "errors": pl.List(pl.String()),
 }
 COLUMNS = ("label", *_SCHEMA)
+# The number of messages in which the names of headers are looked for.
+_FIRST_MESSAGES = 1000
 # Columns whose values are known before a message is parsed.
 _UNPARSED = {"label", "path", "flags"}
 
@@ -125,7 +127,7 @@ def scan_mail(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
         selection = pl.Schema({name: schema[name] for name in columns})
-        items = _readable(_read_items(roots, subfolders), on_skip)
+        items = _skip_unreadable(_read_items(roots, subfolders), on_skip)
         for group in groups(islice(items, n_rows), lambda item: len(item.raw)):
             yield _frame_of_items(group, selection, names, predicate)
 
@@ -148,10 +150,10 @@ def scan_with_texts(source: str, options: Reading) -> pl.LazyFrame:
         text=pl.concat_str(pl.col("subject").fill_null(""), "body", separator="\n"))
 
 
-def header_names(frame: pl.LazyFrame, messages: int = 1000) -> list[str]:
+def header_names(frame: pl.LazyFrame) -> list[str]:
     """The names of the headers that a table of mail has in its first messages, in lower case."""
     name = pl.col("headers").str.split("\n").list.explode().str.extract(r"^([^\s:]+):")
-    return (frame.head(messages).select(name.str.to_lowercase()).collect()
+    return (frame.head(_FIRST_MESSAGES).select(name.str.to_lowercase()).collect()
             .to_series().drop_nulls().unique().sort().to_list())
 
 
@@ -235,7 +237,7 @@ def _read_items(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessa
                         item, path=name + item.path.removeprefix(root))
 
 
-def _readable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[RawMessage]:
+def _skip_unreadable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[RawMessage]:
     """The messages; ``on_skip`` gets the errors of unreadable ones, which are then left out."""
     if on_skip is None:
         yield from items

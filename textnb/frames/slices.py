@@ -86,7 +86,7 @@ def _common_schema(
     schemas, first_error = [], None
     for path in files if on_skip is not None else files[:1]:
         try:
-            with _reading(path):
+            with _report_errors(path):
                 schemas.append((path, open_lazily(path).collect_schema()))
         except SourceError as error:
             if on_skip is None:
@@ -102,7 +102,7 @@ def _check_frame(
     path: str, open_lazily: OpenLazily, reference: str, schema: pl.Schema, whole: bool
 ) -> pl.LazyFrame:
     """Open a file, and check its columns and, if ``whole``, that all its rows can be read."""
-    with _reading(path):
+    with _report_errors(path):
         frame = open_lazily(path)
         _check_schema(path, frame.collect_schema(), reference, schema)
         if whole:
@@ -111,7 +111,7 @@ def _check_frame(
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
+def _report_errors(path: str) -> Iterator[None]:
     """A context in which errors of Polars name the file; errors of the system pass unchanged."""
     try:
         yield
@@ -123,7 +123,7 @@ def _reading(path: str) -> Iterator[None]:
 def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFrame]:
     parts = _slices(frame) if sliced else frame.collect_batches(
         chunk_size=ROWS, maintain_order=True, lazy=True)
-    with _reading(path):
+    with _report_errors(path):
         for part in parts:
             yield from part.iter_slices(ROWS)
 

@@ -93,10 +93,10 @@ class Reading:
         """Called with the errors of files that were left out; None if none may be left out."""
         if self.on_error == "raise":
             return None
-        return self.on_error if callable(self.on_error) else _warn
+        return self.on_error if callable(self.on_error) else _warn_of_skipped
 
 
-def _warn(skipped: list[SourceError], files: int) -> None:
+def _warn_of_skipped(skipped: list[SourceError], files: int) -> None:
     warn_caller(f"{len(skipped)} of {quantity(files, 'file')} could not be read and were left out: "
                 + "; ".join(map(str, skipped)))
 

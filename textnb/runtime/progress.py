@@ -136,16 +136,16 @@ class LiveLine(Line):
         now = self._clock()
         name = ": ".join(filter(None, [
             self._title, ", ".join(filter(None, [self._phase, self._step]))]))
-        numbers, rate = self._numbers()
+        numbers, rate = self._format_numbers()
         for middle in (numbers + rate, numbers, ""):
-            rest = "".join(f"  {part}" for part in self._parts(now, middle) if part)
+            rest = "".join(f"  {part}" for part in self._format_parts(now, middle) if part)
             # In a narrow terminal the rate is left out first, then the end of the step's name.
             if len(name) + len(rest) <= width or (
                     middle == numbers and width - len(rest) >= _MIN_NAME):
                 break
         return cropped(name, width - len(rest)) + rest
 
-    def _parts(self, now: float, middle: str) -> Iterator[str]:
+    def _format_parts(self, now: float, middle: str) -> Iterator[str]:
         """The share that is done, words, the time since the start, and the time that is left."""
         share, left = None, None
         if self._size is not None and self._done <= self._size.rows:
@@ -167,7 +167,7 @@ class LiveLine(Line):
         since = as_clock(now - self._started)
         yield since if left is None or left <= 0 else f"{since}, {as_clock(left)} left"
 
-    def _numbers(self) -> tuple[str, str]:
+    def _format_numbers(self) -> tuple[str, str]:
         """How many items are done, of how many; and how many in a second."""
         if not self._done and self._size is None:
             return "", ""

@@ -246,7 +246,8 @@ def lists_of(row: Any, values: pl.Series, n_rows: int) -> pl.Series:
 
 def best_class(scores: Floats) -> NDArray[np.int64]:
     """Index of the highest score of each row, the first on a tie."""
-    return scores.argmax(axis=1)
+    best: NDArray[np.int64] = scores.argmax(axis=1)
+    return best
 
 
 def best_columns(scores: Floats, k: int) -> NDArray[np.int64]:

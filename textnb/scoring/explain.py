@@ -107,7 +107,7 @@ def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.Dat
     """The entries of one explained row of a prediction, the intercept first."""
     check_fork()
     return pl.DataFrame(
-        _entries(row["intercept"], row["explanation"]), orient="row", schema=_ENTRY,
+        _entry_rows(row["intercept"], row["explanation"]), orient="row", schema=_ENTRY,
     ).with_columns(predicted=pl.lit(row["predicted"], dtype=label_type),
                    runner_up=pl.lit(row["runner_up"], dtype=label_type))
 
@@ -130,13 +130,13 @@ def label_explanation(
             explained.rows(), predicted.tolist(), thresholds.tolist(), strict=True):
         label, score, intercept, terms = row
         entries += [(label, is_predicted, score, threshold, *entry)
-                    for entry in _entries(intercept, terms)]
+                    for entry in _entry_rows(intercept, terms)]
     return pl.DataFrame(entries, orient="row", schema={
         "label": explained.schema["label"], "predicted": pl.Boolean, "score": pl.Float64,
         "threshold": pl.Float64, **_ENTRY})
 
 
-def _entries(intercept: float, terms: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+def _entry_rows(intercept: float, terms: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
     """The values of `_ENTRY`: of the intercept, of each term, and of all other terms together."""
     return [("intercept", None, None, intercept)] + [
         ("other terms" if entry["term"] is None else "term", *entry.values()) for entry in terms]
@@ -193,7 +193,7 @@ class Explanation:
     def _repr_html_(self) -> str:
         title = str(self.predicted) if self.runner_up is None else (
             f"{self.predicted}, against {self.runner_up} by {self.score:.3f} ({self.measure})")
-        return _coloured(title, self.predicted, self, self.pieces, self.table)
+        return _colour_text(title, self.predicted, self, self.pieces, self.table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,12 +237,13 @@ class LabelExplanation:
             is_above = score > threshold
             side = ("" if is_predicted == is_above else "by the number of labels; the score is "
                     ) + ("above" if is_above else "not above")
-            boxes.append(_coloured(f"{label}: {score:.3f} ({self.measure}), {side} {threshold:.3f}",
-                                   label, self, pieces, entries))
+            boxes.append(_colour_text(
+                f"{label}: {score:.3f} ({self.measure}), {side} {threshold:.3f}", label, self,
+                pieces, entries))
         return "".join(boxes)
 
 
-def _coloured(
+def _colour_text(
     title: str, label: Any, explanation: Explanation | LabelExplanation, pieces: ColumnPieces,
     table: pl.DataFrame,
 ) -> str:

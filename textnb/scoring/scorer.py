@@ -104,11 +104,11 @@ def answer_rows(
 def answer_counts(fitted: Fitted, counts: SparseRows, answers: Answers) -> pl.DataFrame:
     """The answers to rows of known terms."""
     step = rows_at_a_time(len(fitted.classes))
-    return pl.concat([_answer(fitted, counts[start:start + step], answers)
+    return pl.concat([_answer_block(fitted, counts[start:start + step], answers)
                       for start in range(0, max(1, counts.shape[0]), step)])
 
 
-def _answer(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.DataFrame:
+def _answer_block(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.DataFrame:
     scores = fitted.form.scores(rows)
     calibrated = None if fitted.calibration is None else calibrate_scores(fitted, rows, scores)
     arguments = scores, fitted.labels, answers, calibrated, fitted.decision
@@ -151,7 +151,7 @@ def explain_labels(
     return pl.DataFrame({
         "label": fitted.labels.gather(pl.Series(place)), "score": scores[row, place],
         "intercept": fitted.form.intercept[place],
-        "explanation": _entries(fitted, label_rows, values, pair, contribution, k)})
+        "explanation": _explanations(fitted, label_rows, values, pair, contribution, k)})
 
 
 def explain_best(
@@ -197,11 +197,11 @@ def explain_best(
             np.isposinf(score) & ~np.isposinf(sums), np.inf, score_without_terms)
     columns = {"runner_up": runner_up, "score": pl.Series(score),
                "intercept": pl.Series(score_without_terms),
-               "explanation": _entries(fitted, rows, values, row, contribution, k)}
+               "explanation": _explanations(fitted, rows, values, row, contribution, k)}
     return {name: where_possible(column, possible) for name, column in columns.items()}
 
 
-def _entries(
+def _explanations(
     fitted: Fitted, rows: SparseRows, values: SparseRows, row: NDArray[np.int64],
     contribution: Floats, k: int,
 ) -> pl.Series:
@@ -213,7 +213,7 @@ def _entries(
     counts = rows.data.astype(np.int64)
     if len(counts) != len(values.data):
         # The feature map has dropped terms.
-        counts = counts[np.isin(_keys(rows), _keys(values))]
+        counts = counts[np.isin(_entry_keys(rows), _entry_keys(values))]
     order = np.lexsort((-np.abs(contribution), row))
     rank = np.arange(len(order)) - np.asarray(values.indptr[:-1], dtype=np.int64)[row]
     first, rest = order[rank < k], order[rank >= k]
@@ -231,7 +231,7 @@ def _entries(
         EXPLANATION)
 
 
-def _keys(rows: SparseRows) -> NDArray[np.int64]:
+def _entry_keys(rows: SparseRows) -> NDArray[np.int64]:
     """A number for the row and the column of each entry."""
     row = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
     keys: NDArray[np.int64] = row * rows.shape[1] + rows.indices

@@ -331,7 +331,7 @@ def _predict_few(
     return X.hstack(answered.select(names))
 
 
-def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
+def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
     """The share of documents whose label is the answer; a table has a column of labels.
 
     Raises
@@ -390,7 +390,7 @@ def top(fitted: Fitted, k: int, label: Any = None) -> pl.DataFrame:
 
 
 def explanation(
-    fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None = None
+    fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None
 ) -> pl.DataFrame:
     """Explain one text, with one row per entry: see `TextClassifier.explain`."""
     return _explain(fitted, row_of(fitted, text), k, labels)

@@ -28,9 +28,11 @@ _MIN_LEARNED = 100
 # the share is at most 5 % on nine corpora in English and Bengali, and 93 % if a tokenizer of words
 # reads a language without spaces.
 MANY = 0.3
-# From this share of tokens that new texts will not repeat on, the learned terms are examined: a
-# sample of them, in which a string of so many characters of a script without spaces is a phrase.
-_MAX_UNKNOWN, _SAMPLE, _PHRASE = 0.5, 1000, 4
+# If more than this share of the tokens is of terms that occur once, the terms are examined.
+_MAX_UNKNOWN = 0.5
+# The number of terms that are examined, and the length from which on a term in a script without
+# spaces is a phrase.
+_SAMPLE, _PHRASE = 1000, 4
 # The likely cause, by whether most of the texts are in scripts without spaces.
 _CAUSE = {
     True: "They are written without spaces between words, so that whole phrases are taken for "

@@ -35,8 +35,8 @@ from textnb.text.counts import Ints, LabelCounter, each_label
 # The memory of a term in bytes, as it was measured: its entries in pools and vectors; per class a
 # count, a weight and temporary copies of both; and per byte of its string, which is in two pools.
 _PER_TERM, _PER_CLASS, _PER_BYTE = 96, 32, 2
-# Batches with more labels than the first number are cut into slices, of at least the last number of
-# rows, each of which may take one part of so many of the limit.
+# Batches with more labels than `_FEW_LABELS` are cut into slices of `_MIN_ROWS` rows or more, each
+# of which may take 1 / `_SLICES` of the limit.
 _FEW_LABELS, _SLICES, _MIN_ROWS = 64, 64, 16
 # Bytes of text per new term: an estimate, which is low if texts are short.
 _BYTES_PER_TERM = 6

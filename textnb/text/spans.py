@@ -187,7 +187,7 @@ def _characters(
 ) -> tuple[Spans, Covering]:
     """Spans of the words, and n-grams of characters, each with the words that it touches.
 
-    A word is there once for each of its characters that the n-gram covers.
+    A word is listed once for each of its characters that the n-gram covers.
     """
     spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
     word_at = {place: number for number, (start, end) in enumerate(spans)

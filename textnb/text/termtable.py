@@ -40,9 +40,9 @@ _SPANS = 1 << 14
 class TermTable:
     """Terms and their codes, which count up from 0 in the order of the terms' first use.
 
-    A code is that of a string, its head is then below 0; or that of a pair of codes: an n-gram is
-    the pair of its beginning (head) and its last word (tail), and a word with its column's prefix
-    is the pair of the two.
+    A code stands for a string (then its head is below 0), or for a pair of codes, its head and
+    tail: an n-gram is the pair of its beginning and its last word, and a word with its column's
+    prefix is the pair of prefix and word.
 
     One thread at a time may add terms. `ExpressionTable` has the same methods.
 
