@@ -17,11 +17,11 @@ from textnb.frames.cloud import check_storage_options, is_url
 from textnb.frames.formats import format_of, ndjson_schema, one_format, open_rows
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import scan_in_turn
-from textnb.frames.sources import Reading, Source
+from textnb.frames.sources import Reading, RowSource
 from textnb.frames.stdin import spool_stdin
 
 
-class Cloud(Source):
+class Cloud(RowSource):
     """A URL that Polars reads, such as ``s3://bucket/*.parquet``."""
 
     takes = frozenset({"format", "separator", "storage_options"})
@@ -35,7 +35,7 @@ class Cloud(Source):
                          storage_options=storage_options)
 
 
-class StandardInput(Source):
+class StandardInput(RowSource):
     """``-``, standard input: the first bytes show the format of the rows."""
 
     takes = frozenset({"format", "on_error", "separator"})
@@ -48,7 +48,7 @@ class StandardInput(Source):
         return scan_files([path], options.format or sniffed, options)
 
 
-class Files(Source):
+class Files(RowSource):
     """A file of rows, a glob, a folder of files, or a folder of partitions (``name=value``)."""
 
     takes = frozenset({"format", "on_error", "separator"})

@@ -15,13 +15,13 @@ from textnb.frames.batches import groups
 from textnb.frames.files import files_inside, partitions_inside
 from textnb.frames.kinds import is_unicode
 from textnb.frames.paths import check_file, check_text
-from textnb.frames.sources import Reading, Source, lazy_frame_from
+from textnb.frames.sources import Reading, RowSource, lazy_frame_from
 from textnb.frames.stdin import shown_name
 
 _SCHEMA = pl.Schema({"label": pl.String, "text": pl.String, "path": pl.String})
 
 
-class ClassFolder(Source):
+class ClassFolder(RowSource):
     """Lazy rows ``label`` (the folder), ``text`` (the file), ``path``, sorted by path.
 
     Files and folders whose names begin with a dot are left out. Projection, row limits and

@@ -20,13 +20,13 @@ from textnb.errors import SourceError, TextnbError, first_line
 from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.cloud import check_storage_options, explain_failure, hide_secrets, is_url
 from textnb.frames.formats import LAKES
-from textnb.frames.sources import Reading, Source
+from textnb.frames.sources import Reading, RowSource
 
 _METADATA = re.compile(r"v?(\d+)(?:-[0-9a-fA-F-]+)?(?:\.gz)?\.metadata\.json")
 Options = dict[str, Any] | None
 
 
-class Lake(Source):
+class Lake(RowSource):
     """A folder or URL of a table; of an Iceberg table, also the path of its ``metadata.json``.
 
     Later changes of the table are not seen.

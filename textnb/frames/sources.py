@@ -1,6 +1,6 @@
 """The interface of a source of rows, and the options with which it is read.
 
-    Source.knows(source) -> Source.open(source) -> LazyFrame, nothing read yet
+    RowSource.knows(source) -> RowSource.open(source) -> LazyFrame, nothing read yet
 
 `textnb.frames.scan` has the list of all sources.
 """
@@ -101,7 +101,7 @@ def _warn_of_skipped(skipped: list[SourceError], files: int) -> None:
                 + "; ".join(map(str, skipped)))
 
 
-class Source(ABC):
+class RowSource(ABC):
     """A kind of source of rows.
 
     Attributes

@@ -91,10 +91,10 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
                 not escaped and set(kinds) <= set(KINDS)):
             compiled = CompiledPlan(True, members, min_length, words, sizes=sizes, kinds=sum(
                 1 << KINDS.index(kind) for kind in set(kinds)))
-        case Characters(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
-            compiled = CompiledPlan(False, WHITE, 1, (n, m))
-        case CharactersInWords(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
-            compiled = CompiledPlan(False, WHITE, 1, (n, m), within_words=True)
+        case Characters(min_n=n, max_n=m) | CharactersInWords(min_n=n, max_n=m) if (
+                words == (1, 1) and escaped in ("", ":")):
+            compiled = CompiledPlan(False, WHITE, 1, (n, m),
+                                    within_words=isinstance(splitting, CharactersInWords))
     if compiled is None or (escaped and not prefixed) or (
             StopWords in kinds_of_steps and not compiled.words):
         return None

@@ -251,15 +251,13 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 value = value.str.replace_all(rf"[{WHITE}]{{2,}}", " ")
             case Matches(pattern=pattern) | Runs(pattern=pattern):
                 value = value.str.extract_all(pattern)
-            case WordsAndPairs(members=members, min_length=min_length, sizes=sizes):
-                unspaced = unspaced_class(members)
-                value = _with_pairs(steps[:place], text, unspaced, sizes).str.extract_all(
-                    f"[{members}]{{{min_length},}}|{unspaced}+")
-            case WordsAndKinds(members=members, min_length=min_length, sizes=sizes, kinds=kinds):
+            case WordsAndPairs(members=members, sizes=sizes):
+                value = _with_pairs(steps[:place], text, unspaced_class(members), sizes)
+                value = value.str.extract_all(_words_pattern(step))
+            case WordsAndKinds(members=members, sizes=sizes, kinds=kinds):
                 if sizes:
                     value = _with_pairs(steps[:place], text, unspaced_class(members), sizes)
-                value = value.str.extract_all(
-                    tokens_pattern(members, min_length, bool(sizes), kinds))
+                value = value.str.extract_all(f"{kinds_pattern(kinds)}|{_words_pattern(step)}")
             case Characters(min_n=min_n, max_n=max_n):
                 value = _characters(value, min_n, max_n)
             case CharactersInWords(min_n=min_n, max_n=max_n):
@@ -290,10 +288,10 @@ def unspaced_class(members: str) -> str:
     return f"[{members}&&[{UNSPACED}]]"
 
 
-def tokens_pattern(members: str, min_length: int, pairs: bool, kinds: tuple[str, ...]) -> str:
-    """The pattern of the tokens of `WordsAndKinds`, for text in which spaces separate pairs."""
-    words = [f"[{members}]{{{min_length},}}", *([f"{unspaced_class(members)}+"] if pairs else [])]
-    return "|".join([kinds_pattern(kinds), *words])
+def _words_pattern(step: WordsAndPairs | WordsAndKinds) -> str:
+    """The pattern of words, for text in which spaces separate pairs."""
+    words = f"[{step.members}]{{{step.min_length},}}"
+    return f"{words}|{unspaced_class(step.members)}+" if step.sizes else words
 
 
 def _with_pairs(
