@@ -25,7 +25,7 @@ from textnb.runtime import native
 from textnb.runtime.native import KERNEL, PACKAGES, Build, build
 from textnb.text import compiled, counting, matrix
 from textnb.text.character_class import CharacterClass
-from textnb.text.compiled import reading, reason_for_expressions, usable_kernel
+from textnb.text.compiled import describe_engine, reason_for_expressions, usable_kernel
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.matrix import Vocabulary, count_matrix
@@ -259,7 +259,7 @@ class TestChoice:
     @pytest.mark.parametrize("name", TOKENIZERS)
     def test_expressions_find_the_words_of_other_tokenizers_and_the_reason_is_said(self, name):
         reason = reason_for_expressions(TOKENIZERS[name])
-        assert reading(TOKENIZERS[name]).startswith("the compiled kernel") == (reason == "")
+        assert describe_engine(TOKENIZERS[name]).startswith("the compiled kernel") == (reason == "")
         if name not in cases.BY_EXPRESSIONS:
             assert reason == ""
         elif "pattern=" in repr(TOKENIZERS[name]):

@@ -133,8 +133,8 @@ class TestFixedVocabulary:
         made = []
 
         class Counted(Interner):
-            def __init__(self):
-                super().__init__()
+            def __init__(self, *strings):
+                super().__init__(*strings)
                 made.append(self)
 
         monkeypatch.setattr(expression_table, "Interner", Counted)

@@ -19,7 +19,7 @@ from textnb.errors import ParameterError, SchemaError
 from textnb.evaluation.labelled import known_labels, unknown_labels
 from textnb.evaluation.novelty import NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
-from textnb.frames.kinds import rows_in_kind_of, select_columns
+from textnb.frames.kinds import chosen_in_kind_of, select_columns
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import check_nulls
 from textnb.learning.fitted import Fitted, check_texts
@@ -123,9 +123,10 @@ def select_mistakes(
     rows = fitted.scan(select_columns(frame, [*fitted.columns, fitted.label]))
     scored = _score(
         fitted, rows, _margin(within), terms, progress, novelty, selected, on_end)
+    read = rows.collect_schema().names()
     added = {name: pl.col(_PREFIX + name) for name in ("row", *_answers(fitted))}
-    SchemaError.check_new(added, rows.collect_schema())
-    return rows_in_kind_of(frame, scored, pl.col(_SELECTED), rows.collect_schema().names(), added)
+    SchemaError.check_new(added, read)
+    return chosen_in_kind_of(frame, scored.filter(_SELECTED).select(*read, **added), "row", read)
 
 
 def rows_to_learn(model: Fitted, rows: pl.LazyFrame, within: float | None = None) -> pl.LazyFrame:

@@ -15,7 +15,7 @@ from textnb.learning.parameters import to_json_value
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
 from textnb.learning.sharing import sharing_weight, words_without_counts
 from textnb.runtime import __version__
-from textnb.text.compiled import reading
+from textnb.text.compiled import describe_engine
 
 
 def describe_model(model: Any) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def describe_model(model: Any) -> dict[str, Any]:
                 "vector_weight": settings.parameters["vector_weight"]}),
             "pruned": None if fitted.pruned is None else fitted.pruned.to_dict(),
             "tokenizer": settings.tokenizer.to_dict(),
-            "read_by": reading(settings.tokenizer),
+            "read_by": describe_engine(settings.tokenizer),
             "since_fit": None if fitted.since_fit is None else fitted.since_fit.to_dict(),
             **({} if fitted.sample is None else {"sample": {
                 "rows": len(fitted.sample.codes), "most": fitted.sample.max_rows}}),

@@ -150,24 +150,26 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def to_lists(value: Any, other: Callable[[Any], Any] = lambda value: value) -> Any:
+def to_lists(value: Any, convert: Callable[[Any], Any]) -> Any:
     """Convert a value's arrays, series and tuples to lists, at any depth.
 
     Parameters
     ----------
     value : object
-    other : callable, optional
-        Converts each value that is not a container; without it, values stay as they are.
+    convert : callable
+        Converts each value that is not a container.
     """
     import polars as pl
 
     if isinstance(value, Mapping):
-        return {key: to_lists(item, other) for key, item in value.items()}
-    if isinstance(value, (np.ndarray, np.generic, pl.Series)):
-        return to_lists(value.to_list() if isinstance(value, pl.Series) else value.tolist(), other)
+        return {key: to_lists(item, convert) for key, item in value.items()}
+    if isinstance(value, pl.Series):
+        return to_lists(value.to_list(), convert)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return to_lists(value.tolist(), convert)
     if isinstance(value, (list, tuple)):
-        return [to_lists(item, other) for item in value]
-    return other(value)
+        return [to_lists(item, convert) for item in value]
+    return convert(value)
 
 
 def write_labels(labels: list[Any]) -> dict[str, Any]:

@@ -203,12 +203,12 @@ class Blocks:
         tail = self._pread(last.header, length - 64)
         require(hashlib.sha256(tail).hexdigest() == self.checksum,
                 "its checksum differs: bytes were changed or lost")
-        own = tail[last.start - last.header:last.end - last.header]
-        self._digests = own[len(header):]
+        content = tail[last.start - last.header:last.end - last.header]
+        self._digests = content[len(header):]
         require(len(self._digests) == -(-last.header // BLOCK) * _DIGEST_SIZE,
                 "it does not have one checksum per block")
         require(tail == _local_header(last) + header + self._digests + _directory(members)
-                and zlib.crc32(own) == last.crc, "its directory is not the one of its members")
+                and zlib.crc32(content) == last.crc, "its directory is not the one of its members")
         # Length of the blocks: of all bytes before the digests.
         self.length = last.header
         self.members = {member.name: member for member in members}
@@ -275,8 +275,9 @@ def _members_of(directory: bytes) -> list[Member]:
 def _append(members: list[Member], name: str, size: int, crc: int) -> Member:
     """Append a member whose content begins at a multiple of 64 bytes."""
     header = members[-1].end if members else 0
-    fixed = _LOCAL.size + len(name) + (20 if size >= _WIDE else 0) + 4
-    start = -(-(header + fixed) // ALIGNMENT) * ALIGNMENT
+    # Bytes of the header: its fields, the name, sizes of 64 bits, and the begin of the zeros.
+    length = _LOCAL.size + len(name) + (20 if size >= _WIDE else 0) + 4
+    start = -(-(header + length) // ALIGNMENT) * ALIGNMENT
     member = Member(name, size, crc, header, start)
     members.append(member)
     return member
@@ -290,8 +291,7 @@ def _crc(views: Iterable[Content]) -> int:
 
 
 def _local_header(member: Member) -> bytes:
-    wide = member.size >= _WIDE
-    size = _WIDE if wide else member.size
+    wide, size = member.size >= _WIDE, min(member.size, _WIDE)
     extra = struct.pack("<2H2Q", 1, 16, member.size, member.size) if wide else b""
     padding = member.start - member.header - _LOCAL.size - len(member.name) - len(extra) - 4
     extra += struct.pack("<2H", _ALIGNING, padding) + bytes(padding)
@@ -304,14 +304,13 @@ def _directory(members: Sequence[Member]) -> bytes:
     entries = b"".join(_central_entries(members))
     start = members[-1].end
     count = len(members)
-    wide = start >= _WIDE
-    more = b""
-    if wide:
-        more = _WIDE_END.pack(b"PK\x06\x06", _WIDE_END.size - 12, 45, 45, 0, 0, count, count,
-                              len(entries), start)
-        more += _LOCATOR.pack(b"PK\x06\x07", 0, start + len(entries), 1)
-    return entries + more + _END.pack(
-        b"PK\x05\x06", 0, 0, count, count, len(entries), _WIDE if wide else start,
+    wide_end = b""
+    if start >= _WIDE:
+        wide_end = _WIDE_END.pack(b"PK\x06\x06", _WIDE_END.size - 12, 45, 45, 0, 0, count, count,
+                                  len(entries), start)
+        wide_end += _LOCATOR.pack(b"PK\x06\x07", 0, start + len(entries), 1)
+    return entries + wide_end + _END.pack(
+        b"PK\x05\x06", 0, 0, count, count, len(entries), min(start, _WIDE),
         _COMMENT_SIZE) + _MARK
 
 
@@ -319,8 +318,8 @@ def _central_entries(members: Iterable[Member]) -> Iterator[bytes]:
     for member in members:
         size = min(member.size, _WIDE)
         header = min(member.header, _WIDE)
-        wide = [value for value in (member.size, member.size) if value >= _WIDE]
-        wide += [member.header] if member.header >= _WIDE else []
+        # The size stands there twice: packed and unpacked.
+        wide = [value for value in (member.size, member.size, member.header) if value >= _WIDE]
         extra = struct.pack(f"<2H{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
         version = 45 if wide else 20
         yield _CENTRAL.pack(

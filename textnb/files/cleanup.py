@@ -1,10 +1,15 @@
-"""Removal of temporary files, also if the process ends in the middle."""
+"""Temporary files, which are removed also if the process ends in the middle."""
 
 from __future__ import annotations
 
 import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import IO
+from uuid import uuid4
 
 
 @contextmanager
@@ -19,3 +24,23 @@ def cleanup(remove: Callable[[], None]) -> Iterator[None]:
     finally:
         remove()
         atexit.unregister(remove)
+
+
+def temporary_copy(stream: IO[bytes], suffix: str = "", beginning: bytes = b"") -> str:
+    """Copy a stream, of which the beginning was read already, to a file; return its path.
+
+    Only this user can read the file, and it is there until the process ends.
+    """
+    path = os.path.join(tempfile.gettempdir(), f"textnb-{uuid4().hex}{suffix}")
+    # Registered before the file exists, because an interrupt may come between any two lines.
+    atexit.register(_remove, path)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as copy:
+        copy.write(beginning)
+        shutil.copyfileobj(stream, copy, 1 << 20)
+    return path
+
+
+def _remove(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(path)

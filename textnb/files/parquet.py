@@ -23,7 +23,16 @@ from textnb.runtime.forks import check_fork
 
 # The errors of Polars for malformed bytes or tables.
 ENGINE_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# Bytes after the metadata: their length, and "PAR1".
 _FOOTER = 8
+# Numbers of fields in parquet.thrift, by the struct that has them.
+# FileMetaData, RowGroup, ColumnChunk
+_ROW_GROUPS, _COLUMNS, _META_DATA = 4, 1, 3
+# ColumnMetaData
+_NUM_VALUES, _COMPRESSED_SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 7, 9, 11
+# PageHeader; one of the last three headers says how many values its page has.
+_UNPACKED_SIZE, _PACKED_SIZE, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 2, 3, 5, 7, 8
+_PAGE_VALUES = 1
 
 
 class MalformedTable(ValueError):
@@ -42,32 +51,36 @@ def memory_needed(content: bytes) -> int:
         require(len(content) >= 12 and content[-4:] == b"PAR1", "it does not end as Parquet")
         start = len(content) - _FOOTER - int.from_bytes(content[-_FOOTER:-4], "little")
         require(start >= 4, "its footer is longer than the table")
-        return sum(_column_bytes(content, chunk[3])
-                   for group in _Reader(content, start).struct().get(4, []) for chunk in group[1])
+        metadata = _Reader(content, start).read_struct()
+        return sum(_column_bytes(content, chunk[_META_DATA])
+                   for group in metadata.get(_ROW_GROUPS, []) for chunk in group[_COLUMNS])
     except (KeyError, IndexError, TypeError, AttributeError, RecursionError, ValueError) as error:
         raise MalformedTable(f"a table's structure is broken: {error!r}") from error
 
 
 def _column_bytes(content: bytes, meta: dict[int, Any]) -> int:
+    """Bytes that a column of a row group takes in memory, at most."""
     # The dictionary page, if there is one, comes first. Each page's count of values is checked too,
     # as readers allocate memory by it.
-    offsets = [offset for offset in (meta[9], meta.get(11) or meta[9]) if offset > 0]
-    at = min(offsets, default=0)
-    end, total, counted = at + meta[7], 0, 0
+    offsets = (meta[_DATA_OFFSET], meta.get(_DICTIONARY_OFFSET) or meta[_DATA_OFFSET])
+    at = min((offset for offset in offsets if offset > 0), default=0)
+    end, total, n_values = at + meta[_COMPRESSED_SIZE], 0, 0
     require(4 <= at <= end <= len(content), "a column lies outside its table")
     while at < end:
         reader = _Reader(content, at)
-        header = reader.struct()
-        require(header[2] >= 0 and header[3] >= 0, "a page has a negative size")
-        total += header[2]
-        own = next((header[kind] for kind in (5, 7, 8) if kind in header), {1: 0})
-        require(0 <= own[1] <= max(meta[5], header[2]),
+        header = reader.read_struct()
+        size, packed_size = header[_UNPACKED_SIZE], header[_PACKED_SIZE]
+        require(size >= 0 and packed_size >= 0, "a page has a negative size")
+        total += size
+        page = next((header[kind] for kind in (_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2)
+                     if kind in header), {_PAGE_VALUES: 0})
+        require(0 <= page[_PAGE_VALUES] <= max(meta[_NUM_VALUES], size),
                 "a page declares an absurd number of values")
-        counted += 0 if 7 in header else own[1]
-        at = reader.at + header[3]
-    require(counted == meta[5] and at == end,
+        n_values += 0 if _DICTIONARY_PAGE in header else page[_PAGE_VALUES]
+        at = reader.at + packed_size
+    require(n_values == meta[_NUM_VALUES] and at == end,
             "a column's pages do not add up to what it declares")
-    return int(total + 16 * counted)
+    return int(total + 16 * n_values)
 
 
 def decode(content: bytes) -> pl.DataFrame:
@@ -86,60 +99,64 @@ def decode(content: bytes) -> pl.DataFrame:
 
 
 class _Reader:
-    """Thrift's compact protocol: structs as dicts of field number to value."""
+    """Thrift's compact protocol: structs as dicts of field number to value.
+
+    The kinds of values are numbers of the protocol: 1 and 2 are true and false, 3 a byte, 4 to 6
+    integers, 7 a float64, 8 a string, 9 and 10 a list and a set, 12 a struct.
+    """
 
     def __init__(self, content: bytes, at: int):
         self.content, self.at = content, at
 
-    def struct(self, depth: int = 0) -> dict[int, Any]:
+    def read_struct(self, depth: int = 0) -> dict[int, Any]:
         require(depth <= 32, "it is nested too deeply")
         fields: dict[int, Any] = {}
         number = 0
-        while (head := self._byte()) != 0:
-            number = number + (head >> 4) if head >> 4 else self._signed()
-            fields[number] = self._value(head & 15, depth)
+        while (head := self._read_byte()) != 0:
+            number = number + (head >> 4) if head >> 4 else self._read_signed()
+            fields[number] = self._read_value(head & 15, depth)
         return fields
 
-    def _value(self, kind: int, depth: int) -> Any:
+    def _read_value(self, kind: int, depth: int) -> Any:
         if kind in (1, 2):
             return kind == 1
         if kind == 3:
-            return self._byte()
+            return self._read_byte()
         if kind in (4, 5, 6):
-            return self._signed()
+            return self._read_signed()
         if kind == 7:
-            return self._bytes(8)
+            return self._read_bytes(8)
         if kind == 8:
-            return self._bytes(self._unsigned())
+            return self._read_bytes(self._read_unsigned())
         if kind in (9, 10):
-            head = self._byte()
-            count = head >> 4 if head >> 4 != 15 else self._unsigned()
+            head = self._read_byte()
+            count = head >> 4 if head >> 4 != 15 else self._read_unsigned()
             require(count <= len(self.content), "a list is longer than its table")
             if head & 15 in (1, 2):
-                return [self._byte() == 1 for _ in range(count)]
-            return [self._value(head & 15, depth + 1) for _ in range(count)]
+                return [self._read_byte() == 1 for _ in range(count)]
+            return [self._read_value(head & 15, depth + 1) for _ in range(count)]
         if kind == 12:
-            return self.struct(depth + 1)
+            return self.read_struct(depth + 1)
         raise ValueError(f"a value is of unknown type {kind}")
 
-    def _byte(self) -> int:
+    def _read_byte(self) -> int:
         self.at += 1
         return self.content[self.at - 1]
 
-    def _bytes(self, length: int) -> bytes:
+    def _read_bytes(self, length: int) -> bytes:
         require(length <= len(self.content) - self.at, "a value runs past the end of its table")
         self.at += length
         return self.content[self.at - length:self.at]
 
-    def _unsigned(self) -> int:
+    def _read_unsigned(self) -> int:
         value = 0
         for shift in range(0, 64, 7):
-            byte = self._byte()
+            byte = self._read_byte()
             value |= (byte & 127) << shift
             if byte < 128:
                 return value
         raise ValueError("a number is too long")
 
-    def _signed(self) -> int:
-        value = self._unsigned()
+    def _read_signed(self) -> int:
+        value = self._read_unsigned()
         return (value >> 1) ^ -(value & 1)

@@ -51,14 +51,14 @@ def replace_file(
     with report_write_errors(path):
         descriptor, temporary = tempfile.mkstemp(
             prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        with cleanup(partial(_discard, temporary)):
+        with cleanup(partial(_remove_if_there, temporary)):
             with os.fdopen(descriptor, "w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             if not private:
                 _keep_owner(temporary, target)
-            os.chmod(temporary, 0o600 if private else _mode(target) if mode is None else mode)
+            os.chmod(temporary, 0o600 if private else _mode_for(target) if mode is None else mode)
             os.replace(temporary, target)
     sync_rename(target)
 
@@ -104,11 +104,12 @@ def replace_folder(
             yield work
             for place in (work, *work.rglob("*")):
                 _sync(place)
-            _swap(work, target, old)
+            _put_in_place(work, target, old)
     sync_rename(target)
 
 
-def _swap(work: Path, target: Path, old: Path) -> None:
+def _put_in_place(work: Path, target: Path, old: Path) -> None:
+    """Rename the new folder to the target; one that was there is renamed, then removed."""
     if not target.exists():
         os.rename(work, target)
         return
@@ -134,7 +135,7 @@ def remove_folder(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Give two folders each other's names in a single step; return whether the system can."""
     from ctypes import CDLL, get_errno
 
@@ -142,7 +143,7 @@ def _exchange(one: Path, other: Path) -> bool:
         rename = CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):
         return False
-    if rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+    if rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0:
         return True
     error = get_errno()
     if error not in _UNSUPPORTED:
@@ -227,7 +228,7 @@ def check_model_target(path: str | os.PathLike[str]) -> Path:
     return check_target(path)
 
 
-def _discard(temporary: str) -> None:
+def _remove_if_there(temporary: str) -> None:
     if os.path.exists(temporary):
         os.unlink(temporary)
 
@@ -244,9 +245,10 @@ def _keep_owner(temporary: str, target: Path) -> None:
                 os.chown(temporary, owner, group)
 
 
-def _mode(target: Path) -> int:
+def _mode_for(target: Path) -> int:
     if target.exists():
         return target.stat().st_mode & 0o777
+    # The mask can only be read by setting it.
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

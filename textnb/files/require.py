@@ -15,14 +15,14 @@ from textnb.runtime.engine import engine_failure
 
 
 class Unsupported(Exception):
-    """A part of a file that a reader of a few terms does not know; that of whole files may.
+    """Something that a reader without Polars does not know; the reader of whole files may know it.
 
     The message names it: a part of a model file, a setting or a message.
     """
 
 
 def require(is_sound: bool, message: str) -> None:
-    """Raise ValueError, with ``message`` as its message, unless a value from a file is sound."""
+    """Raise ValueError with the message, unless a value from a file is sound."""
     if not is_sound:
         raise ValueError(message)
 
@@ -108,9 +108,9 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         # A file is not damaged because memory ran out.
-        short = error if isinstance(error, MemoryError) else error.__cause__
-        if isinstance(short, MemoryError):
-            raise ModelFileError.out_of_memory(name, first_line(short)) from error
+        root = error if isinstance(error, MemoryError) else error.__cause__
+        if isinstance(root, MemoryError):
+            raise ModelFileError.out_of_memory(name, first_line(root)) from error
         if (failure := engine_failure(error)) is not None:
             raise failure from error
         reason = first_line(error)[:500]

@@ -10,6 +10,7 @@ import polars as pl
 
 from textnb.runtime.forks import check_fork
 
+# The limits of a batch of rows, and of a group of items.
 ROWS, BYTES = 4096, 2 << 20
 GROUP_ITEMS, GROUP_BYTES = 512, 8 << 20
 Item = TypeVar("Item")
@@ -60,16 +61,16 @@ def _split_by_bytes(
     if not text or chunk.height <= 1:
         yield chunk
         return
-    lists = [name for name in text if isinstance(chunk.schema[name], pl.List)]
-    lengths = [pl.col(name).cast(pl.List(pl.String)).list.join("", ignore_nulls=True)
-               if name in lists else pl.col(name).cast(pl.String) for name in text]
+    strings = [pl.col(name).cast(pl.List(pl.String)).list.join("", ignore_nulls=True)
+               if isinstance(chunk.schema[name], pl.List) else pl.col(name).cast(pl.String)
+               for name in text]
     sizes = chunk.select(pl.sum_horizontal(
-        length.str.len_bytes().cast(pl.Int64) for length in lengths)).to_series()
+        each.str.len_bytes().cast(pl.Int64) for each in strings)).to_series()
     ends = np.cumsum(sizes.to_numpy())
     start = 0
     while start < chunk.height:
-        spent = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, spent + max_bytes, side="right")))
+        bytes_before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, bytes_before + max_bytes, side="right")))
         yield chunk.slice(start, stop - start)
         start = stop
 

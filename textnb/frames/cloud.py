@@ -14,7 +14,7 @@ _DATABASES = frozenset({"postgresql", "postgres", "sqlite", "mysql", "mariadb", 
                         "duckdb", "snowflake", "redshift", "cockroachdb"})
 _S3 = re.compile("s3a?://", re.I)
 _SECRET = re.compile("pass|sign|token|secret|key|credential", re.I)
-# As many as the AWS tools. Polars' eight take 15 seconds if there is no server.
+# As many as the AWS tools make. Polars' eight take 15 seconds if there is no server.
 _RETRIES = 3
 # Polars' own options, which are numbers; all others are strings.
 _NUMBERS = re.compile(r"max_retries|file_cache_ttl|(retry|rate)_\w+")
@@ -33,8 +33,8 @@ def is_database(path: str) -> bool:
     >>> is_database("postgresql://localhost/news"), is_database("s3://bucket/news.parquet")
     (True, False)
     """
-    scheme, mark, _ = path.partition("://")
-    return bool(mark) and ("+" in scheme or scheme.lower() in _DATABASES)
+    scheme = path.partition("://")[0]
+    return is_url(path) and ("+" in scheme or scheme.lower() in _DATABASES)
 
 
 def hide_secrets(path: str) -> str:
@@ -45,9 +45,9 @@ def hide_secrets(path: str) -> str:
     >>> hide_secrets("postgresql://reader:secret@host/news?sslmode=require")
     'postgresql://reader:***@host/news'
     """
-    scheme, mark, rest = path.partition("://")
-    if not mark:
+    if not is_url(path):
         return path
+    scheme, _, rest = path.partition("://")
     # The last @: a password that was not percent-encoded may hold others, and any character.
     user, at, rest = rest.rpartition("@")
     rest = re.split(r"[?#]", rest, maxsplit=1)[0]
@@ -93,9 +93,9 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
                                     "{path!r} is a path on this machine", path=path)
     checked: dict[str, Any] = {"max_retries": _RETRIES} if _S3.match(path) else {}
     for key, value in (options or {}).items():
-        if _NUMBERS.fullmatch(own := key.lower()):
+        if _NUMBERS.fullmatch(lower := key.lower()):
             try:
-                key, value = own, (float if own == "retry_base_multiplier" else int)(value)
+                key, value = lower, (float if lower == "retry_base_multiplier" else int)(value)
             except (TypeError, ValueError):
                 raise ParameterError(f"storage option {key} must be a number") from None
         elif not isinstance(value, str):
@@ -108,27 +108,25 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
 def explain_failure(path: str, error: BaseException) -> str:
     """Say why a URL can't be read or written, in one line without secrets."""
     message = remove_secrets(str(error), path)
-    code = re.search(r"<Code>([A-Za-z0-9]+)</Code>", message)
-    status = re.search(r"status code:?\s*(?:\S*↳\S*\s*)?(\d{3})", message)
-    number = status[1] if status else None
-    known = code[1] if code else None
+    in_xml = re.search(r"<Code>([A-Za-z0-9]+)</Code>", message)
+    in_text = re.search(r"status code:?\s*(?:\S*↳\S*\s*)?(\d{3})", message)
+    code, status = (match[1] if match else None for match in (in_xml, in_text))
     if "169.254.169.254" in message:
         return ("no credentials were found, neither in storage options nor where the AWS tools "
                 "look for them (AWS_ACCESS_KEY_ID, ~/.aws)")
-    if known == "NoSuchBucket":
+    if code == "NoSuchBucket":
         return f"there is no bucket {urlsplit(path).netloc!r}"
-    if known == "NoSuchKey":
+    if code == "NoSuchKey":
         return "there is no such object in the bucket"
-    if number == "404":
+    if status == "404":
         return "there is no such object, or no such bucket"
-    if number in ("401", "403"):
-        return (f"access was refused ({', '.join(filter(None, [number, known]))}): check the "
+    if status in ("401", "403"):
+        return (f"access was refused ({', '.join(filter(None, [status, code]))}): check the "
                 "credentials, and what they allow")
     if "expanded paths were empty" in message:
         return "it matches no object"
     if "Caused by:" in message:
         server = re.search(r"https?://[^\s/]+", message)
-        cause = message.strip().splitlines()[-1].strip()
-        cause = re.sub(r"^\d+:\s*", "", cause)
+        cause = re.sub(r"^\d+:\s*", "", message.strip().splitlines()[-1].strip())
         return f"the server {server[0] if server else 'there'} does not answer: {cause}"
     return first_line(Exception(message))

@@ -30,8 +30,10 @@ from textnb.frames.cloud import hide_secrets, is_database, remove_secrets
 from textnb.frames.kinds import check_distinct
 from textnb.frames.sources import lazy_frame_from
 
+# By the name of a column its type, and what PostgreSQL must cast it to.
 Types = dict[str, tuple[pl.DataType, str | None]]
 
+# The size of a batch: rows by SQLAlchemy, bytes by ADBC.
 _ROWS, _BYTES = 1024, 4 << 20
 # If a driver does not report types, they are inferred from this number of rows.
 _SAMPLE = 1000
@@ -48,8 +50,6 @@ _POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
 # The start of a query that only reads. Others are refused, because a driver could execute them.
 _READS = re.compile(r"(?:\s|\(|--[^\n]*+\n|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*/)*"
                     r"(?:select|with|values|table|from)\b", re.IGNORECASE)
-# Arguments of `check_distinct`, for the error about duplicate column names.
-_DUPLICATE_NAMES = ("the query", "name them apart with AS")
 _OTHER: tuple[pl.DataType, str] = (pl.String(), "text")
 _BY_NUMBER = {number: (dtype, cast) for number, dtype, cast in _POSTGRES.values()}
 
@@ -168,7 +168,7 @@ class _Reader(ABC):
 
     @abstractmethod
     def types(self) -> Types:
-        """The columns, their types, and what PostgreSQL must cast them to."""
+        """The columns of the query."""
 
     @abstractmethod
     def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
@@ -199,10 +199,10 @@ class _Adbc(_Reader):
     def types(self) -> Types:
         with self._connect(self.url) as connection, connection.cursor() as cursor:
             fields = cursor.adbc_execute_schema(self.query)
-        check_distinct([field.name for field in fields], *_DUPLICATE_NAMES)
-        own = {field.name: (field.metadata or {}).get(b"POSTGRESQL:type", b"") for field in fields}
-        return {name: _POSTGRES.get(dtype.decode(), (0, *_OTHER))[1:]
-                for name, dtype in own.items()}
+        _check_names([field.name for field in fields])
+        names = {field.name: (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+                 for field in fields}
+        return {column: _POSTGRES.get(name, (0, *_OTHER))[1:] for column, name in names.items()}
 
     def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
         with self._connect(self.url) as connection, connection.cursor() as cursor:
@@ -221,36 +221,36 @@ class _SqlAlchemy(_Reader):
             from sqlalchemy.exc import SQLAlchemyError
         except ImportError:
             raise _missing("reading this database takes SQLAlchemy") from None
-        self._given = engine
+        self._engine_of_caller = engine
         # A URL that can't be parsed is a ValueError, a driver that is missing an ImportError.
         self.failures = (SQLAlchemyError, ImportError, ValueError, OSError)
 
     def types(self) -> Types:
         if not self._is_postgres:
             with self._result(self.query, stream_results=True) as result:
-                names = check_distinct(list(result.keys()), *_DUPLICATE_NAMES)
+                names = _check_names(list(result.keys()))
                 sample = _frame(names, result.fetchmany(_SAMPLE), None)
             return {name: (dtype, None) for name, dtype in sample.schema.items()}
         with self._result(f"SELECT * FROM (\n{self.query}\n) AS textnb_rows LIMIT 0") as result:
             columns = [(column[0], column[1]) for column in result.cursor.description]
-        names = check_distinct([name for name, _ in columns], *_DUPLICATE_NAMES)
+        names = _check_names([name for name, _ in columns])
         return {name: _BY_NUMBER.get(number, _OTHER)
                 for name, (_, number) in zip(names, columns, strict=True)}
 
     def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
-        steps = self._steps(types)
+        batches = self._batches(types)
         # Polars may read from several threads; some drivers allow only the thread that connected.
         with ThreadPoolExecutor(1) as thread:
             try:
-                while (batch := thread.submit(next, steps, None).result()) is not None:
+                while (batch := thread.submit(next, batches, None).result()) is not None:
                     yield batch
             finally:
                 # At the exit of the interpreter no thread can start, and the connection is closed
                 # anyway.
                 with suppress(RuntimeError):
-                    thread.submit(steps.close).result()
+                    thread.submit(batches.close).result()
 
-    def _steps(self, types: Types) -> Generator[pl.DataFrame, None, None]:
+    def _batches(self, types: Types) -> Generator[pl.DataFrame, None, None]:
         schema = _schema(types)
         # A server-side cursor, if the driver has one.
         with self._result(self.select(types) if self._is_postgres else self.query,
@@ -274,8 +274,12 @@ class _SqlAlchemy(_Reader):
         import sqlalchemy
 
         # Without a pool, a connection is closed when it is released.
-        return self._given if self._given is not None else sqlalchemy.create_engine(
-            self.url, poolclass=sqlalchemy.pool.NullPool)
+        return self._engine_of_caller if self._engine_of_caller is not None else (
+            sqlalchemy.create_engine(self.url, poolclass=sqlalchemy.pool.NullPool))
+
+
+def _check_names(names: list[str]) -> list[str]:
+    return check_distinct(names, "the query", "name them apart with AS")
 
 
 def _schema(types: Types) -> pl.Schema:

@@ -53,16 +53,16 @@ class reading:
         path = os.fspath(self._source)
         if isinstance(error, FileNotFoundError) and not is_url(path):
             raise SourceError.not_found(path) from None
-        raise SourceError.unreadable(*_culprit(path, error)) from error
+        raise SourceError.unreadable(*_locate_failure(path, error)) from error
 
 
-def _culprit(path: str, error: BaseException) -> tuple[str, str]:
-    """What can't be read, and why: local files are read again one by one to find the faulty one."""
+def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
+    """What can't be read, and why. Local files are read again one by one to find the faulty one."""
     if is_url(path):
         return hide_secrets(path), explain_failure(path, error)
     if path == "-":
-        spooled = spooled_stdin()
-        fault = None if spooled is None else describe_fault(*spooled)
+        copy = spooled_stdin()
+        fault = None if copy is None else describe_fault(*copy)
         return STDIN, fault or first_line(error)
     pattern = os.path.join(globbing.escape(path), "**") if os.path.isdir(path) else path
     files = [path] if os.path.isfile(path) else sorted(
@@ -74,6 +74,6 @@ def _culprit(path: str, error: BaseException) -> tuple[str, str]:
                     pl.all().null_count()).collect()
         except SourceError:
             continue
-        except ENGINE as again:
-            return name, describe_fault(name, format) or first_line(again)
+        except ENGINE as error_of_file:
+            return name, describe_fault(name, format) or first_line(error_of_file)
     return path, first_line(error)

@@ -46,7 +46,7 @@ def describe_fault(path: str, format: str) -> str | None:
     if format not in TEXT_FORMATS or path.endswith(".zst"):
         return None
     try:
-        fault = _undecodable(path)
+        fault = _encoding_fault(path)
         if fault is None and format != "lines":
             fault = _json_fault(path) if format == "ndjson" else _csv_fault(path)
         return fault
@@ -68,15 +68,16 @@ class WrongSeparator(SchemaError):
 
 def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaError:
     """The error for a missing column; it suggests a separator that the only column holds."""
-    alone = columns[0] if len(columns) == 1 else ""
-    mark = next((mark for mark in SEPARATORS if mark in alone), None)
-    if mark is None:
+    only_column = columns[0] if len(columns) == 1 else ""
+    separator = next((each for each in SEPARATORS if each in only_column), None)
+    if separator is None:
         return SchemaError.missing_column(column, columns, role)
+    option = "format=tsv" if separator == "\t" else f"separator='{separator}'"
     error = WrongSeparator.with_advice(
-        f"no column {column!r} (the {role} column): the only column is {alone!r}, so the "
-        f"fields seem to be separated by {mark!r}. ", f"Say so: scan(path, separator={mark!r})",
-        "Say so with " + (f"--read separator='{mark}'" if mark != "\t" else "--read format=tsv"))
-    error.separator = mark
+        f"no column {column!r} (the {role} column): the only column is {only_column!r}, so the "
+        f"fields seem to be separated by {separator!r}. ",
+        f"Say so: scan(path, separator={separator!r})", f"Say so with --read {option}")
+    error.separator = separator
     return error
 
 
@@ -120,6 +121,7 @@ def check_strings(source: str, columns: Collection[str], **options: Any) -> None
 
 
 def _list_among_strings(line: str, columns: Collection[str]) -> str | None:
+    """Describe a list or an object in one of the columns of a line; None if there is none."""
     try:
         row = json.loads(line)
     except ValueError:
@@ -129,7 +131,7 @@ def _list_among_strings(line: str, columns: Collection[str]) -> str | None:
                  for column in columns if isinstance(row.get(column), (list, dict))), None)
 
 
-def _undecodable(path: str) -> str | None:
+def _encoding_fault(path: str) -> str | None:
     """Describe the first line that is not UTF-8."""
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
@@ -142,6 +144,7 @@ def _undecodable(path: str) -> str | None:
 
 
 def _json_fault(path: str) -> str | None:
+    """Describe the first line that is not a JSON object."""
     with open_text(path) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():

@@ -6,6 +6,7 @@ A feature is a numeric column; an Array column of numbers stands for as many fea
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -36,16 +37,16 @@ def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> li
         names = [name for name, dtype in schema.items() if name != label and _width(dtype)]
     elif isinstance(features, pl.Expr):
         if not features.meta.is_column_selection():
-            raise _no_selection(features)
+            raise _not_a_selection(features)
         names = [name for name in frame.select(features).collect_schema().names()
                  if name != label]
     else:
-        if not isinstance(features, (str, Iterable)):
-            raise _no_selection(features)
+        if not isinstance(features, Iterable):
+            raise _not_a_selection(features)
         names = [features] if isinstance(features, str) else list(features)
         for name in names:
             if not isinstance(name, str):
-                raise _no_selection(name)
+                raise _not_a_selection(name)
     for name in names:
         if name not in schema:
             raise SchemaError.missing_column(name, schema.names(), "features")
@@ -81,7 +82,7 @@ def _advice(name: str, dtype: pl.DataType) -> tuple[str, str]:
     return "Leave it out", "Leave the column out of the features"
 
 
-def _no_selection(features: object) -> ParameterError:
+def _not_a_selection(features: object) -> ParameterError:
     return ParameterError(
         f"features are names of columns, or a selector; got {features}. Compute columns first: "
         "frame.with_columns(...)")
@@ -103,12 +104,9 @@ def feature_names(frame: pl.LazyFrame, columns: Sequence[str]) -> list[str]:
             names += [f"{column}[{i}]" for i in range(_width(schema[column]))]
         else:
             names.append(column)
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise SchemaError("an element of an Array column and another column are both called "
-                              f"{name!r}; rename one of the columns")
-        seen.add(name)
+    if repeated := [name for name, times in Counter(names).items() if times > 1]:
+        raise SchemaError("an element of an Array column and another column are both called "
+                          f"{repeated[0]!r}; rename one of the columns")
     return names
 
 
@@ -132,26 +130,27 @@ def matrix(
     parts = []
     for column in columns:
         series = batch[column]
-        _check(series, column, first_row)
+        _check_finite(series, column, first_row)
         # NumPy has no decimals: they would become an array of objects.
         series = series.cast(pl.Float64) if series.dtype.is_decimal() else series
         parts.append(series.to_numpy().reshape(len(series), _width(series.dtype)))
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
-def _check(series: pl.Series, column: str, first_row: int | None) -> None:
-    values, per_row, what = series, 1, "null"
+def _check_finite(series: pl.Series, column: str, first_row: int | None) -> None:
+    """Raise DataError for a value, or an element of an Array, that is not a finite number."""
+    values, per_row, problem = series, 1, "null"
     while not values.null_count() and isinstance(values.dtype, pl.Array):
         per_row *= values.dtype.size
         values = values.explode()
     if values.null_count():
-        bad = values.is_null()
+        invalid = values.is_null()
     elif values.dtype.is_float() and not bool(values.is_finite().all()):
-        bad, what = ~values.is_finite(), "NaN or infinite"
+        invalid, problem = ~values.is_finite(), "NaN or infinite"
     else:
         return
-    row = int(bad.arg_true()[0]) // per_row
-    raise _no_value(column, what, None if first_row is None else first_row + row)
+    row = int(invalid.arg_true()[0]) // per_row
+    raise _not_finite(column, problem, None if first_row is None else first_row + row)
 
 
 def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
@@ -164,8 +163,7 @@ def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
     """
     if rows.ndim != 2 or rows.shape[1] != len(names):
         raise DataError(f"expected rows of {quantity(len(names), 'feature')}; got an array of "
-                        "shape "
-                        f"{rows.shape}")
+                        f"shape {rows.shape}")
     if rows.dtype.kind not in "buif":
         try:
             # Objects and strings may hold numbers; complex numbers and dates are refused.
@@ -176,25 +174,26 @@ def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
             raise DataError(f"features must be numbers; the array is of type {rows.dtype}")
         rows = numbers
     if rows.dtype.kind == "f":
-        bad = ~np.isfinite(rows)
-        if bad.any():
-            row, column = np.argwhere(bad)[0].tolist()
-            raise _no_value(names[column], "NaN or infinite", row)
+        invalid = ~np.isfinite(rows)
+        if invalid.any():
+            row, column = np.argwhere(invalid)[0].tolist()
+            raise _not_finite(names[column], "NaN or infinite", row)
     return rows
 
 
-def _no_value(column: str, what: str, row: int | None) -> DataError:
+def _not_finite(column: str, problem: str, row: int | None) -> DataError:
     where = "in some row" if row is None else f"in row {row} (counted from 0)"
-    return DataError(f"feature column {column!r} is {what} {where}; fill it (fill_null, fill_nan) "
-                     "or drop such rows (in a CSV file, a value that is not a number is null)")
+    return DataError(f"feature column {column!r} is {problem} {where}; fill it (fill_null, "
+                     "fill_nan) or drop such rows (in a CSV file, a value that is not a number is "
+                     "null)")
 
 
 def _width(dtype: pl.DataType) -> int:
     """The number of features of a column of this type; 0 if it is not numeric."""
     if isinstance(dtype, pl.Array):
         return math.prod(dtype.shape) * bool(_innermost(dtype).is_numeric())
-    wide = dtype in (pl.Int128, pl.UInt128)
-    return int((dtype.is_numeric() and not wide) or dtype == pl.Boolean)
+    has_128_bits = dtype in (pl.Int128, pl.UInt128)
+    return int((dtype.is_numeric() and not has_128_bits) or dtype == pl.Boolean)
 
 
 def _innermost(dtype: Any) -> Any:

@@ -17,11 +17,11 @@ from textnb.frames.cloud import check_storage_options, is_url
 from textnb.frames.formats import format_of, ndjson_schema, one_format, open_rows
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import scan_in_turn
-from textnb.frames.sources import Reading, Source
+from textnb.frames.sources import Reading, RowSource
 from textnb.frames.stdin import spool_stdin
 
 
-class Cloud(Source):
+class Cloud(RowSource):
     """A URL that Polars reads, such as ``s3://bucket/*.parquet``."""
 
     takes = frozenset({"format", "separator", "storage_options"})
@@ -35,7 +35,7 @@ class Cloud(Source):
                          storage_options=storage_options)
 
 
-class StandardInput(Source):
+class StandardInput(RowSource):
     """``-``, standard input: the first bytes show the format of the rows."""
 
     takes = frozenset({"format", "on_error", "separator"})
@@ -48,7 +48,7 @@ class StandardInput(Source):
         return scan_files([path], options.format or sniffed, options)
 
 
-class Files(Source):
+class Files(RowSource):
     """A file of rows, a glob, a folder of files, or a folder of partitions (``name=value``)."""
 
     takes = frozenset({"format", "on_error", "separator"})
@@ -68,8 +68,9 @@ class Files(Source):
 def _scan_folder(folder: str, options: Reading) -> pl.LazyFrame:
     files = files_inside(folder)
     if files:
-        regular = list(filter(os.path.isfile, files))
-        return scan_files(files, options.format or one_format(regular), options)
+        # Links that lead nowhere are files too, until they are opened, but do not show the format.
+        format = options.format or one_format(list(filter(os.path.isfile, files)))
+        return scan_files(files, format, options)
     if options.format not in (None, "parquet") or not partitions_inside(folder):
         raise SourceError.unreadable(folder, "it holds no files of rows")
     if options.on_skip is not None:
@@ -80,11 +81,10 @@ def _scan_folder(folder: str, options: Reading) -> pl.LazyFrame:
 
 def files_inside(folder: str) -> list[str]:
     """The sorted paths in a folder of files of rows; empty if it is not such a folder."""
-    with os.scandir(folder) as entries:
-        # os.path.isdir, as an entry's is_dir raises for a link that leads to itself.
-        shown = sorted(entry.path for entry in entries if not entry.name.startswith((".", "_"))
-                       and not os.path.isdir(entry.path))
-    return shown if any(map(os.path.isfile, shown)) else []
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))
+             if not name.startswith((".", "_"))]
+    files = [path for path in paths if not os.path.isdir(path)]
+    return files if any(map(os.path.isfile, files)) else []
 
 
 def partitions_inside(folder: str) -> list[str]:

@@ -15,13 +15,13 @@ from textnb.frames.batches import groups
 from textnb.frames.files import files_inside, partitions_inside
 from textnb.frames.kinds import is_unicode
 from textnb.frames.paths import check_file, check_text
-from textnb.frames.sources import Reading, Source, lazy_frame_from
+from textnb.frames.sources import Reading, RowSource, lazy_frame_from
 from textnb.frames.stdin import shown_name
 
 _SCHEMA = pl.Schema({"label": pl.String, "text": pl.String, "path": pl.String})
 
 
-class ClassFolder(Source):
+class ClassFolder(RowSource):
     """Lazy rows ``label`` (the folder), ``text`` (the file), ``path``, sorted by path.
 
     Files and folders whose names begin with a dot are left out. Projection, row limits and
@@ -42,7 +42,7 @@ class ClassFolder(Source):
         except LookupError:
             raise ParameterError.out_of_range(
                 "encoding", "a codec of Python", options.encoding) from None
-        if not any(True for _ in _files(source)):
+        if not any(True for _ in _list_files(source)):
             raise SourceError.unreadable(
                 source, "it holds neither data files nor a folder of text files per class")
 
@@ -50,32 +50,32 @@ class ClassFolder(Source):
             columns: list[str], predicate: pl.Expr | None, n_rows: int | None
         ) -> Iterator[pl.DataFrame]:
             skipped: list[SourceError] = []
-            rows = islice(_rows(source, options, "text" in columns, skipped), n_rows)
+            rows = islice(_read_rows(source, options, "text" in columns, skipped), n_rows)
             for group in groups(rows, lambda row: len(row[1])):
                 yield pl.DataFrame(group, schema=_SCHEMA, orient="row").select(columns)
             if options.on_skip is not None and skipped:
-                options.on_skip(skipped, sum(1 for _ in _files(source)))
+                options.on_skip(skipped, sum(1 for _ in _list_files(source)))
 
         return lazy_frame_from(read, _SCHEMA)
 
 
-def _rows(
+def _read_rows(
     root: str, options: Reading, with_text: bool, skipped: list[SourceError]
 ) -> Iterator[tuple[str, str, str]]:
-    for label, path in _files(root):
+    for label, path in _list_files(root):
         try:
             if not is_unicode(label):
                 raise SourceError(f"the folder {label!r} of {shown_name(root)} can't be a label: "
                                   "its name is not UTF-8; rename it")
             check_file(path)
-            yield label, _text(path, options) if with_text else "", path
+            yield label, _read_text(path, options) if with_text else "", path
         except SourceError as error:
             if options.on_skip is None:
                 raise
             skipped.append(error)
 
 
-def _files(root: str) -> Iterator[tuple[str, str]]:
+def _list_files(root: str) -> Iterator[tuple[str, str]]:
     """Labels and paths, also of entries that are not files, so that none is silently left out."""
     for label in sorted(os.listdir(root)):
         folder = os.path.join(root, label)
@@ -84,18 +84,19 @@ def _files(root: str) -> Iterator[tuple[str, str]]:
         if not os.path.isdir(folder):
             yield label, folder
             continue
-        closed: list[OSError] = []
-        for here, folders, names in os.walk(folder, onerror=closed.append):
+        errors: list[OSError] = []
+        for parent, folders, names in os.walk(folder, onerror=errors.append):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             # Links to folders may form a loop; they are not followed.
-            links = [name for name in folders if os.path.islink(os.path.join(here, name))]
+            links = [name for name in folders if os.path.islink(os.path.join(parent, name))]
             for name in sorted([*names, *links]):
                 if not name.startswith("."):
-                    yield label, os.path.join(here, name)
-        yield from ((label, str(error.filename)) for error in closed)
+                    yield label, os.path.join(parent, name)
+        # Folders that can't be listed.
+        yield from ((label, str(error.filename)) for error in errors)
 
 
-def _text(path: str, options: Reading) -> str:
+def _read_text(path: str, options: Reading) -> str:
     try:
         with open(path, "rb") as file:
             content = file.read()

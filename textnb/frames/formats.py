@@ -80,8 +80,8 @@ def open_rows(
         case "ndjson":
             schema = ndjson_schema(source, **storage_options) if schema is None else schema
             strings = [name for name in options.chosen if schema.get(name) == pl.String]
-            for place in [source] if isinstance(source, str) else source:
-                check_strings(place, strings, **storage_options)
+            for path in [source] if isinstance(source, str) else source:
+                check_strings(path, strings, **storage_options)
             return pl.scan_ndjson(_globs_without_marks(source), schema=schema, **storage_options)
         case "lines":
             frame = pl.scan_lines(paths, name="text", **storage_options)
@@ -106,13 +106,14 @@ def ndjson_schema(
     read.
     """
     schemas = []
-    for place in [source] if isinstance(source, str) else [[path] for path in source]:
+    sources: list[Any] = [source] if isinstance(source, str) else [[path] for path in source]
+    for each in sources:
         try:
-            schemas.append(_schema_of_one(_globs_without_marks(place), **options))
+            schemas.append(_schema_of_one(_globs_without_marks(each), **options))
         except (*ENGINE, ValueError):
             if not lenient:
                 raise
-    return pl.concat([pl.DataFrame(schema=each) for each in schemas or [pl.Schema()]],
+    return pl.concat([pl.DataFrame(schema=schema) for schema in schemas or [pl.Schema()]],
                      how="diagonal_relaxed").schema
 
 

@@ -38,14 +38,14 @@ class Indicator:
 
     def places(self, classes: NDArray[Any]) -> NDArray[np.int64]:
         """The column of each class that was learned: int64 (n_classes,)."""
-        place = {label: k for k, label in enumerate(self.labels)}
-        return np.array([place[label] for label in classes.tolist()], dtype=np.int64)
+        column_of = {label: column for column, label in enumerate(self.labels)}
+        return np.array([column_of[label] for label in classes.tolist()], dtype=np.int64)
 
     def widen(self, values: NDArray[Any], classes: NDArray[Any], missing: float) -> NDArray[Any]:
-        """A column for each label; ``missing`` for labels that no row had."""
-        wide = np.full((len(values), len(self.labels)), missing, dtype=values.dtype)
-        wide[:, self.places(classes)] = values
-        return wide
+        """Values with a column per class, with one per label; ``missing`` where no row had it."""
+        of_labels = np.full((len(values), len(self.labels)), missing, dtype=values.dtype)
+        of_labels[:, self.places(classes)] = values
+        return of_labels
 
 
 def split_indicator(y: Any) -> tuple[Any, Indicator | None]:

@@ -53,8 +53,9 @@ class Kind(Enum):
     ARROW_STREAM = auto()
 
 
-_MASK = "__textnb_mask"
 _ARROW = (Kind.ARROW_TABLE, Kind.ARROW_BATCH, Kind.ARROW_READER)
+# Tables of other libraries of which rows and columns are taken without conversion.
+_SELECTABLE = (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH)
 # By the library and the name of a class.
 _CLASSES = {("pandas", "DataFrame"): Kind.PANDAS, ("pyarrow", "Table"): Kind.ARROW_TABLE,
             ("pyarrow", "RecordBatch"): Kind.ARROW_BATCH,
@@ -154,7 +155,7 @@ def select_columns(X: Any, columns: Sequence[str]) -> Any:
     Where a column is missing, return the whole table, so that a message can name all columns.
     """
     kind = kind_of(X)
-    if kind not in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
+    if kind not in _SELECTABLE:
         return X
     names = names_of(X)
     if any(names.count(column) != 1 for column in columns):
@@ -197,7 +198,7 @@ def _series_of_pandas(column: Any) -> pl.Series:
     if not (isinstance(dtype, np.dtype) or kind == "CategoricalDtype" or (
             kind == "StringDtype" and dtype.storage == "python")):
         return _series_by_arrow(column, name)
-    # Without PyArrow, which pandas does not need for plain strings.
+    # These are read without PyArrow, which pandas does not need for them.
     objects = column.to_numpy(dtype=object, copy=True)
     objects[column.isna().to_numpy()] = None
     # A column of lists that comes from Parquet holds arrays, of which Polars makes no lists.
@@ -207,8 +208,8 @@ def _series_of_pandas(column: Any) -> pl.Series:
     except (TypeError, UnicodeError, OverflowError, pl.exceptions.PolarsError):
         check_unicode(items, repr(name))
         return pl.Series(name, items, dtype=pl.Object)
-    strings = kind == "CategoricalDtype" and values.dtype == pl.String
-    return values.cast(pl.Categorical) if strings else values
+    is_categorical = kind == "CategoricalDtype" and values.dtype == pl.String
+    return values.cast(pl.Categorical) if is_categorical else values
 
 
 def _series_by_arrow(column: Any, name: str) -> pl.Series:
@@ -256,9 +257,9 @@ def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
         if isinstance(values, (str, bytes)) or not hasattr(values, "__len__"):
             raise DataError(f"column {name!r} of the dict must be a sequence of values, one per "
                             f"row; got {values!r:.60}. For one row, pass {{{name!r}: [value]}}")
-        own = series_of(values)
-        series[name] = (own.alias(name) if isinstance(own, pl.Series)
-                        else _series_of_one_type(name, own))
+        column = series_of(values)
+        series[name] = (column.alias(name) if isinstance(column, pl.Series)
+                        else _series_of_one_type(name, column))
     check_distinct(list(map(str, columns)))
     lengths = {name: len(values) for name, values in series.items()}
     if len(set(lengths.values())) > 1:
@@ -368,37 +369,6 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
             assert_never(kind)
 
 
-def rows_in_kind_of(
-    X: Any, rows: pl.LazyFrame, condition: pl.Expr, columns: Sequence[str],
-    added: Mapping[str, pl.Expr],
-) -> Any:
-    """Select rows of a table, in their order, as a table of the same kind.
-
-    Parameters
-    ----------
-    X : table or path
-    rows : LazyFrame
-        A row per row of X, in their order.
-    condition : Expr
-        An expression over ``rows`` that is true for the rows to keep.
-    columns : sequence of str
-        The columns of X that ``rows`` has.
-    added : dict of str to Expr
-        By the name of a new column, the expression over ``rows`` that gives it.
-
-    Returns
-    -------
-    See `to_kind_of`.
-    """
-    kind, new = kind_of(X), [expression.alias(name) for name, expression in added.items()]
-    if kind not in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
-        return to_kind_of(X, rows.filter(condition).select(*columns, *new), [])
-    answers = rows.select(*new, condition.alias(_MASK)).collect()
-    mask = answers[_MASK].fill_null(False)
-    return to_kind_of(X[mask.to_numpy()] if kind is Kind.PANDAS else X.filter(mask.to_arrow()),
-                      answers.filter(mask).drop(_MASK).lazy(), [])
-
-
 def chosen_in_kind_of(X: Any, chosen: pl.LazyFrame, number: str, read: Sequence[str]) -> Any:
     """Rows of a table in any order, with new columns, as a table of the same kind.
 
@@ -416,8 +386,8 @@ def chosen_in_kind_of(X: Any, chosen: pl.LazyFrame, number: str, read: Sequence[
     See `to_kind_of`.
     """
     kind = kind_of(X)
-    if kind in (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH):
-        rows = chosen.collect()
+    if kind in _SELECTABLE:
+        rows = chosen.drop(read).collect()
         places, chosen = rows[number].to_numpy(), rows.lazy()
         X = X.iloc[places] if kind is Kind.PANDAS else X.take(places)
     return to_kind_of(X, chosen, read)
@@ -431,10 +401,10 @@ def _pandas_values(values: pl.Series) -> Any:
     if values.is_empty() and not values.dtype.is_numeric() and values.dtype != pl.Boolean:
         # pandas would turn an empty list into floats.
         return np.empty(0, dtype=object)
-    whole = values.dtype.is_integer() or values.dtype == pl.Boolean
-    if values.dtype.is_float() or (whole and not values.null_count()):
+    is_whole = values.dtype.is_integer() or values.dtype == pl.Boolean
+    if values.dtype.is_float() or (is_whole and not values.null_count()):
         return values.to_numpy(writable=True)
-    return np.array(values.to_list(), dtype=object) if whole else values.to_list()
+    return np.array(values.to_list(), dtype=object) if is_whole else values.to_list()
 
 
 def _to_arrow(frame: pl.DataFrame) -> Any:

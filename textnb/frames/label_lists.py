@@ -13,7 +13,8 @@ import polars as pl
 from textnb.errors import DataError, ParameterError, SchemaError, suggestion
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
-_MOST_LISTED = 20
+# The number of labels that an error lists.
+_MAX_LISTED = 20
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
 
@@ -103,8 +104,8 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
     lists = pl.concat_list([
         pl.when(has).then(pl.lit(column))
         for has, column in zip(conditions, names, strict=True)]).list.drop_nulls()
-    whole = pl.all_horizontal(has.is_not_null() for has in conditions)
-    return frame.with_columns(pl.when(whole).then(lists).alias(name))
+    is_complete = pl.all_horizontal(has.is_not_null() for has in conditions)
+    return frame.with_columns(pl.when(is_complete).then(lists).alias(name))
 
 
 def name_classes(
@@ -143,8 +144,8 @@ def name_classes(
     unknown: list[str] = []
     labels = values.collect()[label].cast(pl.String).sort().to_list()
     for value in labels:
-        matching = [name for name, each in patterns.items()
-                    if any(fnmatchcase(value, pattern) for pattern in each)]
+        matching = [name for name, patterns_of_class in patterns.items()
+                    if any(fnmatchcase(value, pattern) for pattern in patterns_of_class)]
         if len(matching) > 1:
             raise DataError.naming("the label {value!r} matches {classes} of two classes, {one!r} "
                                    "and {other!r}", value=value, one=matching[0],
@@ -154,22 +155,23 @@ def name_classes(
         else:
             unknown.append(value)
     if unknown:
-        more = f" and {len(unknown) - _MOST_LISTED} more" if len(unknown) > _MOST_LISTED else ""
+        more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
         raise DataError.naming(
             "no pattern of {classes} matches the {labels}: add them to a class, or leave their "
             "rows out with {where}", labels=("label " if len(unknown) == 1 else "labels ")
-            + ", ".join(map(repr, unknown[:_MOST_LISTED])) + more)
-    unused = [repr(f"{name}={pattern}") for name, each in patterns.items() for pattern in each
+            + ", ".join(map(repr, unknown[:_MAX_LISTED])) + more)
+    unused = [repr(f"{name}={pattern}") for name, patterns_of_class in patterns.items()
+              for pattern in patterns_of_class
               if not any(fnmatchcase(value, pattern) for value in labels)]
     if unused:
         note(f"note: no label matches {', '.join(unused)}")
 
-    def named(expression: pl.Expr) -> pl.Expr:
-        return expression.cast(pl.String).replace_strict(names, return_dtype=pl.String)
+    def class_of(labels: pl.Expr) -> pl.Expr:
+        return labels.cast(pl.String).replace_strict(names, return_dtype=pl.String)
 
     # Two labels of a row may be one class.
-    return frame.with_columns(column.list.eval(named(pl.element())).list.unique(
-        maintain_order=True) if of_lists else named(column))
+    return frame.with_columns(column.list.eval(class_of(pl.element())).list.unique(
+        maintain_order=True) if of_lists else class_of(column))
 
 
 def _has_label(column: str, dtype: pl.DataType) -> pl.Expr:

@@ -20,13 +20,13 @@ from textnb.errors import SourceError, TextnbError, first_line
 from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.cloud import check_storage_options, explain_failure, hide_secrets, is_url
 from textnb.frames.formats import LAKES
-from textnb.frames.sources import Reading, Source
+from textnb.frames.sources import Reading, RowSource
 
 _METADATA = re.compile(r"v?(\d+)(?:-[0-9a-fA-F-]+)?(?:\.gz)?\.metadata\.json")
 Options = dict[str, Any] | None
 
 
-class Lake(Source):
+class Lake(RowSource):
     """A folder or URL of a table; of an Iceberg table, also the path of its ``metadata.json``.
 
     Later changes of the table are not seen.
@@ -79,13 +79,13 @@ def _scan_delta(path: str, options: Options) -> pl.LazyFrame:
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
-    whole = path if is_url(path) else os.path.abspath(path)
-    if not is_url(path) and quote(whole) != whole:
+    absolute = os.path.abspath(path)
+    if not is_url(path) and quote(absolute) != absolute:
         # Polars and deltalake treat a path as a URL: one of them encodes it, and the other does not
         # decode it.
         raise SourceError.unreadable(
             path, "Polars and deltalake read Delta tables where the path has only ASCII letters, "
-                  f"digits and ._-~/; it is {whole!r}. Rename it")
+                  f"digits and ._-~/; it is {absolute!r}. Rename it")
     texts = {name: str(value) for name, value in (options or {}).items()}
     try:
         # Fix the version, so that two passes over the rows see the same rows.

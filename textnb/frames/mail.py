@@ -37,6 +37,8 @@ _SCHEMA = {
     "flags": pl.String(), "path": pl.String(), "errors": pl.List(pl.String()),
 }
 COLUMNS = ("label", *_SCHEMA)
+# The number of messages in which the names of headers are looked for.
+_FIRST_MESSAGES = 1000
 # Columns whose values are known before a message is parsed.
 _UNPARSED = {"label", "path", "flags"}
 
@@ -107,25 +109,25 @@ def scan_mail(
     """
     check_fork()
     names, on_skip = check_headers(headers), Reading(on_error=on_error).on_skip
-    own = {**_SCHEMA, **({TOKENS: pl.List(pl.String())} if tokens else {})}
-    duplicates = [name for name in names if name == "label" or name in own]
-    if duplicates:
+    columns_of_mail = {**_SCHEMA, **({TOKENS: pl.List(pl.String())} if tokens else {})}
+    taken = ["label", *columns_of_mail]
+    if duplicates := [name for name in names if name in taken]:
         raise ParameterError.out_of_range(
-            "headers", "other than the columns that are there anyway "
-            f"({', '.join(['label', *own])})", duplicates[0])
+            "headers", f"other than the columns that are there anyway ({', '.join(taken)})",
+            duplicates[0])
     roots = _find_roots(source, subfolders)
-    labelled = _have_labels(roots) if label is None else label
     if label and not _have_labels(roots):
         raise SourceError.unreadable(
             str(source), "it has no folder per class, from which a label could come")
-    schema = pl.Schema({**({"label": pl.String()} if labelled else {}), **own,
+    has_label = _have_labels(roots) if label is None else label
+    schema = pl.Schema({**({"label": pl.String()} if has_label else {}), **columns_of_mail,
                         **{name: pl.String() for name in names}})
 
     def read(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
         selection = pl.Schema({name: schema[name] for name in columns})
-        items = _readable(_read_items(roots, subfolders), on_skip)
+        items = _skip_unreadable(_read_items(roots, subfolders), on_skip)
         for group in groups(islice(items, n_rows), lambda item: len(item.raw)):
             yield _frame_of_items(group, selection, names, predicate)
 
@@ -148,10 +150,10 @@ def scan_with_texts(source: str, options: Reading) -> pl.LazyFrame:
         text=pl.concat_str(pl.col("subject").fill_null(""), "body", separator="\n"))
 
 
-def header_names(frame: pl.LazyFrame, messages: int = 1000) -> list[str]:
+def header_names(frame: pl.LazyFrame) -> list[str]:
     """The names of the headers that a table of mail has in its first messages, in lower case."""
     name = pl.col("headers").str.split("\n").list.explode().str.extract(r"^([^\s:]+):")
-    return (frame.head(messages).select(name.str.to_lowercase()).collect()
+    return (frame.head(_FIRST_MESSAGES).select(name.str.to_lowercase()).collect()
             .to_series().drop_nulls().unique().sort().to_list())
 
 
@@ -229,13 +231,13 @@ def _read_items(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessa
     for root, name in roots.items():
         for folder in class_folders(root) or [root]:
             label = None if folder == root else os.path.basename(folder)
-            for place in list_mail_files(folder, label, subfolders):
-                for item in read_messages(place):
+            for file in list_mail_files(folder, label, subfolders):
+                for item in read_messages(file):
                     yield item if root == name else replace(
                         item, path=name + item.path.removeprefix(root))
 
 
-def _readable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[RawMessage]:
+def _skip_unreadable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[RawMessage]:
     """The messages; ``on_skip`` gets the errors of unreadable ones, which are then left out."""
     if on_skip is None:
         yield from items
@@ -279,10 +281,10 @@ def _unparsed_row(item: RawMessage) -> dict[str, Any]:
 
 def _parsed_row(item: RawMessage, headers: Sequence[str], tokens: bool) -> dict[str, Any]:
     message, structure = read_message(item.raw, headers)
-    # Do not report an unreadable message as an empty one.
-    unread = not item.raw and item.errors
+    # An unreadable message is not reported as an empty one too.
+    is_unread = not item.raw and item.errors
     return {**vars(message), **_unparsed_row(item), "from": message.from_,
             "links": message.column("links"), "images": message.column("images"),
             "attachments": list(message.attachments),
-            "errors": [*item.errors, *(() if unread else message.errors)], **message.requested,
+            "errors": [*item.errors, *(() if is_unread else message.errors)], **message.requested,
             **({TOKENS: tokens_of_message(message, structure)} if tokens else {})}

@@ -12,11 +12,12 @@ from functools import cache
 from typing import IO
 
 from textnb.errors import SourceError
+from textnb.files.cleanup import temporary_copy
 from textnb.files.parquet import ENGINE_ERRORS
-from textnb.files.temporary import temporary_copy
 from textnb.frames.kinds import is_unicode
 from textnb.frames.stdin import shown_name
 
+# What a path may be other than a file, by a test of its mode.
 _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
           (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
 # The longer ones first: the mark of UTF-32 begins with that of UTF-16.
@@ -42,19 +43,19 @@ def check_file(path: str) -> None:
     SourceError
         If it is not. Reading a pipe, for example, could wait for ever.
     """
-    reason = _why_no_file(path)
+    reason = _reason_against(path)
     if reason is not None:
         raise SourceError.unreadable(shown_name(path), reason)
 
 
-def _why_no_file(path: str) -> str | None:
+def _reason_against(path: str) -> str | None:
+    """Why a path is not that of a file, in words; None if it is."""
     if not is_unicode(path):
         return "its name is not UTF-8; rename it"
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
-        # A loop of links is another error.
-        return ("it is a link that leads nowhere" if os.path.islink(path) else "it is gone")
+        return "it is a link that leads nowhere" if os.path.islink(path) else "it is gone"
     except OSError as error:
         return error.strerror or str(error)
     if stat.S_ISREG(mode):

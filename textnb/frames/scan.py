@@ -20,8 +20,7 @@ from textnb.frames.files import Cloud, Files, StandardInput
 from textnb.frames.folder import ClassFolder
 from textnb.frames.kinds import Table, as_polars
 from textnb.frames.lake import Lake
-from textnb.frames.sources import OnSkip, Reading, no_numbers
-from textnb.frames.sources import Source as SourceOfRows
+from textnb.frames.sources import OnSkip, Reading, RowSource, no_numbers
 from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_fork
 
@@ -148,7 +147,7 @@ def scan_table(
         return frame if label is None else check_kind_of_labels(frame, label, lists=False)
 
 
-class TableInMemory(SourceOfRows):
+class TableInMemory(RowSource):
     """A table in memory, of Polars or another library, or a LazyFrame."""
 
     def knows(self, source: Any, options: Reading) -> bool:
@@ -158,7 +157,7 @@ class TableInMemory(SourceOfRows):
         return as_polars(source).lazy()
 
 
-class Mail(SourceOfRows):
+class Mail(RowSource):
     """Mail, as `scan_mail` reads it; ``text`` is subject and body, if that column is requested."""
 
     takes = frozenset({"format", "on_error", "subfolders"})
@@ -175,7 +174,7 @@ class Mail(SourceOfRows):
         return scan_with_texts(source, options)
 
 
-class Database(SourceOfRows):
+class Database(RowSource):
     """A database's URL, with a query for its rows."""
 
     takes = frozenset({"query"})
@@ -194,7 +193,7 @@ class Database(SourceOfRows):
 
 
 # A source is read by the first of these that knows it.
-SOURCES: tuple[SourceOfRows, ...] = (
+SOURCES: tuple[RowSource, ...] = (
     TableInMemory(), Mail(), StandardInput(), Lake(), Database(), Cloud(), ClassFolder(), Files())
 
 
@@ -216,7 +215,7 @@ def open_source(source: Any, options: Reading) -> pl.LazyFrame:
         return kind.open(path, options)
 
 
-def _kind_of(source: Any, options: Reading) -> SourceOfRows:
+def _kind_of(source: Any, options: Reading) -> RowSource:
     return next(kind for kind in SOURCES if kind.knows(source, options))
 
 
@@ -227,7 +226,7 @@ def is_mail(source: Any, format: str | None = None) -> bool:
 
 
 def _path_of(source: Any) -> Any:
-    """A path as a string; other sources as they are."""
+    """A path as a string; other sources unchanged."""
     path = os.fspath(source) if isinstance(source, os.PathLike) else source
     if isinstance(path, str) and "\0" in path:
         # No system has such a path, and most functions of Python's raise an error of another kind.
@@ -259,17 +258,16 @@ def check_columns(
     if label is not None:
         if label not in schema:
             raise missing_column(label, schema.names(), "label")
-        dtype: Any = schema[label]
-        if isinstance(dtype, pl.List):
-            dtype = dtype.inner
+        column_type: Any = schema[label]
+        is_list = isinstance(column_type, pl.List)
+        dtype = column_type.inner if is_list else column_type
         if dtype == pl.Object:
             raise SchemaError.mixed_types(label, "label")
-        narrow = dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128, pl.UInt128)
-        if not (isinstance(dtype, _LABEL_TYPES) or narrow or dtype == pl.Null):
+        fits_int64 = dtype.is_integer() and dtype not in (pl.UInt64, pl.Int128, pl.UInt128)
+        if not (isinstance(dtype, _LABEL_TYPES) or fits_int64 or dtype == pl.Null):
             raise SchemaError.wrong_type(
-                label, "label", ("a List of " if dtype is not schema[label] else "")
-                + "String, Categorical, Enum, Boolean or an integer type up to Int64",
-                schema[label])
+                label, "label", ("a List of " if is_list else "")
+                + "String, Categorical, Enum, Boolean or an integer type up to Int64", column_type)
     return frame
 
 

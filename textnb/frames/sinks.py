@@ -30,6 +30,7 @@ _BATCH_ROWS = 8192
 # gigabytes of long texts.
 _GROUP_ROWS = 1 << 15
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Bytes that are written to see whether there is room.
 _PROBE = 1 << 16
 
 
@@ -92,16 +93,18 @@ def _report_full_disk(path: str, file: IO[bytes] | None = None) -> Iterator[None
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        full = next((code for code in _DISK_FULL
-                     if getattr(error, "errno", None) == code or f"os error {code})" in str(error)),
-                    None) or _no_room(file)
-        if full is None:
+        number = next((code for code in _DISK_FULL if getattr(error, "errno", None) == code
+                       or f"os error {code})" in str(error)), None) or _error_of_writing(file)
+        if number is None:
             raise
-        raise SourceError.unwritable(path, os.strerror(full)) from error
+        raise SourceError.unwritable(path, os.strerror(number)) from error
 
 
-def _no_room(file: IO[bytes] | None) -> int | None:
-    """Try to write more bytes, and return the error: the engine hides that a footer did not fit."""
+def _error_of_writing(file: IO[bytes] | None) -> int | None:
+    """Write more bytes, and return the error's number if the disk is full.
+
+    The engine hides that a footer did not fit.
+    """
     try:
         if file is not None:
             end = file.seek(0, os.SEEK_END)

@@ -22,7 +22,9 @@ from textnb.runtime.progress import Size
 
 # Lines are counted in this number of samples of a file, each of so many bytes.
 _SAMPLES, _BYTES = 16, 1 << 16
+# Formats with a header, and fields in quotes.
 _QUOTED = ("csv", "tsv")
+# How files of gzip and zstd begin.
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
@@ -82,8 +84,8 @@ def _estimate(files: Sequence[str], format: str) -> Size | None:
         lines, length = sum(each.count(b"\n") for each in samples), sum(map(len, samples))
         if not lines:
             return None
-        rows += size * lines / length * (_share_outside_quotes(samples[0])
-                                         if format in _QUOTED else 1.0)
+        share = _share_outside_quotes(samples[0]) if format in _QUOTED else 1.0
+        rows += size * lines / length * share
     return Size(max(1, round(rows) - (len(files) if format in _QUOTED else 0)), is_exact=False)
 
 

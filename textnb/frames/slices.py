@@ -86,7 +86,7 @@ def _common_schema(
     schemas, first_error = [], None
     for path in files if on_skip is not None else files[:1]:
         try:
-            with _reading(path):
+            with _report_errors(path):
                 schemas.append((path, open_lazily(path).collect_schema()))
         except SourceError as error:
             if on_skip is None:
@@ -102,7 +102,7 @@ def _check_frame(
     path: str, open_lazily: OpenLazily, reference: str, schema: pl.Schema, whole: bool
 ) -> pl.LazyFrame:
     """Open a file, and check its columns and, if ``whole``, that all its rows can be read."""
-    with _reading(path):
+    with _report_errors(path):
         frame = open_lazily(path)
         _check_schema(path, frame.collect_schema(), reference, schema)
         if whole:
@@ -111,7 +111,7 @@ def _check_frame(
 
 
 @contextmanager
-def _reading(path: str) -> Iterator[None]:
+def _report_errors(path: str) -> Iterator[None]:
     """A context in which errors of Polars name the file; errors of the system pass unchanged."""
     try:
         yield
@@ -123,19 +123,19 @@ def _reading(path: str) -> Iterator[None]:
 def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFrame]:
     parts = _slices(frame) if sliced else frame.collect_batches(
         chunk_size=ROWS, maintain_order=True, lazy=True)
-    with _reading(path):
+    with _report_errors(path):
         for part in parts:
             yield from part.iter_slices(ROWS)
 
 
 def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    total = frame.select(pl.len()).collect().item()
-    at, step = 0, _FIRST_ROWS
-    while at < total:
-        part = frame.slice(at, step).collect()
+    n_rows = frame.select(pl.len()).collect().item()
+    start, step = 0, _FIRST_ROWS
+    while start < n_rows:
+        part = frame.slice(start, step).collect()
         if not part.height:
             raise OSError("it has fewer rows than when it was opened: it was changed meanwhile")
-        at += part.height
+        start += part.height
         # Grow at most eightfold, as later rows may be larger.
         rows_that_fit = step * _MAX_BYTES // max(1, int(part.estimated_size()))
         step = max(1, min(rows_that_fit, 8 * step, _MAX_ROWS))
@@ -143,16 +143,15 @@ def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 
 
 def _check_schema(path: str, own: pl.Schema, reference: str, schema: pl.Schema) -> None:
-    if own == schema or dict(own) == dict(schema):
-        return
-    for name in schema:
+    """Raise SchemaError unless a file has the columns of the reference, in any order."""
+    for name in [*schema, *own]:
+        if own.get(name) == schema.get(name):
+            continue
         if name not in own:
-            raise SchemaError(f"{path} has no column {name!r}, which {reference} has; files that "
-                              "are read together must have the same columns")
-        if own[name] != schema[name]:
-            raise SchemaError(f"column {name!r} is {own[name]} in {path}, and {schema[name]} in "
-                              f"{reference}; files that are read together must have the same "
-                              "columns")
-    extra = next(name for name in own if name not in schema)
-    raise SchemaError(f"{path} has a column {extra!r}, which {reference} lacks; files that are "
-                      "read together must have the same columns")
+            difference = f"{path} has no column {name!r}, which {reference} has"
+        elif name not in schema:
+            difference = f"{path} has a column {name!r}, which {reference} lacks"
+        else:
+            difference = (f"column {name!r} is {own[name]} in {path}, and {schema[name]} in "
+                          f"{reference}")
+        raise SchemaError(f"{difference}; files that are read together must have the same columns")

@@ -1,6 +1,6 @@
 """The interface of a source of rows, and the options with which it is read.
 
-    Source.knows(what was given) -> Source.open(it) -> LazyFrame, nothing read yet
+    RowSource.knows(source) -> RowSource.open(source) -> LazyFrame, nothing read yet
 
 `textnb.frames.scan` has the list of all sources.
 """
@@ -20,14 +20,15 @@ from polars.io.plugins import register_io_source
 from textnb.errors import ParameterError, SourceError, quantity
 from textnb.runtime.caller import warn_caller
 
-# Takes the columns, a filter and a number of rows (either may be None), and yields frames. The
-# number of rows limits the rows before the filter, which need not be applied: rows that it leaves
-# out need not be read.
+# Takes the columns, a filter and a number of rows (each of these two may be None), and yields
+# frames. The number of rows limits the rows before the filter. It need not apply the filter, which
+# is there to leave out rows that need not be read.
 Read = Callable[[list[str], pl.Expr | None, int | None], Iterator[pl.DataFrame]]
 # From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
 Numbers = Callable[[Callable[[], pl.Schema]], Sequence[str]]
 # Called after files were read, with the errors of those left out and the number of files.
 OnSkip = Callable[[list[SourceError], int], object]
+# How long the end of the interpreter waits for batches that are being read.
 _SECONDS_TO_END = 2.0
 
 
@@ -65,11 +66,12 @@ class Reading:
     numbers: Numbers | None = None
 
     def __post_init__(self) -> None:
-        mark = self.separator
-        if mark is not None and not (isinstance(mark, str) and len(mark) == 1 and mark.isascii()
-                                     and mark not in "\"\n\r"):
+        separator = self.separator
+        if separator is not None and not (
+                isinstance(separator, str) and len(separator) == 1 and separator.isascii()
+                and separator not in "\"\n\r"):
             raise ParameterError.out_of_range(
-                "separator", "one ASCII character, such as ';'", mark)
+                "separator", "one ASCII character, such as ';'", separator)
         if self.on_error not in ("raise", "skip") and not callable(self.on_error):
             raise ParameterError.out_of_range(
                 "on_error", "'raise', 'skip' or a callable", self.on_error)
@@ -91,15 +93,15 @@ class Reading:
         """Called with the errors of files that were left out; None if none may be left out."""
         if self.on_error == "raise":
             return None
-        return self.on_error if callable(self.on_error) else _warn
+        return self.on_error if callable(self.on_error) else _warn_of_skipped
 
 
-def _warn(skipped: list[SourceError], files: int) -> None:
+def _warn_of_skipped(skipped: list[SourceError], files: int) -> None:
     warn_caller(f"{len(skipped)} of {quantity(files, 'file')} could not be read and were left out: "
                 + "; ".join(map(str, skipped)))
 
 
-class Source(ABC):
+class RowSource(ABC):
     """A kind of source of rows.
 
     Attributes
@@ -119,17 +121,19 @@ class Source(ABC):
         """Open the source lazily."""
 
     def check_settings(self, options: Reading, name: str) -> None:
-        """Raise ParameterError for a setting that this kind of source does not take"""
+        """Raise ParameterError for a setting that this kind of source does not take."""
         for setting, purpose in _PURPOSES.items():
-            value = getattr(options, setting)
-            if setting in self.takes or value in (getattr(Reading, setting), None, {}) or (
-                    setting == "encoding" and options.is_utf8):
+            value, default = getattr(options, setting), getattr(Reading, setting)
+            is_set = value not in (default, None, {}) and not (
+                setting == "encoding" and options.is_utf8)
+            if setting in self.takes or not is_set:
                 continue
             raise ParameterError.naming(
                 f"{{{setting}}} is for {purpose}, and {{source}} is not one"
                 + _HINTS.get(setting, ""), source=name)
 
 
+# By a setting, the sources that it is for, and advice, for errors.
 _PURPOSES = {"format": "a file or folder", "encoding": "a folder of text files per class",
              "storage_options": "a URL such as s3://bucket/key", "on_error": "local files of rows",
              "subfolders": "a Maildir", "separator": "a file of CSV",
@@ -149,7 +153,7 @@ class _Running:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._batches = 0
-        atexit.register(self._end)
+        atexit.register(self._wait)
 
     def __enter__(self) -> None:
         with self._changed:
@@ -160,7 +164,7 @@ class _Running:
             self._batches -= 1
             self._changed.notify_all()
 
-    def _end(self) -> None:
+    def _wait(self) -> None:
         with self._changed:
             self._changed.wait_for(lambda: not self._batches, _SECONDS_TO_END)
 

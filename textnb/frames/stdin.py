@@ -12,15 +12,15 @@ import signal
 import sys
 
 from textnb.errors import SourceError
-from textnb.files.temporary import temporary_copy
+from textnb.files.cleanup import temporary_copy
 
 STDIN = "standard input"
 # The copy that was made last, and its format.
 _spooled: tuple[str, str] | None = None
-# Spaces and empty lines before the first other byte, which were read to find the format; if there
-# are more than these, it is a stream of empty lines.
+# Spaces and empty lines before the first other byte, which were read to find the format, and the
+# largest number of them: a stream may have nothing else.
 _blanks = b""
-_MOST_BLANKS = 1 << 20
+_MAX_BLANKS = 1 << 20
 
 
 def spool_stdin() -> tuple[str, str]:
@@ -42,8 +42,7 @@ def spool_stdin() -> tuple[str, str]:
 def format_of_stdin() -> str | None:
     """The format of standard input by its first bytes; None if it is empty.
 
-    It waits until there is one that is not blank. It stays unread; those before it are
-    `take_blanks`.
+    Waits for a byte that is not blank, which stays unread. `take_blanks` returns those before it.
     """
     global _blanks
     if sys.stdin is None:
@@ -51,7 +50,7 @@ def format_of_stdin() -> str | None:
     signal.siginterrupt(signal.SIGINT, True)
     source = sys.stdin.buffer
     if isinstance(source, io.BufferedReader):
-        while _is_blank(head := source.peek(1)) and len(_blanks) < _MOST_BLANKS:
+        while _is_blank(head := source.peek(1)) and len(_blanks) < _MAX_BLANKS:
             _blanks += source.read(len(head))
         head = _blanks + head
     else:
@@ -62,7 +61,7 @@ def format_of_stdin() -> str | None:
 
 
 def take_blanks() -> bytes:
-    """Blank bytes of standard input that `format_of_stdin` has read; once."""
+    """Return the blank bytes that `format_of_stdin` has read, and forget them."""
     global _blanks
     blanks, _blanks = _blanks, b""
     return blanks
@@ -86,7 +85,7 @@ def _sniff_format(head: bytes) -> str:
     if head.startswith(b"ARROW1"):
         return "ipc"
     text = head.removeprefix(codecs.BOM_UTF8).strip()
-    # Lines of which none is a row are no CSV, which has a header.
+    # Blank lines alone are not CSV, which has a header.
     if not text or text.startswith(b"{"):
         return "ndjson"
     header = head.split(b"\n", 1)[0]

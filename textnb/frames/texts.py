@@ -149,7 +149,7 @@ def _series_of_labels(y: Any) -> pl.Series:
     if isinstance(y, np.ndarray) and y.ndim != 1:
         raise DataError(f"labels must be one-dimensional; got shape {y.shape}")
     # Use the list's own items: NumPy would turn the integer 1 into the string "1".
-    items = [list(map(_plain, item)) if isinstance(item, LISTS) else _plain(item)
+    items = [list(map(_python_label, item)) if isinstance(item, LISTS) else _python_label(item)
              for item in (y.tolist() if hasattr(y, "tolist") else y)]
     are_lists = any(isinstance(item, list) for item in items)
     if are_lists and not all(item is None or isinstance(item, list) for item in items):
@@ -169,7 +169,7 @@ def _series_of_labels(y: Any) -> pl.Series:
         return pl.Series(items, dtype=pl.List(dtype) if are_lists else dtype)
 
 
-def _plain(label: Any) -> Any:
+def _python_label(label: Any) -> Any:
     """A label as an object of Python; NaN, a missing label in pandas, as None."""
     label = label.item() if isinstance(label, np.generic) else label
     return None if isinstance(label, float) and label != label else label
@@ -177,23 +177,23 @@ def _plain(label: Any) -> Any:
 
 def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
     """A label column in the type that a model predicts: a CSV file's "1" is the integer 1."""
-    own = frame.collect_schema()[column]
+    dtype_of_rows = frame.collect_schema()[column]
     if isinstance(dtype, pl.List):
         # Sorted like predicted lists, so that equal sets of labels are equal lists.
         return pl.col(column).cast(dtype).list.unique().list.sort()
-    if dtype == pl.Boolean and own == pl.String:
+    if dtype == pl.Boolean and dtype_of_rows == pl.String:
         lower = pl.col(column).str.to_lowercase()
         # The cast fails for any other string, and names it.
         return (pl.when(lower == "true").then(True).when(lower == "false").then(False)
                 .otherwise(pl.when(~lower.is_in(["true", "false"])).then(pl.col(column))
                            .cast(pl.Int64).cast(pl.Boolean)).alias(column))
-    if dtype.is_integer() and not own.is_integer():
+    if dtype.is_integer() and not dtype_of_rows.is_integer():
         return pl.col(column).cast(pl.String).cast(dtype)
     return pl.col(column).cast(dtype)
 
 
 def as_int64(labels: pl.Series) -> pl.Series:
-    """Integer labels as Int64, whatever their width; others as they are.
+    """Integer labels as Int64, whatever their width; other labels unchanged.
 
     Raises
     ------
@@ -202,8 +202,8 @@ def as_int64(labels: pl.Series) -> pl.Series:
     """
     if not labels.dtype.is_integer() or labels.dtype == pl.Int64:
         return labels
-    narrow = labels.cast(pl.Int64, strict=False)
-    beyond_int64 = narrow.is_null() & labels.is_not_null()
+    cast = labels.cast(pl.Int64, strict=False)
+    beyond_int64 = cast.is_null() & labels.is_not_null()
     if beyond_int64.any():
         raise DataError.label_beyond_int64(labels.filter(beyond_int64)[0])
-    return narrow
+    return cast

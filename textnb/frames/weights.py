@@ -90,7 +90,7 @@ def checked_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
     numbers = weights.cast(pl.Float64, strict=False)
     is_invalid = ~(numbers.is_finite() & (numbers >= 0.0)).fill_null(False)
     if is_invalid.any():
-        at = int(is_invalid.arg_true()[0])
-        raise DataError(f"{name} is {weights[at]!r} in row {first_row + at} (counted from 0): "
+        row = int(is_invalid.arg_true()[0])
+        raise DataError(f"{name} is {weights[row]!r} in row {first_row + row} (counted from 0): "
                         "weights are finite numbers >= 0")
     return numbers.to_numpy()

@@ -42,11 +42,11 @@ def confusion_chart(labels: Iterable[Any], counts: NDArray[Any]) -> Any:
     cells = [{"actual": names[i], "answer": answers[j], "count": f"{counts[i, j]:,}",
               "kind": "right" if i == j else "wrong", "shade": float(np.sqrt(share[i, j]))}
              for i in range(len(names)) for j in range(len(answers)) if counts[i, j]]
-    many = len(names) > 6
-    size = 34 if many else 72
-    base = alt.Chart(_data("cells")).encode(
+    is_large = len(names) > 6
+    size = 34 if is_large else 72
+    base = _chart("cells").encode(
         x=alt.X("answer:N", title="answer", sort=None, axis=alt.Axis(
-            orient="top", labelAngle=-45 if many or max(map(len, names)) > 8 else 0,
+            orient="top", labelAngle=-45 if is_large or max(map(len, names)) > 8 else 0,
             labelLimit=0, domain=False, ticks=False, grid=False),
             scale=alt.Scale(domain=list(answers))),
         y=alt.Y("actual:N", title="label", sort=None, scale=alt.Scale(domain=list(names)),
@@ -56,7 +56,7 @@ def confusion_chart(labels: Iterable[Any], counts: NDArray[Any]) -> Any:
                         scale=alt.Scale(domain=["right", "wrong"], range=[CELL, MISS])),
         opacity=alt.Opacity("shade:Q", legend=None,
                             scale=alt.Scale(domain=[0, 1], range=[0.06, 1])))
-    numbers = base.mark_text(fontSize=10 if many else 13, color=INK).encode(text="count:N")
+    numbers = base.mark_text(fontSize=10 if is_large else 13, color=INK).encode(text="count:N")
     chart = alt.layer(tiles, numbers).properties(
         width=size * len(answers), height=size * len(names))
     return _complete(chart, {"cells": cells})
@@ -87,7 +87,7 @@ def curve_chart(
     vertical = alt.Y("y:Q", title=y, scale=alt.Scale(domain=[0, 1]), axis=_percent())
     legend = None if len(names) < 2 else _legend("stroke")
     layers = [_diagonal(horizontal, vertical)] if chance else []
-    layers.append(alt.Chart(_data("points")).mark_line(
+    layers.append(_chart("points").mark_line(
         strokeWidth=2, interpolate="linear" if chance else "step-before").encode(
         x=horizontal, y=vertical, order="order:Q",
         color=alt.Color("curve:N", legend=legend, sort=None,
@@ -97,7 +97,7 @@ def curve_chart(
     if points:
         align, away = ("left", 9) if chance else ("right", -9)
         for i in range(len(points)):
-            mark = alt.Chart(_data(f"mark {i}")).encode(x=horizontal, y=vertical)
+            mark = _chart(f"mark {i}").encode(x=horizontal, y=vertical)
             # Names are placed one below the other, because points may be close.
             layers += [mark.mark_point(filled=True, size=70, color=WRONG, opacity=1),
                        mark.mark_text(color=INK, fontSize=11, align=align, dx=away,
@@ -115,14 +115,14 @@ def reliability_chart(tables: Mapping[str, pl.DataFrame]) -> Any:
     colour = alt.Color("kind:N", sort=None, legend=None if len(names) < 2 else _legend("square"),
                        scale=alt.Scale(domain=names, range=[RIGHT, WRONG][:len(names)]))
     domain = alt.Scale(domain=[0, 1])
-    line = alt.Chart(_data("bins")).encode(
+    line = _chart("bins").encode(
         x=alt.X("confidence:Q", title=None, scale=domain, axis=_percent()),
         y=alt.Y("accuracy:Q", title="right", scale=domain, axis=_percent()), color=colour)
     ideal = _diagonal(alt.X("x:Q", scale=domain), alt.Y("y:Q", scale=domain))
     upper = alt.layer(ideal, line.mark_line(strokeWidth=2),
                       line.mark_point(filled=True, size=45, opacity=1)
                       ).properties(width=340, height=230)
-    bars = alt.Chart(_data("bins")).mark_rect(opacity=0.6).encode(
+    bars = _chart("bins").mark_rect(opacity=0.6).encode(
         x=alt.X("low:Q", title="probability of the answer", scale=domain, axis=_percent()),
         x2="high:Q", color=colour,
         y=alt.Y("documents:Q", title="documents", axis=alt.Axis(tickCount=2, format=",.0f")),
@@ -131,7 +131,7 @@ def reliability_chart(tables: Mapping[str, pl.DataFrame]) -> Any:
 
 
 def _diagonal(x: Any, y: Any) -> Any:
-    return _altair().Chart(_data("diagonal")).mark_line(
+    return _chart("diagonal").mark_line(
         color=MUTED, strokeWidth=1, strokeDash=[3, 3]).encode(x=x, y=y)
 
 
@@ -151,16 +151,16 @@ def histogram_chart(table: pl.DataFrame, up: str, down: str, title: str) -> Any:
     rows = table.filter(pl.col("documents") > 0).with_columns(
         height=pl.col("documents") * pl.when(group=up).then(1).otherwise(-1)).to_dicts()
     low, high = float(table["low"].to_numpy().min()), float(table["high"].to_numpy().max())
-    bars = alt.Chart(_data("bars")).mark_rect().encode(
+    bars = _chart("bars").mark_rect().encode(
         x=alt.X("low:Q", title=title, scale=alt.Scale(domain=[low, high], nice=False),
                 axis=alt.Axis(tickCount=6)), x2="high:Q",
         y=alt.Y("height:Q", title="documents", axis=alt.Axis(
             labelExpr="format(abs(datum.value), ',.0f')", tickCount=5)), y2=alt.datum(0),
         color=alt.Color("group:N", sort=None, legend=_legend("square"),
                         scale=alt.Scale(domain=[up, down], range=[RIGHT, WRONG])))
-    base = alt.Chart(_data("base")).mark_rule(color=MUTED).encode(y="y:Q")
-    return _complete(alt.layer(bars, base).properties(width=340, height=300),
-                {"bars": rows, "base": [{"y": 0}]})
+    zero = _chart("base").mark_rule(color=MUTED).encode(y="y:Q")
+    return _complete(alt.layer(bars, zero).properties(width=340, height=300),
+                     {"bars": rows, "base": [{"y": 0}]})
 
 
 def terms_chart(table: pl.DataFrame) -> Any:
@@ -183,7 +183,7 @@ def terms_chart(table: pl.DataFrame) -> Any:
                 for term, value, count in zip(
                     names_of(own["term"]), own[measure], own["count"], strict=True)]
         data[f"terms {len(charts)}"] = rows
-        charts.append(alt.Chart(_data(f"terms {len(charts)}"), title=name).mark_bar(
+        charts.append(_chart(f"terms {len(charts)}", title=name).mark_bar(
             color=RIGHT).encode(
                 x=alt.X("value:Q", title=measure),
                 y=alt.Y("term:N", title=None, sort=[row["term"] for row in rows],
@@ -200,8 +200,10 @@ def _altair() -> Any:
     return altair
 
 
-def _data(name: str) -> Any:
-    return _altair().NamedData(name)
+def _chart(data: str, **options: Any) -> Any:
+    """A chart that refers to its data by a name, under which `_complete` adds them."""
+    alt = _altair()
+    return alt.Chart(alt.NamedData(data), **options)
 
 
 def _percent() -> Any:
@@ -214,10 +216,7 @@ def _legend(symbol: str) -> Any:
 
 
 def _complete(chart: Any, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> Any:
-    """A chart with its style and its data.
-
-    It refers to the data by their names, as Altair would copy data inside it at every step.
-    """
+    """A chart with its style and its data, which Altair would copy at every step before."""
     text = {"labelColor": MUTED, "titleColor": INK, "labelFontSize": 11, "titleFontSize": 12,
             "titleFontWeight": "normal"}
     styled = chart.configure(background="white", font=FONT, aria=False).configure_view(

@@ -14,6 +14,8 @@ SHOWN = 600
 _NAME = 28
 # These join letters in many scripts, and do not change the order of text.
 _JOINERS = "\u200c\u200d"
+# Categories of characters without a shape: control, format, surrogates, unassigned, private, and
+# separators of lines and paragraphs.
 _HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 
 

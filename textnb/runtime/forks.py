@@ -28,9 +28,9 @@ class _Fork:
 
     def __init__(self) -> None:
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=self._before, after_in_parent=self._after_in_parent)
+            os.register_at_fork(before=self._before_fork, after_in_parent=self._after_in_parent)
 
-    def _before(self) -> None:
+    def _before_fork(self) -> None:
         """Look for threads in the parent: the child inherits the answer, and has no threads."""
         self._inherited = self.lost
         self.lost = self.lost or self.worked or _polars_threads()

@@ -15,12 +15,12 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import NamedTuple
 
-# Modules by their names.
+# The compiled modules of a package, as attributes.
 Kernel = SimpleNamespace
 KERNEL, SOLVER = "textnb.text.native", "textnb.bayes.native"
 PACKAGES = {KERNEL: ("spans", "terms", "rows"), SOLVER: ("descent",)}
 _ROOT = Path(__file__).resolve().parents[2]
-_ONE_AT_A_TIME = Lock()
+_LOCK = Lock()
 
 
 class Build(NamedTuple):
@@ -75,7 +75,7 @@ def usable(package: str) -> Build:
 
     choice = os.environ.get("TEXTNB_KERNEL", "")
     # Of two threads that load an extension at once, one would see half of it.
-    with _ONE_AT_A_TIME:
+    with _LOCK:
         compiled = build(package)
     if choice not in ("", "on", "off"):
         raise ParameterError.unknown_choice("TEXTNB_KERNEL", choice, ["on", "off"])

@@ -67,8 +67,7 @@ def table(
         cells = "".join(f'<td style="{_CELL};text-align:'
                         f'{"right" if isinstance(value, (int, float)) else "left"}">'
                         f'<bdi>{text(value)}</bdi></td>' for value in rest)
-        body.append(f'<tr><th scope="row" style="{_CELL};text-align:left"><bdi>{text(first)}'
-                    f"</bdi></th>{cells}</tr>")
+        body.append(_row(first, cells))
     left_out = rows_in_all - len(body)
     return _table(caption, header, body) + (
         note(f"… and {left_out:,} more") if left_out > 0 else "")
@@ -89,16 +88,15 @@ def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Seque
     """
     body = []
     for name, row in zip(names[:CLASSES], counts, strict=False):
-        top = max(sum(row), 1)
+        total = max(sum(row), 1)
         cells = "".join(
-            f'<td style="{_CELL};text-align:right;background:{_mix_with_white(_COUNT, n / top)}" '
+            f'<td style="{_CELL};text-align:right;background:{_mix_with_white(_COUNT, n / total)}" '
             f'title="{text(name)} as {text(column)}: {n:,} of {sum(row):,}">{n:,}</td>'
             for column, n in zip(columns[:CLASSES], row, strict=False))
-        body.append(f'<tr><th scope="row" style="{_CELL};text-align:left"><bdi>{text(name)}</bdi>'
-                    f"</th>{cells}</tr>")
-    more = len(names) - CLASSES
+        body.append(_row(name, cells))
+    left_out = len(names) - CLASSES
     return _table(caption, ["", *map(str, columns[:CLASSES])], body) + (
-        note(f"… and {more:,} more classes") if more > 0 else "")
+        note(f"… and {left_out:,} more classes") if left_out > 0 else "")
 
 
 def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
@@ -123,7 +121,7 @@ def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
             nothing = f'<span title="{html.escape(word)}: adds nothing">{html.escape(word)}</span>'
             shown.append(html.escape(word) if value is None else nothing)
             continue
-        # Without smoothing, terms can be infinite; the sum of two of them can be NaN.
+        # Without smoothing, contributions can be infinite; the sum of two of them can be NaN.
         share = 0.0 if math.isnan(value) else min(abs(value) / largest, 1.0)
         colour = _mix_with_white(_AGAINST if value < 0 else _FOR, share)
         line = ";text-decoration:underline" if value < 0 else ""
@@ -132,6 +130,11 @@ def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
             f'title="{html.escape(word)}: {value:+.3f} ({unit})">{html.escape(word)}</mark>')
     return ('<p dir="auto" style="white-space:pre-wrap;line-height:1.7;margin:.4em 0">'
             f'{"".join(shown)}</p>')
+
+
+def _row(name: Any, cells: str) -> str:
+    return (f'<tr><th scope="row" style="{_CELL};text-align:left"><bdi>{text(name)}</bdi></th>'
+            f"{cells}</tr>")
 
 
 def _table(caption: str, header: Sequence[str], body: Sequence[str]) -> str:

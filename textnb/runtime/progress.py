@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PER_SECOND = 8
-# A rate that is lower says less than the time that is left.
+# A lower rate, in items a second, is not shown: the time that is left says more.
 _MIN_RATE = 10.0
-# Fewer characters of a name and a step say less than the numbers after them.
+# The name of the work, with its step, gets at least this number of characters, before numbers do.
 _MIN_NAME = 30
 
 
@@ -49,18 +49,18 @@ class Line:
         phase : str
             Its name; "" if the work has one phase alone.
         size : Size, optional
-            How many there are to work on.
+            The number of items to work on.
         unit : str
-            What is counted, in the singular.
+            The name of an item, in the singular.
         seconds : float, optional
             A time after which the phase ends.
         """
 
     def advance(self, number: int) -> None:
-        """So many more are done."""
+        """Report that this number of items more are done."""
 
     def step(self, words: str) -> None:
-        """Name what is done within the phase."""
+        """Report a step of the phase by its name."""
 
 
 _SILENT = Line()
@@ -109,12 +109,13 @@ class LiveLine(Line):
         with self._lock:
             self._phase, self._size, self._unit, self._seconds = phase, size, unit, seconds
             self._step, self._done, self._began = "", 0, self._clock()
-            self._moved = self._began
+            # When the last items were done.
+            self._advanced = self._began
 
     def advance(self, number: int) -> None:
         with self._lock:
             self._done += number
-            self._moved = self._clock()
+            self._advanced = self._clock()
 
     def step(self, words: str) -> None:
         with self._lock:
@@ -135,25 +136,27 @@ class LiveLine(Line):
         now = self._clock()
         name = ": ".join(filter(None, [
             self._title, ", ".join(filter(None, [self._phase, self._step]))]))
-        numbers, rate = self._numbers()
+        numbers, rate = self._format_numbers()
         for middle in (numbers + rate, numbers, ""):
-            rest = "".join(f"  {part}" for part in self._parts(now, middle) if part)
-            # What says least goes first where a terminal is narrow: the rate, and the step's end.
+            rest = "".join(f"  {part}" for part in self._format_parts(now, middle) if part)
+            # In a narrow terminal the rate is left out first, then the end of the step's name.
             if len(name) + len(rest) <= width or (
                     middle == numbers and width - len(rest) >= _MIN_NAME):
                 break
         return cropped(name, width - len(rest)) + rest
 
-    def _parts(self, now: float, middle: str) -> Iterator[str]:
+    def _format_parts(self, now: float, middle: str) -> Iterator[str]:
         """The share that is done, words, the time since the start, and the time that is left."""
         share, left = None, None
         if self._size is not None and self._done <= self._size.rows:
             share = self._done / max(1, self._size.rows)
             if self._done:
-                # As it was when the last ones were done: a long one is no reason for more.
-                left = (self._moved - self._began) * (1.0 / share - 1.0) - (now - self._moved)
+                # As estimated when the last items were done, less the time since then: an item that
+                # takes long does not make the estimate longer.
+                left = (self._advanced - self._began) * (1.0 / share - 1.0) - (
+                    now - self._advanced)
         elif self._size is not None and not self._size.is_exact:
-            # There are more than was thought.
+            # There are more items than the estimate says.
             share = 0.99
         if self._seconds is not None:
             spent = now - self._began
@@ -164,11 +167,11 @@ class LiveLine(Line):
         since = as_clock(now - self._started)
         yield since if left is None or left <= 0 else f"{since}, {as_clock(left)} left"
 
-    def _numbers(self) -> tuple[str, str]:
-        """How many are done, of how many; and how many in a second."""
+    def _format_numbers(self) -> tuple[str, str]:
+        """How many items are done, of how many; and how many in a second."""
         if not self._done and self._size is None:
             return "", ""
-        spent = self._moved - self._began
+        spent = self._advanced - self._began
         numbers, rate = quantity(self._done, self._unit), self._done / spent if spent > 0 else 0.0
         if self._size is not None and self._done <= self._size.rows:
             numbers = (f"{self._done:,} of {'' if self._size.is_exact else 'about '}"
@@ -190,7 +193,7 @@ def as_clock(seconds: float) -> str:
 
 
 def cropped(text: str, width: int) -> str:
-    """A text in at most so many characters.
+    """A text in at most this number of characters.
 
     Examples
     --------
@@ -235,7 +238,7 @@ def watched(
     progress: Callable[..., object] | bool | None, title: str,
     size: Callable[[], Size | None] = lambda: None,
 ) -> Iterator[Callable[..., Any] | None]:
-    """What work calls with numbers of rows: the caller's function; that of a live line for True.
+    """The function that work calls with numbers of rows: the caller's, or for True a live line's.
 
     Parameters
     ----------

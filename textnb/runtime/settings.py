@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from textnb.errors import ParameterError
 
 T = TypeVar("T")
-# Types of settings, by what a person writes. `textnb.cli.words` reads each from the command line.
+# Types of settings, by what a person writes; `textnb.cli.words` reads them from the command line.
 CountOrShare = int | float
 Size = int | str
 Pair = tuple[int, int]
@@ -98,7 +98,7 @@ AT_LEAST_2 = Range("an int >= 2", lambda v: is_whole(v) and v >= 2)
 SEED = Range("an int >= 0 and below 2**32", lambda v: is_whole(v) and 0 <= v < 2**32)
 SHARE = Range("a number above 0 and below 1", lambda v: isinstance(v, (int, float))
               and not is_truth(v) and 0 < v < 1)
-# Their ratio, and their products with numbers of rows, must be numbers too.
+# The ratio of two costs, and their products with numbers of rows, must be finite too.
 COSTS = Range("two numbers above 0 (1e-100 to 1e100), of a false positive and of a false negative",
               lambda v: isinstance(v, (tuple, list)) and len(v) == 2
               and all(ABOVE_0.holds(cost) and 1e-100 <= cost <= 1e100 for cost in v))
@@ -233,11 +233,6 @@ def type_of(field: Field[Any]) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
-def is_optional(field: Field[Any]) -> bool:
-    """Whether a setting may be None."""
-    return type_of(field).endswith("| None")
-
-
 # The values of each type of setting in Python, if the setting has no range of its own.
 _IN_PYTHON: Mapping[str, Range] = {
     "bool": TRUTH, "int": Range("an integer", lambda v: is_whole(v) and abs(v) < 2**63),
@@ -249,7 +244,7 @@ _IN_PYTHON: Mapping[str, Range] = {
     "Prefixes": Range("True, False or a list of strings",
                       lambda v: isinstance(v, bool) or STRINGS.holds(v)),
 }
-# The same for JSON and TOML. Only its owner checks a setting of another type.
+# The same for JSON and TOML. A setting of a type that is not here is checked where it is used.
 _IN_FILES: Mapping[str, Range] = {
     **_IN_PYTHON,
     "Segmenter": _IN_PYTHON["str"],
@@ -303,14 +298,15 @@ def check_json(group: type, values: Mapping[str, Any]) -> None:
 
 def _check(group: type, values: Mapping[str, Any], types: Mapping[str, Range]) -> None:
     for each, facts in declared(group):
-        value, optional = values.get(each.name), is_optional(each)
-        if each.name not in values or (value is None and (optional or each.default is None)):
+        value, kind = values.get(each.name), type_of(each)
+        is_optional = kind.endswith(" | None")
+        if each.name not in values or (value is None and (is_optional or each.default is None)):
             continue
         if facts.choices and not (isinstance(value, str) and value in facts.choices):
             raise ParameterError.unknown_choice(each.name, value, facts.choices)
-        for allowed in (facts.range, types.get(type_of(each).removesuffix(" | None"))):
+        for allowed in (facts.range, types.get(kind.removesuffix(" | None"))):
             if allowed is not None and not allowed.holds(value):
-                says = "None or " * (optional and types is _IN_PYTHON) + allowed.says
+                says = "None or " * (is_optional and types is _IN_PYTHON) + allowed.says
                 raise ParameterError.out_of_range(each.name, says, value)
 
 

@@ -23,11 +23,11 @@ def is_stopped() -> bool:
 
 
 def count_written(rows: int) -> None:
-    """Count rows that were written to standard output, 0 before the first are."""
+    """Count rows that were written to standard output; 0 says that the first will be."""
     global _written
     _written = (_written or 0) + rows
 
 
 def written() -> int | None:
-    """Rows that were written to standard output; None if none were ever to be."""
+    """Rows that were written to standard output; None if nothing writes rows there."""
     return _written

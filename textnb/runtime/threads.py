@@ -49,10 +49,10 @@ def map_in_threads(
     [1, 2, 3]
     """
     items = iter(items)
-    ahead = list(islice(items, 2))
-    if len(ahead) < 2:
+    first_two = list(islice(items, 2))
+    if len(first_two) < 2:
         # A thread for a single item would cost more than it saves.
-        yield from map(function, ahead)
+        yield from map(function, first_two)
         return
     if threads is None:
         # Imported here: one message is learned without Polars.
@@ -60,18 +60,18 @@ def map_in_threads(
 
         threads = pl.thread_pool_size()
     pool = _take_pool(threads)
-    coming: deque[Future[R]] = deque()
-    ended = False
+    pending: deque[Future[R]] = deque()
+    is_complete = False
     try:
-        for item in chain(ahead, items):
-            coming.append(pool.submit(function, item))
-            if len(coming) > threads:
-                yield coming.popleft().result()
-        while coming:
-            yield coming.popleft().result()
-        ended = True
+        for item in chain(first_two, items):
+            pending.append(pool.submit(function, item))
+            if len(pending) > threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+        is_complete = True
     finally:
-        if ended:
+        if is_complete:
             _IDLE[threads].append(pool)
         else:
             # A generator that is abandoned may be closed by a thread of the pool: it must not wait,

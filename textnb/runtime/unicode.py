@@ -12,12 +12,12 @@ from itertools import groupby
 from typing import Literal
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-# All marks, and much else: whatever decomposes to a mark is neither a letter nor a digit, except
-# for two letters.
+# Long runs that hold all marks on a letter, and other characters: nothing in \w, except for
+# the two letters below, decomposes to a mark.
 _MARKS = re.compile(r"[^\w\s\x00-\x7f]{32,}")
 # Below this length, sorting by insertion takes less than a millisecond.
 _SHORT = 1000
-# These letters of half width, and the marks that they are decomposed to where the form has a K.
+# The two letters, of half width, with the marks to which NFKC and NFKD decompose them.
 _HALF_WIDTH = (("\uff9e", "\u3099"), ("\uff9f", "\u309a"))
 
 

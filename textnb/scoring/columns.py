@@ -58,10 +58,10 @@ class Answers:
     known_terms: bool = False
 
     def __post_init__(self) -> None:
-        for name, what in (("explain", "terms"), ("top", "classes")):
+        for name, unit in (("explain", "terms"), ("top", "classes")):
             value: Any = getattr(self, name)
             if type(value) is not int or value < 0:
-                raise ParameterError.out_of_range(name, f"a number of {what}, 0 or more", value)
+                raise ParameterError.out_of_range(name, f"a number of {unit}, 0 or more", value)
 
 
 Batches = Callable[[pl.LazyFrame], Iterator[pl.DataFrame]]
@@ -106,13 +106,13 @@ def add_answers(
         if predicate is not None and set(predicate.meta.root_names()) <= set(present):
             # Filter first: rows that are left out need no answer.
             source = source.filter(predicate)
-        own = [name for name in names if name in present]
-        if len(own) == len(names):
-            rows_of = batches(source.select(own))
+        present_names = [name for name in names if name in present]
+        if len(present_names) == len(names):
+            answered = batches(source.select(present_names))
         else:
-            needed = source.select(list(dict.fromkeys([*own, *columns])))
-            rows_of = map_in_threads(lambda batch: batch.hstack(answer(batch)), divide(needed))
-        for batch in rows_of:
+            needed = source.select(list(dict.fromkeys([*present_names, *columns])))
+            answered = map_in_threads(lambda batch: batch.hstack(answer(batch)), divide(needed))
+        for batch in answered:
             yield batch.select(names)
         if on_end is not None:
             on_end()
@@ -164,7 +164,7 @@ def answer_columns(
 ) -> tuple[dict[str, pl.Series], pl.Series]:
     """The columns that follow from scores, and a mask of the rows that some class can produce.
 
-    Probabilities and the decision use the scores ``calibrated``, if there are any.
+    Probabilities and the decision use the scores ``calibrated``, or else the scores.
     """
     best = best_class(scores)
     possible = pl.Series(~np.isneginf(scores).all(axis=1))
@@ -182,11 +182,11 @@ def answer_columns(
         columns["probability"] = where_possible(
             pl.Series(chances[np.arange(len(scores)), best]), possible)
     if answers.top:
-        row, place = _first(scores, answers.top)
+        row, place = _highest(scores, answers.top)
         columns["top"] = where_possible(lists_of(row, pl.DataFrame({
             "class": labels.gather(pl.Series(place)), "probability": chances[row, place],
         }).to_struct(), len(scores)), possible)
-    return columns | _columns_of_both(scores, labels, answers, calibrated), possible
+    return columns | _common_columns(scores, labels, answers, calibrated), possible
 
 
 def label_columns(
@@ -195,24 +195,25 @@ def label_columns(
 ) -> dict[str, pl.Series]:
     """The columns that follow from the scores of labels: float64 (n_rows, n_labels).
 
-    Probabilities are those of the log-odds ``calibrated``, if there are any.
+    Probabilities are those of the log-odds ``calibrated``, or else of the scores.
     """
     odds = scores if calibrated is None else calibrated
     row, place = np.nonzero(choose_labels(scores, labels.to_list(), decision))
     columns = {"predicted": lists_of(row, labels.gather(pl.Series(place)), len(scores))}
     pairs = {"probability": (row, place)} if answers.probability else {}
     if answers.top:
-        pairs["top"] = _first(odds, answers.top)
+        pairs["top"] = _highest(odds, answers.top)
     for name, (row, place) in pairs.items():
         columns[name] = lists_of(row, pl.DataFrame({
             "label": labels.gather(pl.Series(place)),
             "probability": np.exp(log_sigmoid(odds[row, place]))}).to_struct(), len(scores))
-    return columns | _columns_of_both(scores, labels, answers, calibrated)
+    return columns | _common_columns(scores, labels, answers, calibrated)
 
 
-def _columns_of_both(
+def _common_columns(
     scores: Floats, labels: pl.Series, answers: Answers, calibrated: Floats | None
 ) -> dict[str, pl.Series]:
+    """The columns that models of classes and of lists of labels make alike."""
     columns = {}
     if calibrated is not None and (answers.probability or answers.top):
         columns["calibrated"] = pl.repeat(True, len(scores), dtype=pl.Boolean, eager=True)
@@ -222,7 +223,7 @@ def _columns_of_both(
     return columns
 
 
-def _first(scores: Floats, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _highest(scores: Floats, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows and columns of the k highest scores of each row."""
     order = best_columns(scores, k)
     return np.repeat(np.arange(len(scores)), order.shape[1]), order.reshape(-1)
@@ -245,7 +246,8 @@ def lists_of(row: Any, values: pl.Series, n_rows: int) -> pl.Series:
 
 def best_class(scores: Floats) -> NDArray[np.int64]:
     """Index of the highest score of each row, the first on a tie."""
-    return scores.argmax(axis=1) if len(scores) else np.zeros(0, dtype=np.int64)
+    best: NDArray[np.int64] = scores.argmax(axis=1)
+    return best
 
 
 def best_columns(scores: Floats, k: int) -> NDArray[np.int64]:
@@ -260,8 +262,8 @@ def best_columns(scores: Floats, k: int) -> NDArray[np.int64]:
     if k >= n_columns or n_columns < _MANY:
         return np.argsort(-scores, axis=1, kind="stable")[:, :k]
     # Only columns that reach the k-th highest score are sorted.
-    lowest = np.partition(scores, n_columns - k, axis=1)[:, n_columns - k]
-    row, column = np.nonzero(scores >= lowest[:, None])
+    kth_highest = np.partition(scores, n_columns - k, axis=1)[:, n_columns - k]
+    row, column = np.nonzero(scores >= kth_highest[:, None])
     order = np.lexsort((column, -scores[row, column], row))
     begin = np.searchsorted(row, np.arange(n_rows))
     best: NDArray[np.int64] = column[order][begin[:, None] + np.arange(k)]
@@ -275,12 +277,12 @@ def where_possible(values: pl.Series, possible: pl.Series) -> pl.Series:
     return pl.select(pl.when(possible).then(values)).to_series()
 
 
-def check_given(labels: Iterable[Any]) -> None:
+def check_none_missing(labels: Iterable[Any]) -> None:
     """Raise DataError if one of the labels, or of the lists of them, is missing."""
     for row, label in enumerate(labels):
-        # NaN is a missing label in pandas.
-        if any(each is None or each != each for each in (
-                label if isinstance(label, LISTS) else [label])):
+        labels_of_row = label if isinstance(label, LISTS) else [label]
+        # NaN, which differs from itself, is a missing label in pandas.
+        if any(each is None or each != each for each in labels_of_row):
             raise DataError(f"label {row} (counted from 0) is missing: label this row, or leave it "
                             "out")
 
@@ -301,7 +303,7 @@ def share_right(predicted: NDArray[Any], y: ArrayLike, unit: str) -> float:
                         f"there must be one label per {unit}")
     if not len(actual):
         raise DataError.no_rows("the input", "there is nothing to measure")
-    check_given(actual)
+    check_none_missing(actual)
     return float(np.mean(predicted == actual))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,8 @@ from textnb.runtime.forks import check_fork
 
 # Number of weights that are copied at a time.
 _CELLS = 1 << 20
+# The columns of an entry of an explanation.
+_ENTRY = {"part": pl.String, "term": pl.String, "count": pl.Int64, "contribution": pl.Float64}
 
 
 def top_terms(
@@ -54,32 +56,34 @@ def top_terms(
     for number, name in enumerate(classes):
         if label is not None and name != label:
             continue
-        counted = statistics.of_class(number)
-        seen = np.flatnonzero(counted)
-        own, place, weight = statistics, number, partial(weights_against_rest, weights, k=number)
+        counts = statistics.of_class(number)
+        present = np.flatnonzero(counts)
+        compared, place = statistics, number
+        weight = partial(weights_against_rest, weights, k=number)
         if statistics.is_multilabel:
-            # Of two classes, the weights are already a difference.
-            own, place = statistics.against_rest(number), 1
-            total = own.all_counts
+            # The two classes are all documents without the label, and those with it. The weights
+            # are already their difference.
+            compared, place = statistics.against_rest(number), 1
+            total = compared.all_counts
             weight = partial(_weights_of_label, weights, k=number)
-        value = weight(seen) if term_z is None else term_z(own, total, place, seen)
+        value = weight(present) if term_z is None else term_z(compared, total, place, present)
         order = np.argsort(-value, kind="stable")[:k]
-        best = seen[order]
-        nothing = pl.repeat(None, len(best), dtype=pl.Float64, eager=True)
+        best = present[order]
         frames.append(pl.DataFrame({
             "class": pl.repeat(name, len(best), dtype=labels.dtype, eager=True),
             "term": terms.gather(best),
-            "count": counted[best],
+            "count": counts[best],
             "weight": weight(best),
-            "z": nothing if term_z is None else pl.Series(value[order]),
+            "z": pl.Series([None] * len(best) if term_z is None else value[order],
+                           dtype=pl.Float64),
             "measure": pl.repeat("weight" if term_z is None else "z", len(best), eager=True),
         }))
     return pl.concat(frames)
 
 
 def _weights_of_label(weights: Any, terms: NDArray[np.int64], k: int) -> Floats:
-    own: Floats = weights[terms, np.full(len(terms), k)]
-    return own
+    weights_of_label: Floats = weights[terms, np.full(len(terms), k)]
+    return weights_of_label
 
 
 def weights_against_rest(weights: Any, terms: NDArray[np.int64], k: int) -> Floats:
@@ -102,13 +106,8 @@ def weights_against_rest(weights: Any, terms: NDArray[np.int64], k: int) -> Floa
 def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.DataFrame:
     """The entries of one explained row of a prediction, the intercept first."""
     check_fork()
-    entries = [("intercept", None, None, row["intercept"])] + [
-        ("other terms" if entry["term"] is None else "term", *entry.values())
-        for entry in row["explanation"]]
     return pl.DataFrame(
-        entries, orient="row",
-        schema={"part": pl.String, "term": pl.String, "count": pl.Int64,
-                "contribution": pl.Float64},
+        _entry_rows(row["intercept"], row["explanation"]), orient="row", schema=_ENTRY,
     ).with_columns(predicted=pl.lit(row["predicted"], dtype=label_type),
                    runner_up=pl.lit(row["runner_up"], dtype=label_type))
 
@@ -127,19 +126,23 @@ def label_explanation(
         Of the same labels.
     """
     entries = []
-    for row, has, threshold in zip(
+    for row, is_predicted, threshold in zip(
             explained.rows(), predicted.tolist(), thresholds.tolist(), strict=True):
         label, score, intercept, terms = row
-        entries.append((label, has, score, threshold, "intercept", None, None, intercept))
-        entries += [(label, has, score, threshold, "other terms" if entry["term"] is None
-                     else "term", *entry.values()) for entry in terms]
+        entries += [(label, is_predicted, score, threshold, *entry)
+                    for entry in _entry_rows(intercept, terms)]
     return pl.DataFrame(entries, orient="row", schema={
         "label": explained.schema["label"], "predicted": pl.Boolean, "score": pl.Float64,
-        "threshold": pl.Float64, "part": pl.String, "term": pl.String, "count": pl.Int64,
-        "contribution": pl.Float64})
+        "threshold": pl.Float64, **_ENTRY})
 
 
-# Of each text column, its pieces and what their terms contribute; None between words.
+def _entry_rows(intercept: float, terms: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+    """The values of `_ENTRY`: of the intercept, of each term, and of all other terms together."""
+    return [("intercept", None, None, intercept)] + [
+        ("other terms" if entry["term"] is None else "term", *entry.values()) for entry in terms]
+
+
+# By its name, each text column's pieces with what their terms contribute; None between words.
 ColumnPieces = Mapping[str, list[tuple[str, float | None]]]
 
 
@@ -190,7 +193,7 @@ class Explanation:
     def _repr_html_(self) -> str:
         title = str(self.predicted) if self.runner_up is None else (
             f"{self.predicted}, against {self.runner_up} by {self.score:.3f} ({self.measure})")
-        return _coloured(title, self.predicted, self, self.pieces, self.table)
+        return _colour_text(title, self.predicted, self, self.pieces, self.table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,27 +232,27 @@ class LabelExplanation:
     def _repr_html_(self) -> str:
         boxes = []
         for label, pieces in self.pieces.items():
-            own = self.table.filter(pl.col("label") == label)
-            _, has, score, threshold, *_ = own.row(0)
-            side = "above" if has else "not above"
-            if has != (score > threshold):
-                side = "by the number of labels; the score is " + (
-                    "above" if score > threshold else "not above")
-            boxes.append(_coloured(f"{label}: {score:.3f} ({self.measure}), {side} {threshold:.3f}",
-                                   label, self, pieces, own))
+            entries = self.table.filter(pl.col("label") == label)
+            _, is_predicted, score, threshold, *_ = entries.row(0)
+            is_above = score > threshold
+            side = ("" if is_predicted == is_above else "by the number of labels; the score is "
+                    ) + ("above" if is_above else "not above")
+            boxes.append(_colour_text(
+                f"{label}: {score:.3f} ({self.measure}), {side} {threshold:.3f}", label, self,
+                pieces, entries))
         return "".join(boxes)
 
 
-def _coloured(
+def _colour_text(
     title: str, label: Any, explanation: Explanation | LabelExplanation, pieces: ColumnPieces,
     table: pl.DataFrame,
 ) -> str:
     """The text with words coloured by their contributions to a label, and a table of the terms."""
     parts = []
-    for column, some in pieces.items():
+    for column, pieces_of_column in pieces.items():
         if len(pieces) > 1:
             parts.append(notebook.note(f"{column}:"))
-        parts.append(notebook.words(some, explanation.measure))
+        parts.append(notebook.words(pieces_of_column, explanation.measure))
     parts.append(notebook.note(
         explanation.note or f"{explanation.known:,} of {quantity(explanation.terms, 'term')} are "
                             f"known. Blue speaks for {label}, underlined orange against."))

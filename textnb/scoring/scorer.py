@@ -25,6 +25,7 @@ from textnb.scoring.columns import (
     where_possible,
 )
 
+# Called with a batch of rows, and the counts of their known terms.
 Watch = Callable[[pl.DataFrame, SparseRows], None]
 # The maximum number of scores (rows times classes) that are computed at a time.
 _MAX_SCORES = 1 << 21
@@ -103,11 +104,11 @@ def answer_rows(
 def answer_counts(fitted: Fitted, counts: SparseRows, answers: Answers) -> pl.DataFrame:
     """The answers to rows of known terms."""
     step = rows_at_a_time(len(fitted.classes))
-    return pl.concat([_answer(fitted, counts[at:at + step], answers)
-                      for at in range(0, max(1, counts.shape[0]), step)])
+    return pl.concat([_answer_block(fitted, counts[start:start + step], answers)
+                      for start in range(0, max(1, counts.shape[0]), step)])
 
 
-def _answer(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.DataFrame:
+def _answer_block(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.DataFrame:
     scores = fitted.form.scores(rows)
     calibrated = None if fitted.calibration is None else calibrate_scores(fitted, rows, scores)
     arguments = scores, fitted.labels, answers, calibrated, fitted.decision
@@ -150,7 +151,7 @@ def explain_labels(
     return pl.DataFrame({
         "label": fitted.labels.gather(pl.Series(place)), "score": scores[row, place],
         "intercept": fitted.form.intercept[place],
-        "explanation": _entries(fitted, label_rows, values, pair, contribution, k)})
+        "explanation": _explanations(fitted, label_rows, values, pair, contribution, k)})
 
 
 def explain_best(
@@ -174,7 +175,7 @@ def explain_best(
     values = fitted.form.used(rows)
     row = np.repeat(all_rows, np.diff(values.indptr))
     contribution = values.data * weights[values.indices, best[row]]
-    base, score = intercept[best], scores[all_rows, best]
+    score_without_terms, score = intercept[best], scores[all_rows, best]
     runner_up = pl.repeat(None, len(best), dtype=fitted.labels.dtype, eager=True)
     if len(intercept) > 1:
         others = scores.copy()
@@ -186,43 +187,52 @@ def explain_best(
             runner = np.full(len(best), against)
         with np.errstate(invalid="ignore"):
             contribution -= values.data * weights[values.indices, runner[row]]
-            base, score = base - intercept[runner], score - scores[all_rows, runner]
+            score_without_terms = score_without_terms - intercept[runner]
+            score = score - scores[all_rows, runner]
         runner_up = fitted.labels.gather(pl.Series(runner))
         # If the text lacks a term that the runner-up requires, the contribution is infinite. The
         # term is not in the list of terms of the text, so the intercept gets this infinity.
-        of_terms = np.bincount(row, weights=contribution, minlength=len(best))
-        base = np.where(np.isposinf(score) & ~np.isposinf(of_terms), np.inf, base)
-    columns = {"runner_up": runner_up, "score": pl.Series(score), "intercept": pl.Series(base),
-               "explanation": _entries(fitted, rows, values, row, contribution, k)}
+        sums = np.bincount(row, weights=contribution, minlength=len(best))
+        score_without_terms = np.where(
+            np.isposinf(score) & ~np.isposinf(sums), np.inf, score_without_terms)
+    columns = {"runner_up": runner_up, "score": pl.Series(score),
+               "intercept": pl.Series(score_without_terms),
+               "explanation": _explanations(fitted, rows, values, row, contribution, k)}
     return {name: where_possible(column, possible) for name, column in columns.items()}
 
 
-def _entries(
+def _explanations(
     fitted: Fitted, rows: SparseRows, values: SparseRows, row: NDArray[np.int64],
     contribution: Floats, k: int,
 ) -> pl.Series:
-    """The k strongest contributions of each row, and the sum of the others, as `EXPLANATION`."""
+    """The k strongest contributions of each row, and the sum of the others, as `EXPLANATION`.
+
+    ``row`` and ``contribution`` are those of each of the values, which rows have after the feature
+    map.
+    """
     counts = rows.data.astype(np.int64)
     if len(counts) != len(values.data):
-        counts = counts[np.isin(_keys(rows), _keys(values))]
+        # The feature map has dropped terms.
+        counts = counts[np.isin(_entry_keys(rows), _entry_keys(values))]
     order = np.lexsort((-np.abs(contribution), row))
     rank = np.arange(len(order)) - np.asarray(values.indptr[:-1], dtype=np.int64)[row]
     first, rest = order[rank < k], order[rank >= k]
-    strong = pl.DataFrame({
+    strongest = pl.DataFrame({
         "row": row[first], "term": fitted.terms.gather(pl.Series(values.indices[first])),
         "count": counts[first], "contribution": contribution[first]})
     # NumPy adds them in the order of the columns; a group_by may add in any order.
-    tail = np.unique(row[rest])
+    longer = np.unique(row[rest])
     others = pl.DataFrame({
-        "row": tail, "term": pl.repeat(None, len(tail), dtype=pl.String, eager=True),
-        "count": np.bincount(row[rest], weights=counts[rest])[tail].astype(np.int64),
-        "contribution": np.bincount(row[rest], weights=contribution[rest])[tail].astype(float)})
-    entries = pl.concat([strong, others]).sort("row", maintain_order=True)
+        "row": longer, "term": pl.repeat(None, len(longer), dtype=pl.String, eager=True),
+        "count": np.bincount(row[rest], weights=counts[rest])[longer].astype(np.int64),
+        "contribution": np.bincount(row[rest], weights=contribution[rest])[longer].astype(float)})
+    entries = pl.concat([strongest, others]).sort("row", maintain_order=True)
     return lists_of(entries["row"], entries.drop("row").to_struct(), rows.shape[0]).cast(
         EXPLANATION)
 
 
-def _keys(rows: SparseRows) -> NDArray[np.int64]:
+def _entry_keys(rows: SparseRows) -> NDArray[np.int64]:
+    """A number for the row and the column of each entry."""
     row = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
     keys: NDArray[np.int64] = row * rows.shape[1] + rows.indices
     return keys

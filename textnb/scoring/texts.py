@@ -34,7 +34,7 @@ from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import (
     Answers,
     best_class,
-    check_given,
+    check_none_missing,
     label_columns,
     share_right,
     share_right_of_table,
@@ -105,17 +105,7 @@ def predict_lazily(
 ) -> pl.LazyFrame:
     """A table with predictions, always lazy, and without a warning about unknown terms.
 
-    Parameters
-    ----------
-    fitted : Fitted
-    X : DataFrame, LazyFrame or path
-    answers : Answers, optional
-    progress : callable, optional
-        Called with the number of rows of each batch that was scored.
-    watch : callable, optional
-        Called with each batch of rows and the SparseRows of its known terms, from several threads.
-    on_end : callable, optional
-        Called after all rows were scored, each time that the frame is collected.
+    The last three parameters are those of `score_frame`.
     """
     columns = fitted.columns
     frame = scan(select_columns(X, columns), text=columns, tokens=fitted.token_columns)
@@ -131,10 +121,11 @@ def coverage_of(fitted: Fitted) -> TermCoverage:
 def matrices(
     fitted: Fitted, X: Rows, watch: Watch | None = None
 ) -> Iterator[SparseRows]:
+    """The counts of the known terms of documents, batch by batch; ``watch`` sees each batch."""
     vocabulary, columns = fitted.vocabulary, fitted.columns
     few = _few_texts(fitted, X)
     if few is not None and (rows := vocabulary.rows_of_few(few)) is not None:
-        # Of few texts in a list, only those that are blank tell something.
+        # A list of few texts is not worth a warning, unless some of them are blank.
         if watch is not None and not (isinstance(X, list) and all(map(str.strip, few))):
             watch(pl.DataFrame({columns[0]: few}), rows)
         yield rows
@@ -165,17 +156,8 @@ def _few_texts(fitted: Fitted, X: Rows) -> list[str] | None:
         type(text) is str for text in X) else None
 
 
-def score_batch(
-    fitted: Fitted, rows: pl.DataFrame, watch: Watch | None = None
-) -> tuple[Floats, Floats]:
+def score_batch(fitted: Fitted, rows: pl.DataFrame) -> tuple[Floats, Floats]:
     """The scores and the lengths of the rows of a batch.
-
-    Parameters
-    ----------
-    fitted : Fitted
-    rows : DataFrame
-    watch : callable, optional
-        Called with the rows and the SparseRows of their known terms.
 
     Returns
     -------
@@ -184,15 +166,14 @@ def score_batch(
     lengths : float64 (n_rows,)
     """
     counts = fitted.vocabulary.rows(rows, fitted.columns)
-    if watch is not None:
-        watch(rows, counts)
     return fitted.form.scores(counts), lengths(fitted, counts)
 
 
-def joint_scores(fitted: Fitted, X: Rows, watch: Watch | None = None) -> Floats:
+def joint_scores(fitted: Fitted, X: Rows) -> Floats:
+    """The scores of all documents, not calibrated."""
     return np.concatenate([
         np.empty((0, len(fitted.classes))),
-        *(fitted.form.scores(rows) for rows in matrices(fitted, X, watch))])
+        *(fitted.form.scores(rows) for rows in matrices(fitted, X))])
 
 
 def warn_stale(fitted: Fitted, probabilities: bool, decisions: bool) -> None:
@@ -212,12 +193,24 @@ def warn_stale(fitted: Fitted, probabilities: bool, decisions: bool) -> None:
                         f"Choose it again: {function}", TextnbWarning)
 
 
-def posterior_scores(fitted: Fitted, X: Rows) -> Floats:
+def _calibrated_scores(fitted: Fitted, X: Rows) -> Floats:
+    """The scores of all documents; of all columns of y if y was a matrix, even without a row.
+
+    Raises
+    ------
+    ImpossibleRowError
+        If no class can produce a document.
+    """
     warn_stale(fitted, True, False)
-    return np.concatenate([
+    scores = np.concatenate([
         np.empty((0, len(fitted.classes))),
         *(calibrate_scores(fitted, rows, fitted.form.scores(rows))
           for rows in matrices(fitted, X))])
+    if fitted.indicator is not None:
+        scores = fitted.indicator.widen(scores, fitted.classes, -np.inf)
+    if not fitted.is_multilabel:
+        _check_possible(np.flatnonzero(np.isneginf(scores).all(axis=1)))
+    return scores
 
 
 def labels_of(fitted: Fitted, X: Rows) -> Any:
@@ -244,7 +237,7 @@ def _classes_of(
     fitted: Fitted, blocks: Iterable[tuple[SparseRows, Floats]]
 ) -> NDArray[Any]:
     """The most probable class of each row, or the decision if there is one."""
-    n_rows, places, impossible = 0, *([np.zeros(0, dtype=np.int64)] for _ in range(2))
+    n_rows, places, impossible = 0, [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for rows, scores in blocks:
         places.append(best_class(scores) if fitted.decision is None else fitted.decision.decide(
             log_odds(calibrate_scores(fitted, rows, scores)), fitted.labels.to_list()))
@@ -261,7 +254,7 @@ def _classes_of(
 
 
 def _score_blocks(
-    fitted: Fitted, X: Rows, watch: Watch | None = None
+    fitted: Fitted, X: Rows, watch: Watch
 ) -> Iterator[tuple[SparseRows, Floats]]:
     """Rows and their scores, a block at a time: of few rows if there are many classes."""
     step = rows_at_a_time(len(fitted.classes))
@@ -275,35 +268,22 @@ def _indicator_of(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
     """Predicted labels as a matrix like y at the fit: int64, dense or csr_array."""
     assert fitted.indicator is not None
     labels = fitted.labels.to_list()
-    has = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
+    has_label = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
         choose_labels(scores, labels, fitted.decision) for scores in blocks)])
-    matrix = fitted.indicator.widen(has.astype(np.int64), fitted.classes, 0)
+    matrix = fitted.indicator.widen(has_label.astype(np.int64), fitted.classes, 0)
     return as_csr(matrix) if fitted.indicator.is_sparse else matrix
 
 
 def decision_values(fitted: Fitted, X: Rows) -> Floats:
     """See `TextClassifier.decision_function`: log-odds of the second class, or of each label."""
-    scores = _with_all_labels(fitted, posterior_scores(fitted, X))
-    return scores if fitted.is_multilabel else margins(possible_scores(scores))
+    scores = _calibrated_scores(fitted, X)
+    return scores if fitted.is_multilabel else margins(scores)
 
 
 def log_probabilities(fitted: Fitted, X: Rows) -> Floats:
     """log P(class | text), or log P(label | text) of each label, independent of the others."""
-    scores = _with_all_labels(fitted, posterior_scores(fitted, X))
-    return (log_sigmoid(scores) if fitted.is_multilabel
-            else log_posterior(possible_scores(scores)))
-
-
-def _with_all_labels(fitted: Fitted, scores: Floats) -> Floats:
-    """The scores of all columns of y if y was a matrix, including labels that no row had."""
-    if fitted.indicator is None:
-        return scores
-    return fitted.indicator.widen(scores, fitted.classes, -np.inf)
-
-
-def possible_scores(scores: Floats) -> Floats:
-    _check_possible(np.flatnonzero(np.isneginf(scores).all(axis=1)))
-    return scores
+    scores = _calibrated_scores(fitted, X)
+    return log_sigmoid(scores) if fitted.is_multilabel else log_posterior(scores)
 
 
 def _check_possible(impossible: NDArray[np.int64]) -> None:
@@ -351,7 +331,7 @@ def _predict_few(
     return X.hstack(answered.select(names))
 
 
-def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None = None) -> float:
+def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
     """The share of documents whose label is the answer; a table has a column of labels.
 
     Raises
@@ -389,9 +369,9 @@ def _all_right(predicted: list[list[Any]], y: Any) -> float:
                         "per document")
     if not actual:
         raise DataError.no_rows("the input", "there is nothing to measure")
-    check_given(actual)
-    return float(np.mean([set(own) == set(other)
-                          for own, other in zip(predicted, actual, strict=True)]))
+    check_none_missing(actual)
+    return float(np.mean([set(labels) == set(true)
+                          for labels, true in zip(predicted, actual, strict=True)]))
 
 
 def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
@@ -410,7 +390,7 @@ def top(fitted: Fitted, k: int, label: Any = None) -> pl.DataFrame:
 
 
 def explanation(
-    fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None = None
+    fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None
 ) -> pl.DataFrame:
     """Explain one text, with one row per entry: see `TextClassifier.explain`."""
     return _explain(fitted, row_of(fitted, text), k, labels)
@@ -474,14 +454,14 @@ def highlight(
     tokens = int(frame.select(tokenizer.expr(fitted.columns).list.len()).item() or 0)
     name = "label" if lists else "predicted"
     shown = table[name].unique(maintain_order=True).to_list()
-    whole = _explain(fitted, frame, max(k, tokens), shown if lists else None).filter(
+    all_terms = _explain(fitted, frame, max(k, tokens), shown if lists else None).filter(
         pl.col("part") == "term")
     pieces, known = {}, 0
     for label in shown:
-        own = whole.filter(pl.col(name) == label)
+        terms = all_terms.filter(pl.col(name) == label)
         pieces[label], _ = pieces_of(tokenizer, fitted.columns, row, dict(
-            own.select("term", "contribution").iter_rows()))
-        known = max(known, int(own["count"].sum()))
+            terms.select("term", "contribution").iter_rows()))
+        known = max(known, int(terms["count"].sum()))
     basis = "the labels' intercepts alone" if lists else fitted.model.without_terms
     note = "" if known else (f"no term of the text is known ({tokens:,} in it): the answer rests "
                              f"on {basis}")

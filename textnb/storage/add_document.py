@@ -43,8 +43,8 @@ from textnb.text.utf8 import begins_of, is_ascending
 _OCCURRENCES = "terms/occurrences"
 # Weights of two classes; files with other weights are left to the full command.
 _WEIGHTS = "weights"
-# Arrays of files that this module leaves to others.
-_OTHERS = {"terms/documents", "terms/kept", "terms/total"}
+# Arrays of files that this module refuses.
+_REFUSED = {"terms/documents", "terms/kept", "terms/total"}
 # Settings that limit or weight terms, and the values with which they have no effect.
 _WITHOUT_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
                    **dict.fromkeys(name for name in OPTIONAL if name not in WEIGHT_SETTINGS)}
@@ -129,9 +129,10 @@ class ModelToExtend:
             The file to write; it may be the one that was read.
         """
         counts = Counter(token.encode("utf-8") for token in tokens_of(self._contents.plan, texts))
-        contents, beside = self._contents, not self._contents.model.from_counts
-        # Beside weights, documents are counted.
-        presence = beside or contents.model.presence_above(contents.settings["binary"]) is not None
+        # A model whose weights stay counts, beside them, the documents that hold a term.
+        contents, beside_weights = self._contents, not self._contents.model.from_counts
+        presence = beside_weights or (
+            contents.model.presence_above(contents.settings["binary"]) is not None)
         with reading_errors(self._path):
             document, arrays = version2.read(self._path, MAX_BYTES)
             if document != self._document:
@@ -140,8 +141,9 @@ class ModelToExtend:
             check_derived(document, contents.model, contents.l, arrays, _every_term(arrays))
         code = self.labels.index(label)
         document["classes"]["documents"][code] += 1
-        basic = _with_counts(arrays, sorted(counts.items()), code, presence, not beside)
-        updated = (_count_since_fit if beside else _mark_stale)(
+        basic = _with_counts(
+            arrays, sorted(counts.items()), code, presence, takes_new=not beside_weights)
+        updated = (_count_since_fit if beside_weights else _mark_stale)(
             document, contents, len(basic["terms/ends"]))
         document["textnb"] = __version__
         for name in ("format", "version", "requires", "arrays"):
@@ -152,7 +154,7 @@ class ModelToExtend:
 
 
 def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> str:
-    """The part of a file's document that this module does not know; empty if it knows all."""
+    """What of a file's document this module does not know, in words; empty if it knows all."""
     settings, model = contents.settings, contents.model
     if any(settings[name] != value or type(settings[name]) is not type(value)
            for name, value in _WITHOUT_LIMITS.items()):
@@ -165,7 +167,7 @@ def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> 
         return "the smoothing"
     if model.presence_above(settings["binary"]) not in (None, 0.0):
         return "binarize"
-    if _OTHERS & set(document["arrays"]) or "sample" in document or "pruned" in document or any(
+    if _REFUSED & set(document["arrays"]) or "sample" in document or "pruned" in document or any(
             name not in TEXT for name in document["arrays"]):
         return "an array, or what the document has"
     return "" if contents.sizes["classes"] > 1 and "rows" not in document["classes"] else (
@@ -196,7 +198,7 @@ def _every_term(arrays: Arrays) -> NDArray[np.bool_]:
 
 
 def _with_counts(
-    arrays: Arrays, counts: list[tuple[bytes, int]], code: int, presence: bool,
+    arrays: Arrays, counts: list[tuple[bytes, int]], code: int, presence: bool, *,
     takes_new: bool,
 ) -> dict[str, NDArray[Any]]:
     """The terms and counts of a file with those of one document of a class.
@@ -217,24 +219,30 @@ def _with_counts(
         [times for _, times in counts], dtype=np.int64)
     ends, n_terms = arrays["terms/ends"].astype(np.int64), len(arrays["terms/ends"])
     text, begins = arrays["terms/bytes"].tobytes(), begins_of(ends)
-    places = np.array([bisect_left(range(n_terms), term, key=lambda at: text[begins[at]:ends[at]])
-                       for term in terms], dtype=np.int64)
-    known = np.array([place < n_terms and text[begins[place]:ends[place]] == term
+
+    def term_at(place: int) -> bytes:
+        return text[begins[place]:ends[place]]
+
+    # Where each term is, or belongs, among the sorted terms.
+    places = np.array([bisect_left(range(n_terms), term, key=term_at) for term in terms],
+                      dtype=np.int64)
+    known = np.array([place < n_terms and term_at(place) == term
                       for place, term in zip(places, terms, strict=True)], dtype=np.bool_)
-    more = np.ones(len(terms), dtype=np.int64) if presence else times
+    to_add = np.ones(len(terms), dtype=np.int64) if presence else times
     if not takes_new:
         terms = [term for term, is_known in zip(terms, known, strict=True) if is_known]
-        places, times, more, known = places[known], times[known], more[known], known[known]
+        places, times, to_add, known = places[known], times[known], to_add[known], known[known]
     classes, values = arrays["counts/classes"], arrays["counts/values"].astype(np.int64)
     per_term = np.diff(arrays["counts/ends"][0].astype(np.int64), prepend=0)
-    # Counts by term and class; those of a new term come before those of the term at its place.
+    # Counts are sorted by term and class; those of a new term come before those of the term that is
+    # at its place.
     n_classes = int(classes.max(initial=code)) + 1
     keys = np.repeat(np.arange(n_terms) * n_classes, per_term) + classes
     keys_of_terms = places * n_classes + np.where(known, code, 0)
-    at = np.searchsorted(keys, keys_of_terms)
-    is_there = known & (np.append(keys, -1)[at] == keys_of_terms)
-    values[at[is_there]] += more[is_there]
-    per_term[places[known & ~is_there]] += 1
+    cells = np.searchsorted(keys, keys_of_terms)
+    has_cell = known & (np.append(keys, -1)[cells] == keys_of_terms)
+    values[cells[has_cell]] += to_add[has_cell]
+    per_term[places[known & ~has_cell]] += 1
     new = [term for term, is_known in zip(terms, known, strict=True) if not is_known]
     lengths, new_places = np.array(list(map(len, new)), dtype=np.int64), places[~known]
     of_terms = {
@@ -249,8 +257,8 @@ def _with_counts(
     return {
         **of_terms,
         "counts/ends": narrow(np.cumsum(np.insert(per_term, new_places, 1)))[None, :],
-        "counts/classes": np.insert(classes, at[~is_there], code),
-        "counts/values": narrow(np.insert(values, at[~is_there], more[~is_there])),
+        "counts/classes": np.insert(classes, cells[~has_cell], code),
+        "counts/values": narrow(np.insert(values, cells[~has_cell], to_add[~has_cell])),
         **({_WEIGHTS: arrays[_WEIGHTS]} if _WEIGHTS in arrays else {})}
 
 
@@ -258,7 +266,7 @@ def _count_since_fit(document: dict[str, Any], contents: TextDocument, n_terms: 
     """Note that a document was learned which the weights do not know."""
     since = document.setdefault("since_fit", {"learned": 0, "forgotten": 0})
     since["learned"] += 1
-    # The same place as in `textnb.storage.textmodel`.
+    # After the choices, as in `textnb.storage.textmodel.pack_text`.
     document["layers"] = document.pop("layers")
     return Updated(contents.sizes["classes"], n_terms, since_fit=SinceFit(**since))
 

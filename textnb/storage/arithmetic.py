@@ -31,8 +31,8 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
     """Integers as 32 bits if they fit, else as 64; floating-point numbers as they are."""
     if values.dtype.kind == "f":
         return values
-    wide = len(values) and int(values.max()) >= 2**31
-    return values.astype(np.int64 if wide else np.int32, copy=False)
+    needs_64_bits = len(values) and int(values.max()) >= 2**31
+    return values.astype(np.int64 if needs_64_bits else np.int32, copy=False)
 
 
 def smallest_index(n: int) -> type[np.integer[Any]]:
@@ -42,14 +42,14 @@ def smallest_index(n: int) -> type[np.integer[Any]]:
 
 def check_ends(ends: NDArray[Any], length: int, name: str) -> NDArray[np.int64]:
     """Check that ends ascend to a length; return them as 64 bits."""
-    wide = ends.astype(np.int64)
-    require(not len(wide) or (int(wide[0]) >= 0 and bool((np.diff(wide) >= 0).all())
-                              and int(wide[-1]) == length),
+    ends = ends.astype(np.int64)
+    require(not len(ends) or (int(ends[0]) >= 0 and bool((np.diff(ends) >= 0).all())
+                              and int(ends[-1]) == length),
             f"the ends of its {name} do not ascend to their length")
-    return wide
+    return ends
 
 
-def _add_below(values: NDArray[Any], max_sum: int) -> bool:
+def _sum_is_below(values: NDArray[Any], max_sum: int) -> bool:
     return float(values.sum(dtype=np.float64)) < max_sum
 
 
@@ -86,11 +86,11 @@ def check_counts(
     """
     values = arrays["counts/values"]
     require((values.dtype.kind == "f") == weighted, "its counts are not of their type")
-    require(bool((values > 0).all()) and _add_below(values, max_sum),
+    require(bool((values > 0).all()) and _sum_is_below(values, max_sum),
             "a count is not above 0, or counts are too large to add")
     for name in ("terms/total", "terms/occurrences"):
-        others = arrays.get(name, values)
-        require(bool((others >= 0).all()) and _add_below(others, max_sum),
+        sums = arrays.get(name, values)
+        require(bool((sums >= 0).all()) and _sum_is_below(sums, max_sum),
                 f"{name} are too large to add, or below 0")
     terms = check_cells(arrays, "counts", len(documents))
     # The difference of two sums of weights depends on rounding.
@@ -139,7 +139,7 @@ def check_weights(weights: NDArray[Any]) -> None:
 def stored_arrays(
     document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, within: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """All arrays of a file, in their order: the given ones, and those that are derived."""
+    """All arrays of a file, in their order: the basic ones, and those derived from them."""
     all_arrays = {**basic, **derived_arrays(document, model, l, basic, within)}
     return {name: all_arrays[name] for name in TEXT if name in all_arrays}
 
@@ -167,7 +167,7 @@ def check_derived(
 def derived_arrays(
     document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, within: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """The index, the terms that are kept, and the sums that the weight of one term needs.
+    """The index, the terms within the limits, and the sums that the weight of one term needs.
 
     Parameters
     ----------
@@ -177,7 +177,8 @@ def derived_arrays(
         Its smoothing, or the one that was chosen.
     basic : mapping of str to array
         Terms and counts.
-    kept : bool (n_terms,)
+    within : bool (n_terms,)
+        Which terms are within the limits.
     """
     derived = dict(zip(("index/bytes", "index/ends"), _index(
         basic["terms/bytes"], basic["terms/ends"].astype(np.int64)), strict=True))
@@ -191,7 +192,11 @@ def derived_arrays(
 
 
 class _Sums:
-    """Sums of each class over the terms that are kept."""
+    """Sums of each class over the terms within the limits.
+
+    A sum of logarithms takes each term as if its class had no count of it, and adds for each count
+    that is not 0 the difference that it makes.
+    """
 
     def __init__(
         self, arrays: Arrays, documents: NDArray[np.int64], within: NDArray[np.bool_], l: float
@@ -215,20 +220,21 @@ class _Sums:
         """Σ log(1 - p), of Bernoulli's p."""
         rows, l = self._documents, self._l
         n_within = int(self._within.sum())
-        of_each: NDArray[np.float64] = n_within * np.log((rows + l) / (rows + 2.0 * l))
-        return of_each + self._per_class(log_without(self._values, rows[self._classes], l))
+        without_counts: NDArray[np.float64] = n_within * np.log((rows + l) / (rows + 2.0 * l))
+        return without_counts + self._per_class(log_without(self._values, rows[self._classes], l))
 
     def norms(self) -> NDArray[np.float64]:
         """Σ log θ, of the complement's θ."""
         l, counts, n_within = self._l, self.counts(), int(self._within.sum())
         of_term = np.bincount(self._terms, weights=self._values, minlength=len(self._within))
-        total: NDArray[np.float64] = np.log(of_term[self._within] + l).sum() - n_within * np.log(
-            counts.sum() - counts + l * n_within)
-        return total + self._per_class(log_without(self._values, of_term[self._terms], l))
+        without_counts: NDArray[np.float64] = np.log(
+            of_term[self._within] + l).sum() - n_within * np.log(
+                counts.sum() - counts + l * n_within)
+        return without_counts + self._per_class(
+            log_without(self._values, of_term[self._terms], l))
 
 
 def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Every 256th term, as an array of bytes and an array of ends, like all terms."""
-    begins = begins_of(ends)[::INDEX_STEP]
-    own = np.cumsum(ends[::INDEX_STEP] - begins)
-    return text[places_between(begins, ends[::INDEX_STEP])], narrow(own)
+    begins, ends = begins_of(ends)[::INDEX_STEP], ends[::INDEX_STEP]
+    return text[places_between(begins, ends)], narrow(np.cumsum(ends - begins))

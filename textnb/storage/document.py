@@ -155,10 +155,8 @@ def refuse_unknown(
         raise ModelFileError.unknown_features(path, [f"{kind} {name!r}" for name in unknown])
 
 
-def check_parameters(
-    path: str, kind: type[Any], parameters: Mapping[str, Any], known: Collection[str] = ()
-) -> None:
-    """Check the parameters of a model by its fields; ``known`` are names that are not fields.
+def check_parameters(path: str, kind: type[Any], parameters: Mapping[str, Any]) -> None:
+    """Check the parameters of a model by its fields.
 
     Raises
     ------
@@ -167,8 +165,8 @@ def check_parameters(
     ValueError
         If one is of another type, or out of its range.
     """
-    names = {field.name for field in fields(kind)} | set(known)
-    refuse_unknown(path, f"the parameter of {kind.__name__}", parameters, names)
+    refuse_unknown(path, f"the parameter of {kind.__name__}", parameters,
+                   {field.name for field in fields(kind)})
     require(CLASS_WEIGHT not in parameters, "its class weights are in two places")
     check_json(kind, parameters)
 
@@ -195,7 +193,7 @@ def without_removed(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """
     removed = set(PARAMETERS.get(name, ()))
     if removed & parameters.keys() and parameters.get("tol") is None:
-        # Passes alone ended its solver: both have another meaning now, and other defaults.
+        # Its solver ended after a number of passes: `tol` and `max_iter` mean something else now.
         removed |= {"tol", "max_iter"}
     return {key: value for key, value in parameters.items() if key not in removed}
 
@@ -213,6 +211,7 @@ def _facts(
         facts.add("limits")
     if limits.need_document_frequency:
         classes = document["classes"]
+        # Raises an error if they contradict each other.
         limits.bounds(classes.get("rows", classes.get("total", sum(classes["documents"]))))
         facts.add("limits on documents")
     if model.presence_above(binary) is not None and not binary:
@@ -221,10 +220,10 @@ def _facts(
 
 
 def sums_of(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...]:
-    """The sums over terms that a file has, from which the weight of one term is computed.
+    """The names of the sums over terms that a file has, to compute the weight of one term.
 
-    Weights of some models need more than sums: those with class weights, sample weights, lists of
-    labels, smoothing of 0 or per term, or a given vocabulary. They have none.
+    A file has none if weights need more than sums: with class weights, sample weights, lists of
+    labels, smoothing of 0 or per term, or a vocabulary of the user's.
     """
     classes, settings = document["classes"], document["settings"]
     has_none = (settings.get(CLASS_WEIGHT) is not None or settings["vocabulary"] is not None
@@ -314,11 +313,11 @@ def _choices(
     document: Mapping[str, Any], labels: list[Any], is_multilabel: bool
 ) -> tuple[Calibration | None, Decision | None]:
     """The calibration and the decision, or None; both must fit the classes."""
-    calibration_values, decision_values = document.get("calibration"), document.get("decision")
-    calibration = None if calibration_values is None else Calibration.from_dict(calibration_values)
-    decision = None if decision_values is None else Decision.from_dict(decision_values)
-    if calibration is not None:
+    calibration = decision = None
+    if (values := document.get("calibration")) is not None:
+        calibration = Calibration.from_dict(values)
         calibration.check_classes(len(labels), is_multilabel)
-    if decision is not None:
+    if (values := document.get("decision")) is not None:
+        decision = Decision.from_dict(values)
         decision.check_scores(labels, is_multilabel, calibration is not None)
     return calibration, decision

@@ -48,7 +48,7 @@ class Array(NamedTuple):
     when : str
         The condition for a file to have it; "" if all have it.
     may_be_absent, may_be_more : bool
-        Whether a file may lack it if the condition holds, or have it if the condition does not.
+        Whether a file may lack it even if the condition holds, or have it even if it does not.
     """
 
     name: str
@@ -100,7 +100,7 @@ _CALIBRATION_FIELDS = frozenset((
     "temperature", "length_exponent", "documents", "method", "shift", "link", "stale", "sigmoids"))
 _DECISION_FIELDS = frozenset(("thresholds", "positive", "evidence", "stale", "at_least", "at_most"))
 CHOICES = {"calibration": _CALIBRATION_FIELDS, "decision": _DECISION_FIELDS}
-# Sizes that follow from the number of terms: the number of terms that share an item.
+# Sizes that follow from the number of terms, and the number of terms that share each item.
 _TERMS_PER_ITEM = {"entries": INDEX_STEP, "bytes of bits": 8}
 
 

@@ -139,17 +139,18 @@ def _feature_names(document: Mapping[str, Any], settings: Mapping[str, Any]) -> 
 
 def _are_features(names: list[str], columns: list[str]) -> bool:
     """Whether the names follow from the columns, in order: one each, or one per Array element."""
+    # The places up to which the names may be those of the columns so far.
     ends = {0}
     for column in columns:
-        reached = set()
+        next_ends = set()
         for start in ends:
             if names[start:start + 1] == [column]:
-                reached.add(start + 1)
+                next_ends.add(start + 1)
             end = start
             while end < len(names) and names[end] == f"{column}[{end - start}]":
                 end += 1
-                reached.add(end)
-        ends = reached
+                next_ends.add(end)
+        ends = next_ends
     return len(names) in ends
 
 
@@ -199,11 +200,13 @@ def _is_chosen(choice: Any, search: Mapping[str, Any]) -> bool:
 
 
 def _is_quick(density: Any, choice: Mapping[str, Any]) -> bool:
+    """Whether a density with these settings chosen is estimated in a short time."""
     if type(density).__name__ != "GaussianMixture":
         return True
     settings = {**density.get_params(), **choice}
-    work = [settings[name] for name in ("n_init", "max_iter")]
-    return all(type(n) is int and n >= 1 for n in work) and work[0] * work[1] <= _MAX_ITERATIONS
+    n_init, max_iter = settings["n_init"], settings["max_iter"]
+    return all(type(n) is int and n >= 1 for n in (n_init, max_iter)) and (
+        n_init * max_iter <= _MAX_ITERATIONS)
 
 
 def _bytes_of_bins(
@@ -216,12 +219,12 @@ def _bytes_of_bins(
     total = 0
     per_class = len(names) if estimator.naive else 1
     for k in range(int(codes.max()) + 1):
-        own = rows[codes == k]
+        rows_of_class = rows[codes == k]
         for i in range(per_class):
             choice = chosen[k * per_class + i] if chosen else {}
             columns = slice(i, i + 1) if estimator.naive else slice(None)
-            total += sum(bins_per_column(
-                own[:, columns], choice.get("bins", estimator.density.bins), names[columns]))
+            bins = choice.get("bins", estimator.density.bins)
+            total += sum(bins_per_column(rows_of_class[:, columns], bins, names[columns]))
     return 32 * total
 
 
@@ -258,8 +261,8 @@ def _unpack_moments(
     row, column = np.tril_indices(p)
     squares = scatter if diagonal else scatter[:, row == column]
     require(bool((squares >= 0).all()), "a sum of squares is negative")
-    none = class_count == 0
-    require(not mean[none].any() and not scatter[none].any(),
+    empty = class_count == 0
+    require(not mean[empty].any() and not scatter[empty].any(),
             "a class without documents has moments")
     if diagonal:
         return MomentStatistics(classes, class_count, mean, scatter.copy())

@@ -13,7 +13,7 @@ import os
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -76,22 +76,17 @@ class TermsReader(ExitStack):
         if sys.byteorder != "little" or not hasattr(os, "pread"):
             raise Unsupported("a machine of another kind")
         super().__init__()
-        with self.sound():
-            self._file = self.enter_context(ModelFile(self._name))
         try:
-            with self.sound():
+            with reading_errors(self._name):
+                self._file = self.enter_context(ModelFile(self._name))
                 self._open()
         except BaseException:
             self.close()
             raise
 
-    def sound(self) -> AbstractContextManager[None]:
-        """A context that reports every error of its block as damage of the file."""
-        return reading_errors(self._name)
-
     def weights(self, terms: Iterable[str]) -> dict[str, Weights]:
         """The weights (one per class) of the terms that are columns of the model, sorted."""
-        with self.sound():
+        with reading_errors(self._name):
             weights = {}
             for term, column in self._columns(sorted({term.encode("utf-8") for term in terms})):
                 weights[term.decode("utf-8")] = self._weights(column)
@@ -139,30 +134,31 @@ class TermsReader(ExitStack):
 
     def _columns(self, terms: list[bytes]) -> Iterator[tuple[bytes, int]]:
         """Those of some sorted terms that have a column, and the column."""
-        place, count = -1, 0
+        last_entry, count = -1, 0
 
-        def term_at(inside: int) -> bytes:
-            return text[ends[inside] - ends[0]:ends[inside + 1] - ends[0]]
+        def term_at(place: int) -> bytes:
+            return text[bounds[place] - bounds[0]:bounds[place + 1] - bounds[0]]
 
         for term in terms:
-            at = bisect_right(self._index, term) - 1
-            if at < 0:
+            entry = bisect_right(self._index, term) - 1
+            if entry < 0:
                 continue
-            if at != place:
-                place = at
-                count, ends, text = self._group(at)
-                require(term_at(0) == self._index[at], "its index is not that of its terms")
-            inside = bisect_right(range(count), term, key=term_at) - 1
-            column = at * INDEX_STEP + inside
-            if inside >= 0 and term_at(inside) == term and (
+            if entry != last_entry:
+                last_entry = entry
+                count, bounds, text = self._group(entry)
+                require(term_at(0) == self._index[entry], "its index is not that of its terms")
+            place = bisect_right(range(count), term, key=term_at) - 1
+            column = entry * INDEX_STEP + place
+            if place >= 0 and term_at(place) == term and (
                     self._within is None or self._within[column >> 3] >> (column & 7) & 1):
                 yield term, column
 
-    def _group(self, place: int) -> tuple[int, list[int], bytes]:
-        """The terms from one entry of the index to the next: number, ends and bytes."""
-        first, last = place * INDEX_STEP, min((place + 1) * INDEX_STEP, self._sizes["terms"])
-        ends = _bounds(self._arrays["terms/ends"], first, last, self._sizes["bytes"])
-        return last - first, ends, bytes(self._arrays["terms/bytes"].slice(ends[0], ends[-1]))
+    def _group(self, entry: int) -> tuple[int, list[int], bytes]:
+        """The terms from one entry of the index to the next: number, bounds and bytes."""
+        first, last = entry * INDEX_STEP, min((entry + 1) * INDEX_STEP, self._sizes["terms"])
+        bounds = _bounds(self._arrays["terms/ends"], first, last, self._sizes["bytes"])
+        text = bytes(self._arrays["terms/bytes"].slice(bounds[0], bounds[-1]))
+        return last - first, bounds, text
 
     def _read_column(self, name: str, column: int) -> dict[int, float]:
         """The values of a term that are stored, by class."""
@@ -188,8 +184,8 @@ class TermsReader(ExitStack):
             return lambda column: _finite(weights.slice(column * n, (column + 1) * n))
 
         def read_weights(column: int) -> Weights:
-            own = self._read_column("weights", column)
-            return _finite(own.get(k, 0.0) for k in range(n))
+            by_class = self._read_column("weights", column)
+            return _finite(by_class.get(k, 0.0) for k in range(n))
 
         return read_weights
 
@@ -202,7 +198,7 @@ class TermsReader(ExitStack):
                   for name in model.sums}
         if 0.0 in totals.get("norms", ()) or 0 in (model.class_prior or ()):
             raise Unsupported("a norm or a prior of 0")
-        # They belong to all terms, which this reader does not read: what they must be is known.
+        # They are sums over all terms, which this reader does not read: only their range is known.
         for name, of_classes in totals.items():
             require(all(0 <= value < EXACT if name == "counts" else value <= 0
                         for value in of_classes), f"a sum of {name} is out of range")
@@ -226,8 +222,8 @@ class TermsReader(ExitStack):
     def _log_prior(self, model: Any) -> Weights:
         n, rows = len(self.labels), sum(self.documents)
         priors = model.class_prior or [None] * n
-        return [log_prior(own, rows, n, prior, model.fit_prior, log_ratio)
-                for own, prior in zip(self.documents, priors, strict=True)]
+        return [log_prior(documents, rows, n, prior, model.fit_prior, log_ratio)
+                for documents, prior in zip(self.documents, priors, strict=True)]
 
     def _n_within(self, max_features: int | None) -> int:
         n_terms = n_within = self._sizes["terms"]

@@ -94,10 +94,8 @@ def load_fitted(
 
     Raises
     ------
-    ModelFileError
-        If the file is truncated, changed, of a later format version, or declares too much.
-    SourceError
-        If it can't be opened.
+    ModelFileError, SourceError
+        See `read_model`.
     ParameterError
         If it is a model of feature tables.
     """
@@ -153,7 +151,7 @@ def is_table_model(document: Mapping[str, Any]) -> bool:
 
 def begin_document(
     kind: str, settings: Mapping[str, Any], model: Any, classes: NDArray[Any],
-    class_count: NDArray[Any], **more: Any,
+    class_count: NDArray[Any], **before_classes: Any,
 ) -> dict[str, Any]:
     """The first part of every model's document.
 
@@ -165,8 +163,8 @@ def begin_document(
     model : estimator
     classes, class_count : (n_classes,)
         Labels, and the rows of each.
-    **more
-        What is before the classes.
+    **before_classes
+        Further values, which stand before the classes.
     """
     check_int64(classes)
     parameters = model.get_params(deep=False)
@@ -177,7 +175,8 @@ def begin_document(
         "estimator": {"name": model.name, "parameters": to_json_value(parameters)},
         "settings": {name: to_json_value(value) for name, value in settings.items()
                      if value is not None or name not in OPTIONAL},
-        **more, "classes": {**write_labels(classes.tolist()), "documents": class_count.tolist()}}
+        **before_classes,
+        "classes": {**write_labels(classes.tolist()), "documents": class_count.tolist()}}
 
 
 def pack_text(fitted: Fitted) -> Packed:
@@ -188,6 +187,8 @@ def pack_text(fitted: Fitted) -> Packed:
     ParameterError
         If no file can describe the class of the tokenizer.
     """
+    # A model of counts is its counts of all terms, those beyond its limits too. Others have
+    # weights, and the counts of their columns.
     settings, learned = fitted.settings, fitted.statistics
     check_exact(settings.tokenizer, "a model file")
     counts, terms = (fitted.counts, fitted.terms) if learned is None else (learned, learned.terms)
@@ -202,11 +203,11 @@ def pack_text(fitted: Fitted) -> Packed:
         document["classes"]["total"] = counts.rows
     n_terms, n_classes = len(terms), len(counts.classes)
     text, ends = bytes_of(terms)
-    of_terms = {"documents": counts.document_frequency, "occurrences": counts.occurrences,
-                "total": counts.total}
+    sums = {"documents": counts.document_frequency, "occurrences": counts.occurrences,
+            "total": counts.total}
     basic = {"terms/bytes": text, "terms/ends": narrow(ends),
-             **{f"terms/{name}": narrow(each) for name, each in of_terms.items()
-                if each is not None},
+             **{f"terms/{name}": narrow(values) for name, values in sums.items()
+                if values is not None},
              "counts/ends": narrow(counts.ends)[None, :],
              "counts/classes": counts.codes.astype(smallest_index(n_classes)),
              "counts/values": narrow(counts.values),
@@ -399,14 +400,14 @@ def _unpack_sample(arrays: Arrays, max_rows: int, n_terms: int, n_classes: int) 
     require(len(ends) <= max_rows, "its sample has more rows than it holds")
     require(not len(counts) or 0 < int(counts.min()) <= int(counts.max()) < 2**31,
             "a count of its sample is not above 0")
-    wide = check_ends(ends, len(columns), "sample")
+    ends = check_ends(ends, len(columns), "sample")
     require(not len(columns) or 0 <= int(columns.min()) <= int(columns.max()) < n_terms,
             "a row of its sample holds no term of the model")
-    rows = np.repeat(np.arange(len(wide)), np.diff(wide, prepend=0))
+    rows = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     require(bool((np.diff(rows * n_terms + columns) > 0).all()),
             "the terms of a row of its sample do not ascend")
     # A refit needs a row of each class.
     require(sorted(set(classes.tolist())) == [*range(n_classes)],
             "the rows of its sample are not of the model's classes")
     return RowSample(max_rows, classes.astype(np.int64), SparseRows(
-        counts.astype(np.int32), columns.astype(np.int64), np.concatenate([[0], wide]), n_terms))
+        counts.astype(np.int32), columns.astype(np.int64), np.concatenate([[0], ends]), n_terms))

@@ -45,7 +45,7 @@ class Declared(NamedTuple):
 
 
 def _close(descriptor: int) -> None:
-    # Of a file that is only read, all is known: a failure takes nothing away.
+    # What was read stays right even if this fails.
     with suppress(OSError):
         os.close(descriptor)
 
@@ -53,10 +53,12 @@ def _close(descriptor: int) -> None:
 class ModelFile(ExitStack):
     """An open model file: its document, and the type, shape and place of each array.
 
+    Open it within `reading_errors`, and close it, as by ``with``.
+
     Parameters
     ----------
     name : str
-        Open it within `reading_errors`, and close it, as by ``with``.
+        The path.
     max_bytes : int, optional
         A larger file is refused.
 
@@ -104,24 +106,27 @@ class ModelFile(ExitStack):
 
 
 class ArraySlices:
-    """Reads slices of one array. It keeps the blocks that it has read last."""
+    """Reads slices of one array."""
 
     def __init__(self, blocks: Blocks, name: str, declared: Declared) -> None:
         self.name, self._blocks, self._start = name, blocks, declared.start
         self._code, self._size = TYPES[declared.type], int(declared.type[2:])
         self.count = (declared.end - declared.start) // self._size
-        self._at, self._view = 0, memoryview(b"")
+        # The blocks that were read last, and where they begin.
+        self._view, self._view_start = memoryview(b""), 0
 
     def slice(self, first: int, last: int) -> memoryview[Any]:
         """The values from one place to another."""
         if not 0 <= first <= last <= self.count:
             raise self._blocks.damaged(f"{self.name} has no place {last}")
         start, end = self._start + first * self._size, self._start + last * self._size
-        if not self._at <= start <= end <= self._at + len(self._view):
-            at = start - start % BLOCK
-            self._view = self._blocks.read(at, min(-(-end // BLOCK) * BLOCK, self._blocks.length))
-            self._at = at
-        values: memoryview[Any] = self._view[start - self._at:end - self._at].cast(
+        if not self._view_start <= start <= end <= self._view_start + len(self._view):
+            first_byte = start - start % BLOCK
+            self._view = self._blocks.read(
+                first_byte, min(-(-end // BLOCK) * BLOCK, self._blocks.length))
+            self._view_start = first_byte
+        slice_ = self._view[start - self._view_start:end - self._view_start]
+        values: memoryview[Any] = slice_.cast(
             self._code)  # type: ignore[call-overload]  # the code is a variable
         return values
 
@@ -167,12 +172,7 @@ def read(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The document and the arrays that `write` wrote, after checking every byte.
 
-    Raises
-    ------
-    ModelFileError
-        If the file is truncated, changed, of a later version, or larger than ``max_bytes``.
-    SourceError
-        If it can't be opened.
+    It raises the errors of `ModelFile`.
     """
     name = os.fspath(path)
     with reading_errors(name), ModelFile(name, max_bytes) as file:
@@ -180,15 +180,7 @@ def read(
 
 
 def stated_checksum(path: str | os.PathLike[str]) -> str:
-    """The checksum that a model file states at its end.
-
-    Raises
-    ------
-    ModelFileError
-        If the file's version is not known.
-    SourceError
-        If the file does not exist or can't be read.
-    """
+    """The checksum that a model file states at its end; it raises the errors of `ModelFile`."""
     name = os.fspath(path)
     with reading_errors(name), ModelFile(name) as file:
         return file.blocks.checksum
@@ -206,8 +198,8 @@ def _declared_arrays(document: Mapping[str, Any], blocks: Blocks) -> dict[str, D
                 and all(type(n) is int and 0 <= n < 2**62 for n in shape),
                 f"the array {name!r} has no known type and shape")
         member = blocks.members.get(name + _ENDING)
-        require(member is not None, f"it has no member {name + _ENDING}")
-        assert member is not None
+        if member is None:
+            raise ValueError(f"it has no member {name + _ENDING}")
         length = int(kind[2:])
         for n in shape:
             length *= n

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from textnb.text.characters import EMOJI, LETTER, LETTER_OR_NUMBER, UNSPACED_RANGES
 
 Ints = NDArray[np.int64]
-# Beyond the planes that have characters (and tags), code points are unassigned or private.
+# Ranges that hold all assigned characters. Between them are surrogates, and planes without any.
 _ASSIGNED = ((0, 0xD800), (0xE000, 0x40000), (0xE0000, 0xE1000))
 # The engine classifies blocks of 256 code points when texts need them. After this number of bytes,
 # it classifies all code points up to the highest plane of a text, in about 30 ms.
@@ -29,26 +29,26 @@ class CharacterClass:
 
     def __init__(self, members: str, pairs: bool = False, with_kinds: bool = False):
         self._members, self._pairs, self._with_kinds = members, pairs, with_kinds
-        self._turn = Lock()
+        self._lock = Lock()
         self._table = np.zeros(0x110000, dtype=np.uint8)
         self._classified = np.zeros(0x110000 >> _BLOCK_BITS, dtype=np.bool_)
-        self._read = 0
+        self._bytes_read = 0
 
     def of(self, text: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The table of the class; it is complete for the code points of this text in UTF-8."""
-        highest = int(text.max(initial=0))
-        # The largest lead byte bounds the code points.
-        size = 0x100 if highest < 0x80 else 0x10000 if highest < 0xF0 else 0x110000
+        """The class's number of each code point, complete for those of this text in UTF-8."""
+        largest_byte = int(text.max(initial=0))
+        # A character's first byte bounds its code point.
+        size = 0x100 if largest_byte < 0x80 else 0x10000 if largest_byte < 0xF0 else 0x110000
         if self._classified[:size >> _BLOCK_BITS].all():
             return self._table
         needed = np.zeros_like(self._classified)
-        self._read += len(text)
-        if self._read > _MUCH_TEXT:
+        self._bytes_read += len(text)
+        if self._bytes_read > _MUCH_TEXT:
             needed[:size >> _BLOCK_BITS] = True
         else:
             points = np.frombuffer(text.tobytes().decode().encode("utf-32-le"), dtype="<u4")
             needed[points >> _BLOCK_BITS] = True
-        with self._turn:
+        with self._lock:
             missing = np.flatnonzero(needed & ~self._classified)
             if len(missing):
                 self._classify(missing)
@@ -73,14 +73,14 @@ class CharacterClass:
 
 
 def _are_members(points: Ints, pattern: str) -> NDArray[np.bool_]:
-    all_points = points.astype("<u4").tobytes().decode("utf-32-le")
+    characters = points.astype("<u4").tobytes().decode("utf-32-le")
     # Every other character becomes NUL, which is in no class. So unchanged characters are members.
-    replaced = pl.Series([all_points]).str.replace_all(f"[^{pattern}]", "\0").item()
+    replaced = pl.Series([characters]).str.replace_all(f"[^{pattern}]", "\0").item()
     members: NDArray[np.bool_] = np.frombuffer(replaced.encode("utf-32-le"), dtype="<u4") != 0
     return members
 
 
 @lru_cache(maxsize=8)
-def character_class(members: str, pairs: bool, with_kinds: bool = False) -> CharacterClass:
-    """The class of these members; it is shared by all tables of a process."""
+def character_class(members: str, pairs: bool, with_kinds: bool) -> CharacterClass:
+    """The class of these members, which all tables of terms in a process share."""
     return CharacterClass(members, pairs, with_kinds)

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 # order, before lower-casing: of an I with a combining dot, \u0130, and I.
 TURKIC = (("I\u0307", "i"), ("\u0130", "i"), ("I", "\u0131"))
 
-# Accent stripping drops characters of a canonical combining class other than 0, and tatweel. The
-# regex engine has no such class. This is the table of Unicode 14.0.0.
+# Stripping accents drops the characters whose canonical combining class is not 0. The regex engine
+# does not know these classes: this is the table of Unicode 14.0.0, in hexadecimal.
 COMBINING_RANGES = """
     300-34e 350-36f 483-487 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4
     6e7-6e8 6ea-6ed 711 730-74a 7eb-7f3 7fd 816-819 81b-823 825-827 829-82d 859-85b 898-89f
@@ -71,7 +71,7 @@ _STRETCH = re.compile(rf"(?P<unspaced>[{_IN_PYTHON}]+)|[^{_IN_PYTHON}]+")
 
 
 def tokens_by_replacing(
-    alone: str, sizes: Sequence[int], group: str = "${1}"
+    unspaced: str, sizes: Sequence[int], group: str = "${1}"
 ) -> tuple[tuple[str, str], ...]:
     r"""Replacements that turn each stretch of a class into its tokens, without lookaround.
 
@@ -79,8 +79,8 @@ def tokens_by_replacing(
 
     Parameters
     ----------
-    alone : str
-        The class, as the engine writes it.
+    unspaced : str
+        The class of the characters of the stretches, as the engine writes it.
     sizes : sequence of int
         See `textnb.text.plan.WordsAndPairs`.
     group : str
@@ -89,7 +89,7 @@ def tokens_by_replacing(
     Returns
     -------
     tuple of (str, str)
-        Patterns and the replacements of their matches, in this order.
+        Patterns, and the replacements of their matches, in the order in which they apply.
 
     Examples
     --------
@@ -100,16 +100,16 @@ def tokens_by_replacing(
     'x ab:bc y,  a '
     """
     if 2 not in sizes:
-        return ((f"({alone})", f" {group} "),)
-    # abc -> " a:ab:bc:c "; then the single characters at the ends of a stretch are removed. With
-    # characters it is " a:a:ab:b:bc:c:c ", and one of the two at each end is removed.
+        return ((f"({unspaced})", f" {group} "),)
+    # For pairs abc becomes " a:ab:bc:c ", for characters and pairs " a:a:ab:b:bc:c:c ". Then the
+    # first and the last character, which are there once too often, are removed.
     copies = ":".join([group] * (1 + len(sizes)))
-    return ((f"({alone}+)", f" {group} "), (f"({alone})", copies),
-            (f":{alone} ", " "), (f" {alone}:", " "))
+    return ((f"({unspaced}+)", f" {group} "), (f"({unspaced})", copies),
+            (f":{unspaced} ", " "), (f" {unspaced}:", " "))
 
 
 def stretches(run: str) -> Iterator[tuple[str, bool]]:
-    """The stretches of a word in turn, and whether a stretch is written without spaces.
+    """The stretches of a run of letters, and whether each is of a script without spaces.
 
     Examples
     --------
@@ -121,11 +121,11 @@ def stretches(run: str) -> Iterator[tuple[str, bool]]:
 
 
 # The kinds of tokens that `Tokenizer(keep=...)` adds to words, as patterns in Rust syntax. No match
-# holds a space, a colon or a backslash, and none begins within a word. At one place, at most one
-# kind matches, and its match is not shorter than a word there. So an engine may try them in any
-# order. The table of emoji is fixed, as engines differ in their versions of Unicode. Circled
-# letters and digits, which are in words, are left out; each character of a sequence is a token,
-# except joiners.
+# holds a space, a colon or a backslash, and none begins within a word. At one place at most one
+# kind matches, and its match is at least as long as a word there. So an engine may try the kinds in
+# any order.
+# Emoji lack circled letters and digits, which are in words. Of an emoji that is a sequence, each
+# character is a token, except joiners.
 EMOJI = (r"[\x{231a}\x{231b}\x{23e9}-\x{23f3}\x{2600}-\x{2775}\x{2794}-\x{27bf}\x{2b1b}\x{2b1c}"
          r"\x{2b50}\x{2b55}\x{1f000}-\x{1f0ff}\x{1f1e6}-\x{1f1ff}\x{1f300}-\x{1faff}]")
 LETTER = rf"[\p{{L}}--[{UNSPACED}]]"

@@ -32,12 +32,12 @@ def usable_kernel() -> Kernel | None:
     return usable(KERNEL).kernel
 
 
-def reading(tokenizer: Tokenizer) -> str:
-    """The engine that reads texts, in words for a model's card.
+def describe_engine(tokenizer: Tokenizer) -> str:
+    """The engine that makes tokens of texts, in words for a model's card.
 
     Examples
     --------
-    >>> reading(Tokenizer(r"[^,]+")) in (
+    >>> describe_engine(Tokenizer(r"[^,]+")) in (
     ...     "expressions: the pattern '[^,]+' is not a run of one class of characters",
     ...     f"expressions: {usable(KERNEL).reason}")
     True
@@ -82,7 +82,7 @@ class Tables:
             self._new = partial(TermTable, kernel, tokenizer, random_hash_keys())
         self._tables: list[Any] = []
         self._idle: deque[int] = deque()
-        self._turn = Lock()
+        self._lock = Lock()
 
     def __len__(self) -> int:
         """An upper bound of the number of terms."""
@@ -91,7 +91,7 @@ class Tables:
     @contextmanager
     def take(self) -> Iterator[tuple[int, Table]]:
         """Take a table that no other thread uses during the block, and its number."""
-        with self._turn:
+        with self._lock:
             if not self._idle:
                 self._idle.append(len(self._tables))
                 self._tables.append(self._new())
@@ -105,7 +105,7 @@ class Tables:
         if not self._tables:
             return self._new(), []
         first, *others = self._tables
-        own = np.arange(len(first), dtype=np.int32)
-        codes = [own, *(first.absorb(other) for other in others)]
+        unchanged = np.arange(len(first), dtype=np.int32)
+        codes = [unchanged, *(first.absorb(other) for other in others)]
         self._tables = []
         return first, codes

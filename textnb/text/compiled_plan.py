@@ -21,6 +21,9 @@ from textnb.text.plan import (
     WordsAndPairs,
 )
 
+# The steps from tokens to tokens that the kernel knows.
+_ON_TOKENS = (StopWords, Escape, FieldPrefix, NGrams)
+
 
 class CompiledPlan(NamedTuple):
     """How the kernel finds terms in cleaned text.
@@ -72,13 +75,11 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
     (True, 'a-z', 1, (1, 2))
     """
     splitting, *steps = plan.after_cleaning
-    rest = {type(step): step for step in steps}
-    rest.pop(StopWords, None)
-    prefix, escape = rest.pop(FieldPrefix, None), rest.pop(Escape, Escape(""))
-    ngrams = rest.pop(NGrams, NGrams(1, 1))
-    if rest or not isinstance(escape, Escape) or not isinstance(ngrams, NGrams):
+    kinds_of_steps = set(map(type, steps))
+    if not kinds_of_steps <= set(_ON_TOKENS):
         return None
-    escaped, words = escape.characters, (ngrams.min_n, ngrams.max_n)
+    escaped = (plan.find(Escape) or Escape("")).characters
+    words, prefixed = ngrams_of(plan), FieldPrefix in kinds_of_steps
     compiled: CompiledPlan | None = None
     # The kernel escapes only colons: spaces separate the words of its n-grams.
     match splitting:
@@ -90,14 +91,14 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
                 not escaped and set(kinds) <= set(KINDS)):
             compiled = CompiledPlan(True, members, min_length, words, sizes=sizes, kinds=sum(
                 1 << KINDS.index(kind) for kind in set(kinds)))
-        case Characters(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
-            compiled = CompiledPlan(False, WHITE, 1, (n, m))
-        case CharactersInWords(min_n=n, max_n=m) if words == (1, 1) and escaped in ("", ":"):
-            compiled = CompiledPlan(False, WHITE, 1, (n, m), within_words=True)
-    if compiled is None or (escaped and prefix is None) or (StopWords in map(type, steps)
-                                                         and not compiled.words):
+        case Characters(min_n=n, max_n=m) | CharactersInWords(min_n=n, max_n=m) if (
+                words == (1, 1) and escaped in ("", ":")):
+            compiled = CompiledPlan(False, WHITE, 1, (n, m),
+                                    within_words=isinstance(splitting, CharactersInWords))
+    if compiled is None or (escaped and not prefixed) or (
+            StopWords in kinds_of_steps and not compiled.words):
         return None
-    return compiled._replace(prefixed=prefix is not None, escaped=escaped)
+    return compiled._replace(prefixed=prefixed, escaped=escaped)
 
 
 def uncompiled_reason(plan: Plan) -> str:
@@ -110,8 +111,7 @@ def uncompiled_reason(plan: Plan) -> str:
     """
     if compiled_plan(plan) is not None:
         return ""
-    known = (Runs, WordsAndPairs, WordsAndKinds, Characters, CharactersInWords, StopWords, Escape,
-             FieldPrefix, NGrams)
+    known = (Runs, WordsAndPairs, WordsAndKinds, Characters, CharactersInWords, *_ON_TOKENS)
     step = next((step for step in plan.after_cleaning if not isinstance(step, known)), None)
     if isinstance(step, Matches):
         return f"the pattern {step.pattern!r} is not a run of one class of characters"
@@ -120,12 +120,13 @@ def uncompiled_reason(plan: Plan) -> str:
 
 
 def ngrams_of(plan: Plan) -> tuple[int, int]:
-    """The lengths of n-grams that the kernel makes of a plan's words; (1, 1) if it joins none.
+    """The shortest and longest n-gram, if n-grams are a plan's last step; else (1, 1).
 
     Examples
     --------
     >>> ngrams_of(Plan((Matches("[^,]+"), NGrams(1, 2))))
     (1, 2)
     """
+    # After an `OwnCode`, its expression makes them.
     last = plan.steps[-1]
     return (last.min_n, last.max_n) if isinstance(last, NGrams) else (1, 1)

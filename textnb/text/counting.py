@@ -86,11 +86,10 @@ class CountSpec:
 
     @property
     def min_count(self) -> int:
-        """How often a present term occurs in a document, at least; 0 if occurrences are counted."""
-        limit, largest = self.presence_above, 2**62
-        if limit is None:
+        """The smallest count of a term that is present; 0 if occurrences are counted."""
+        if self.presence_above is None:
             return 0
-        return max(1, int(limit) + 1) if -1 <= limit < largest else (1 if limit < 0 else largest)
+        return int(min(max(0.0, self.presence_above), 2**62)) + 1
 
 
 class Counting:
@@ -102,7 +101,7 @@ class Counting:
         self._tables = Tables(kernel, spec.tokenizer)
         self._sums: dict[int, _Sums] = {}
         # At most 8, as each thread has a table of all classes and terms. Not a constant of the
-        # module, because the call starts Polars' threads, which an import must not do.
+        # module: asking Polars starts its threads, which an import must not do.
         self.threads = self._tables.threads or min(8, pl.thread_pool_size())
 
     def __len__(self) -> int:
@@ -132,7 +131,7 @@ class Counting:
             else:
                 sums.add(codes, begins, ends, np.zeros_like(ends))
                 # The totals of terms already include these rows, from label 0 above.
-                sums.add(codes, begins[rows], ends[rows], labels, of_terms=False)
+                sums.add(codes, begins[rows], ends[rows], labels, with_totals=False)
 
     def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> Counts:
         """The counts; no batch can be read after this.
@@ -151,20 +150,19 @@ class Counting:
         n_terms, columns = len(order), columns_of(order, len(whole))
         tables = [(self._sums.pop(number), columns[codes_of[number]]) for number in [*self._sums]]
         terms: list[pl.Series] = []
-        if any(own.cells is not None for own, _ in tables):
+        if any(sums.cells is not None for sums, _ in tables):
             terms.append(whole.strings(order))
             cells = _add_cells(tables, labels, n_terms)
         else:
             cells = _add_tables(tables, labels, n_terms, lambda: terms.append(whole.strings(order)))
-        return Counts(
-            classes, class_count, *cells, terms=terms[0],
-            document_frequency=_of_terms(tables, 0, n_terms) if (
-                self._spec.keeps_documents) else None,
-            occurrences=_of_terms(tables, 1, n_terms) if self._spec.keeps_occurrences else None)
+        documents, occurrences = _sum_totals(tables, n_terms)
+        return Counts(classes, class_count, *cells, terms=terms[0],
+                      document_frequency=documents if self._spec.keeps_documents else None,
+                      occurrences=occurrences if self._spec.keeps_occurrences else None)
 
 
 class _Sums:
-    """A thread's counts per label and code, and totals per code: see `native.rows.add_presence`.
+    """A thread's counts per label and code, and totals per code: its documents and occurrences.
 
     Counts are a dense table or, if it would be mostly 0, ``cells``: parts of sorted keys with their
     counts. Parts are merged when the later ones together are larger than the first, so the cost of
@@ -178,7 +176,8 @@ class _Sums:
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
         self.cells: list[tuple[Ints, NDArray[Any]]] | None = None
         self._max_count = 0
-        self.of_terms, self.seen = np.zeros((2, 2, 1024 if self._has_totals else 0), dtype=np.int64)
+        # See `native.rows.add_presence`.
+        self.totals, self.seen = np.zeros((2, 2, 1024 if self._has_totals else 0), dtype=np.int64)
         self.documents = 0
 
     def widen(self, labels: int, codes: int) -> None:
@@ -189,10 +188,11 @@ class _Sums:
             else:
                 self._widen_counts(labels, codes)
         if self._has_totals:
-            self.of_terms, self.seen = widen(self.of_terms, 2, codes), widen(self.seen, 2, codes)
+            self.totals, self.seen = widen(self.totals, 2, codes), widen(self.seen, 2, codes)
 
     def _is_sparse(self, labels: int, codes: int) -> bool:
         """Whether a table of this size should become a list of its cells that are not 0."""
+        # Cells are only counted if the size matters, as that takes time.
         if not may_be_sparse(labels, codes) or not is_sparse(
                 labels, codes, int(np.count_nonzero(self.counts))):
             return False
@@ -206,21 +206,21 @@ class _Sums:
         used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, min_width)]
         self.counts = widen(used, labels, codes, min_width)
 
-    def make_room(self, more: int) -> None:
+    def make_room(self, tokens: int) -> None:
         """Make sure that no count overflows when this number of tokens is added."""
-        self._max_count += more
+        self._max_count += tokens
         if self._max_count > _MAX_32 and self.counts.dtype == np.int32:
             self.counts = self.counts.astype(np.int64)
 
     def add(
-        self, codes: NDArray[Any], begins: Ints, ends: Ints, labels: Ints, of_terms: bool = True
+        self, codes: NDArray[Any], begins: Ints, ends: Ints, labels: Ints, with_totals: bool = True
     ) -> None:
-        """Count the codes of documents per label and, with ``of_terms``, in the totals of terms."""
+        """Count the codes of documents per label and, if ``with_totals``, in the totals."""
         if self.cells is None and self._rows is not None:
             if self._has_totals:
                 self._rows.add_presence(
                     codes, begins, ends, labels, self.counts, self._min_count,
-                    self.of_terms if of_terms else np.zeros_like(self.of_terms), self.seen,
+                    self.totals if with_totals else np.zeros_like(self.totals), self.seen,
                     self.documents)
                 self.documents += len(ends)
             else:
@@ -228,7 +228,7 @@ class _Sums:
             return
         codes, ends = row_after_row(codes, begins, ends)
         if self._has_totals:
-            codes, ends = self._present(codes, ends, of_terms)
+            codes, ends = self._add_totals(codes, ends, with_totals)
         row = np.repeat(labels, ends - begins_of(ends))
         if self.cells is None:
             cells = row * self.counts.shape[1] + codes
@@ -241,18 +241,20 @@ class _Sums:
                 keys, counts = _add_parts(self.cells)
                 self.cells = [(keys, counts.astype(self.counts.dtype))]
 
-    def _present(
-        self, codes: NDArray[Any], ends: Ints, of_terms: bool
+    def _add_totals(
+        self, codes: NDArray[Any], ends: Ints, with_totals: bool
     ) -> tuple[NDArray[Any], Ints]:
-        """The codes to count (of presence, once per document), and where each document ends."""
+        """Add to the totals; return the codes to count per label, and where each document ends.
+
+        If presence is counted, these are the codes of present terms, once per document.
+        """
         counts = merge_tokens(ends - begins_of(ends), codes, int(codes.max(initial=0)) + 1)
         width = counts.shape[1]
-        if of_terms:
-            self.of_terms[0, :width] += np.bincount(counts.indices, minlength=width)
+        if with_totals:
+            self.totals[0, :width] += np.bincount(counts.indices, minlength=width)
+            self.totals[1, :width] += np.bincount(codes, minlength=width)
         if not self._min_count:
             return codes, ends
-        if of_terms:
-            self.of_terms[1, :width] += np.bincount(codes, minlength=width)
         present = counts.data >= self._min_count
         return counts.indices[present], np.append(0, np.cumsum(present))[counts.indptr[1:]]
 
@@ -265,13 +267,14 @@ class _Sums:
             self.counts = self.counts[:0, :0].copy()
 
 
-def _of_terms(tables: list[tuple[_Sums, Codes]], which: int, n_terms: int) -> Ints:
-    """Totals per term over all threads: documents (``which`` 0) or occurrences (1)."""
-    total = np.zeros(n_terms, dtype=np.int64)
-    for own, column in tables:
-        has_column = np.flatnonzero(column >= 0)
-        total[column[has_column]] += own.of_terms[which, has_column]
-    return total
+def _sum_totals(tables: list[tuple[_Sums, Codes]], n_terms: int) -> Ints:
+    """The documents and the occurrences of each term, over all threads: (2, n_terms)."""
+    totals = np.zeros((2, n_terms), dtype=np.int64)
+    for sums, column in tables:
+        # Without totals the array has no codes.
+        codes = np.flatnonzero(column[:sums.totals.shape[1]] >= 0)
+        totals[:, column[codes]] += sums.totals[:, codes]
+    return totals
 
 
 def _add_tables(
@@ -279,11 +282,11 @@ def _add_tables(
 ) -> Cells:
     """The cells of all terms, in the order of these labels, from the tables of all threads.
 
-    One thread runs ``meanwhile``.
+    While threads add blocks of terms, one of them calls ``meanwhile``.
     """
     codes_of, height = [], int(labels.max(initial=-1)) + 1
-    for own, column in tables:
-        own.widen(height, len(column))
+    for sums, column in tables:
+        sums.widen(height, len(column))
         has_column = np.flatnonzero(column >= 0)
         codes = np.full(n_terms, -1, dtype=np.int32)
         codes[column[has_column]] = has_column
@@ -293,9 +296,9 @@ def _add_tables(
 
     def add_block(start: int) -> None:
         total = np.zeros((height, min(step, n_terms - start)), dtype=np.int64)
-        for (own, _), codes in zip(tables, codes_of, strict=True):
+        for (sums, _), codes in zip(tables, codes_of, strict=True):
             part = codes[start:start + step]
-            counts, unknown = own.counts[:height].take(part, axis=1), part < 0
+            counts, unknown = sums.counts[:height].take(part, axis=1), part < 0
             if unknown.any():
                 counts[:, unknown] = 0
             total += counts
@@ -307,17 +310,17 @@ def _add_tables(
 
 
 def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) -> Cells:
-    """As `_add_tables`, if a thread has a list of cells."""
+    """The same cells as of `_add_tables`, if the sums of a thread are a list of cells."""
     row_of = np.full(int(labels.max(initial=-1)) + 1, -1)
     row_of[labels] = np.arange(len(labels))
     parts: list[tuple[Ints, NDArray[Any]]] = []
-    for own, column in tables:
-        own.to_cells()
-        while own.cells:
-            keys, values = own.cells.pop()
-            of_label = row_of[keys & ((1 << _LABEL_BITS) - 1)]
-            # Codes without a column (-1) get negative keys, which no part includes.
-            parts.append((column[keys >> _LABEL_BITS] * np.int64(len(labels)) + of_label, values))
+    for sums, column in tables:
+        sums.to_cells()
+        while sums.cells:
+            keys, values = sums.cells.pop()
+            row = row_of[keys & ((1 << _LABEL_BITS) - 1)]
+            # Codes without a column (-1) get negative keys, which no share includes.
+            parts.append((column[keys >> _LABEL_BITS] * np.int64(len(labels)) + row, values))
 
     def add_share(begin: int, end: int) -> Cells:
         low, high = begin * len(labels), end * len(labels)
@@ -339,7 +342,7 @@ def _join_cells(parts: list[Cells]) -> Cells:
     """Concatenate the cells of consecutive features."""
     ends, codes, values = zip(*parts, strict=True)
     before = np.cumsum([0, *map(len, values)])
-    return (np.concatenate([own + begin for own, begin in zip(ends, before, strict=False)]),
+    return (np.concatenate([each + begin for each, begin in zip(ends, before, strict=False)]),
             np.concatenate(codes), np.concatenate(values).astype(np.int64, copy=False))
 
 
@@ -355,24 +358,24 @@ def row_after_row(
     >>> codes.tolist(), ends.tolist()
     ([7, 5, 6, 7], [1, 3, 4])
     """
-    own = np.cumsum(ends - begins)
-    if len(own) and own[-1] == len(codes) and np.array_equal(own, ends):
+    new_ends = np.cumsum(ends - begins)
+    if len(ends) and new_ends[-1] == len(codes) and np.array_equal(new_ends, ends):
         return codes, ends
-    return codes[places_between(begins, ends)], own
+    return codes[places_between(begins, ends)], new_ends
 
 
 def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
     """A copy of counts with 1 added for each of these codes; new codes make it longer."""
-    more = np.bincount(codes, minlength=len(counts))
-    more[:len(counts)] += counts
-    return more
+    larger = np.bincount(codes, minlength=len(counts))
+    larger[:len(counts)] += counts
+    return larger
 
 
 def widen(counts: NDArray[Any], rows: int, columns: int, min_width: int = 0) -> NDArray[Any]:
-    """A table with at least this number of rows and columns; if it must grow, half as many again.
+    """A table with at least this number of rows and columns; one that must grow gets half more.
 
-    Otherwise new labels in each batch would copy the table each time. Spare cells that are never
-    written take no memory.
+    So new labels in each batch do not copy the table each time. Spare cells that are never written
+    take no memory.
     """
     have_rows, have_columns = counts.shape
     if rows <= have_rows and columns <= have_columns:

@@ -56,17 +56,15 @@ class LabelCounter:
         self._class_count = np.zeros(0, dtype=np.int64)
         self._label_type: pl.DataType | None = None
         self._counting: Counting | None = None
-        # With lists of labels, code 0 counts all documents, and labels have codes from 1 on.
+        # With lists of labels (1 as a number), code 0 counts all documents, and the codes of labels
+        # begin at 1.
         self._of_lists = False
         self.rows = self._first_row = first_row
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
         """Count batches, with the kernel if it runs the tokenizer."""
         counting = self._counting = self._counting or Counting(self._spec)
-        with clear_memory_errors(lambda: self.size):
-            self._read(counting, frames)
 
-    def _read(self, counting: Counting, frames: Iterable[pl.DataFrame]) -> None:
         def count(frame: pl.DataFrame) -> tuple[int, pl.Series, Ints | None]:
             labels, rows = self._label_codes(frame[self._spec.label])
             if labels.null_count() or _repeated(labels, rows) is not None:
@@ -81,13 +79,15 @@ class LabelCounter:
                 counting.read(frame, codes, rows[order.to_numpy()])
             return frame.height, labels, rows
 
-        for height, labels, rows in map_in_threads(count, frames, threads=counting.threads):
-            check_labels(labels, rows, self._spec.label, self.rows)
-            self.rows += height
-            codes = labels.to_numpy()
-            self._labels.note_codes(codes - self._of_lists)
-            self._class_count = add_at(self._class_count, codes if rows is None else np.append(
-                codes, np.zeros(height, dtype=np.int64)))
+        with clear_memory_errors(lambda: self.size):
+            for height, labels, rows in map_in_threads(count, frames, threads=counting.threads):
+                check_labels(labels, rows, self._spec.label, self.rows)
+                self.rows += height
+                codes = labels.to_numpy()
+                self._labels.note_codes(codes - self._of_lists)
+                if rows is not None:
+                    codes = np.append(codes, np.zeros(height, dtype=np.int64))
+                self._class_count = add_at(self._class_count, codes)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -119,10 +119,10 @@ class LabelCounter:
         return counts
 
     def _label_codes(self, labels: pl.Series) -> tuple[pl.Series, Ints | None]:
-        """Codes of labels, and of lists of labels the row of each; a null list is a null label."""
-        each, rows = each_label(labels)
-        self._label_type, self._of_lists = each.dtype, rows is not None
-        codes = each.cast(pl.String).cast(self._labels.dtype).to_physical().cast(pl.Int64)
+        """The codes of the labels of `each_label`, and its rows."""
+        values, rows = each_label(labels)
+        self._label_type, self._of_lists = values.dtype, rows is not None
+        codes = values.cast(pl.String).cast(self._labels.dtype).to_physical().cast(pl.Int64)
         return codes + int(self._of_lists), rows
 
 
@@ -144,10 +144,10 @@ def _as_labels(names: pl.Series, dtype: pl.DataType) -> pl.Series:
         return names == "true"
     if not dtype.is_integer():
         return names
-    narrow = names.cast(pl.Int64, strict=False)
-    if narrow.null_count():
-        raise DataError.label_beyond_int64(names.filter(narrow.is_null())[0])
-    return narrow
+    integers = names.cast(pl.Int64, strict=False)
+    if integers.null_count():
+        raise DataError.label_beyond_int64(names.filter(integers.is_null())[0])
+    return integers
 
 
 def check_complete(counts: Counts, spec: CountSpec) -> None:
@@ -170,9 +170,10 @@ def _repeated(labels: pl.Series, rows: Ints | None) -> int | None:
     if rows is None or not len(rows):
         return None
     codes = labels.to_numpy()
-    pairs = np.sort(rows * (int(codes.max()) + 1) + codes)
-    twice = np.flatnonzero(pairs[1:] == pairs[:-1])
-    return int(pairs[twice[0]] // (int(codes.max()) + 1)) if len(twice) else None
+    n_codes = int(codes.max()) + 1
+    pairs = np.sort(rows * n_codes + codes)
+    repeated = np.flatnonzero(pairs[1:] == pairs[:-1])
+    return int(pairs[repeated[0]] // n_codes) if len(repeated) else None
 
 
 def null_in_labels(column: str, row: int) -> DataError:

@@ -24,12 +24,16 @@ SPACELESS = f"[{UNSPACED}]"
 MIN_TEXTS = 20
 # In fewer documents nearly every term occurs once, in any language.
 _MIN_LEARNED = 100
-# After `fit` on 1,000 texts, the share of texts without a known term is at most 5 % on nine corpora
-# in English and Bengali, and 93 % if a tokenizer of words reads a language without spaces.
+# From this share of texts without a known term on, there is a warning. After `fit` on 1,000 texts
+# the share is at most 5 % on nine corpora in English and Bengali, and 93 % if a tokenizer of words
+# reads a language without spaces.
 MANY = 0.3
+# If more than this share of the tokens is of terms that occur once, the terms are examined.
 _MAX_UNKNOWN = 0.5
-_SAMPLE = 1000
-_PHRASE = 4
+# The number of terms that are examined, and the length from which on a term in a script without
+# spaces is a phrase.
+_SAMPLE, _PHRASE = 1000, 4
+# The likely cause, by whether most of the texts are in scripts without spaces.
 _CAUSE = {
     True: "They are written without spaces between words, so that whole phrases are taken for "
           "words: learn with Tokenizer(unspaced=\"both\"), the default, which takes characters "
@@ -40,10 +44,15 @@ _CAUSE = {
 
 def blank_texts(columns: Sequence[str], schema: pl.Schema) -> pl.Expr:
     """Whether a row has no text: null, empty or only white space in each of its columns."""
-    texts = [pl.col(name).cast(pl.List(pl.String)).list.join(" ")
-             if isinstance(schema[name], pl.List) else pl.col(name).cast(pl.String)
-             for name in columns]
-    return pl.all_horizontal((text.str.strip_chars() == "").fill_null(True) for text in texts)
+    return pl.all_horizontal((text.str.strip_chars() == "").fill_null(True)
+                             for text in _as_texts(columns, schema))
+
+
+def _as_texts(columns: Sequence[str], schema: pl.Schema) -> list[pl.Expr]:
+    """The text columns as strings; tokens of a list are joined by spaces."""
+    return [pl.col(name).cast(pl.List(pl.String)).list.join(" ")
+            if isinstance(schema[name], pl.List) else pl.col(name).cast(pl.String)
+            for name in columns]
 
 
 def blank_words(rows: int, all_rows: int, consequence: str) -> str:
@@ -104,7 +113,7 @@ class TermCoverage:
     def __init__(
         self, columns: Sequence[str], words: bool = True, without_terms: str = "no term"
     ) -> None:
-        self._columns, self._words, self._turn = list(columns), words, Lock()
+        self._columns, self._words, self._lock = list(columns), words, Lock()
         self._without_terms = without_terms
         self.texts = self.textless = self.without = self.spaceless = 0
 
@@ -113,16 +122,14 @@ class TermCoverage:
         rows_without_terms = np.flatnonzero(np.diff(counts.indptr) == 0)
         blank = without = spaceless = 0
         if len(rows_without_terms):
-            text = pl.concat_str([
-                pl.col(name).list.join(" ") if isinstance(documents.schema[name], pl.List)
-                else pl.col(name).cast(pl.String) for name in self._columns],
-                separator=" ", ignore_nulls=True)
+            text = pl.concat_str(_as_texts(self._columns, documents.schema), separator=" ",
+                                 ignore_nulls=True)
             kinds = documents[rows_without_terms].select(
                 blank=blank_texts(self._columns, documents.schema),
                 spaceless=text.str.contains(SPACELESS))
             blank = int(kinds["blank"].sum())
             without, spaceless = len(rows_without_terms) - blank, int(kinds["spaceless"].sum())
-        with self._turn:
+        with self._lock:
             self.texts += documents.height - blank
             self.textless += blank
             self.without += without
@@ -183,7 +190,7 @@ def warn_of_lone_terms(
     total : (n_terms,)
         Number of occurrences of each.
     tokens, documents : int
-        Number of all tokens, including those of terms that are left out, and of documents.
+        Numbers of all tokens, those of terms that are left out too, and of documents.
     words : bool
         See `TermCoverage`.
     """
@@ -193,9 +200,9 @@ def warn_of_lone_terms(
     expected_share = unknown ** (tokens / documents)
     if unknown <= _MAX_UNKNOWN:
         return
-    few = terms if len(terms) <= _SAMPLE else terms.gather_every(len(terms) // _SAMPLE)
+    sample = terms if len(terms) <= _SAMPLE else terms.gather_every(len(terms) // _SAMPLE)
     # In scripts without spaces, single words have two or three characters.
-    phrases = few.str.contains(SPACELESS) & (few.str.len_chars() >= _PHRASE)
+    phrases = sample.str.contains(SPACELESS) & (sample.str.len_chars() >= _PHRASE)
     spaceless = words and float(np.mean(phrases.to_numpy())) > 0.5
     if expected_share > MANY or spaceless:
         warn_caller(f"{unknown:.0%} of the tokens are of terms that occur once, or are left out: "

@@ -22,13 +22,19 @@ _POOL_BYTES = 256 << 20
 
 
 class Interner:
-    """A growing pool of strings, each with a code; all threads of Polars add to it."""
+    """A growing pool of strings, each with a code; all threads of Polars add to it.
 
-    def __init__(self) -> None:
-        pool = pl.Categories.random()
-        # The pool lives as long as a series of its type.
-        self._anchor = pl.Series([], dtype=pl.Categorical(pool))
-        self._size = 0
+    Parameters
+    ----------
+    strings : polars.Series of String, optional
+        The first ones: their codes are their positions.
+    """
+
+    def __init__(self, strings: pl.Series | None = None) -> None:
+        dtype = pl.Categorical(pl.Categories.random())
+        # Polars frees the pool with the last series of its type.
+        first = pl.Series([], dtype=pl.String) if strings is None else strings
+        self._anchor, self._size = first.cast(dtype).clear(), len(first)
 
     @property
     def dtype(self) -> pl.DataType:
@@ -42,9 +48,9 @@ class Interner:
     def __len__(self) -> int:
         return self._size
 
-    def strings(self, first: int = 0) -> pl.Series:
-        """The strings in the order of their codes, from a first code on."""
-        codes = pl.int_range(first, self._size, dtype=pl.UInt32, eager=True)
+    def strings(self) -> pl.Series:
+        """The strings in the order of their codes."""
+        codes = pl.int_range(self._size, dtype=pl.UInt32, eager=True)
         return codes.cat.to(self.dtype).cast(pl.String)
 
 
@@ -59,11 +65,13 @@ class ExpressionTable:
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer, self._separators = tokenizer, separators(tokenizer.plan())
         self._terms = pl.Series([], dtype=pl.String)
-        self._turn, self._thread_local, self._pool = Lock(), local(), _Pool(self._terms)
-        self._all: pl.Series | None = None
+        self._lock, self._thread_local, self._pool = Lock(), local(), Interner()
+        # Bytes of text whose words are in the pool beside the terms.
+        self._bytes_read = 0
+        self._all_strings: pl.Series | None = None
 
     def __len__(self) -> int:
-        return len(self._pool.words)
+        return len(self._pool)
 
     def add_texts(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """Add the terms of texts; return the codes of each row's terms, and the rows' ends.
@@ -71,17 +79,17 @@ class ExpressionTable:
         If `separators` split the texts, some codes are of words that are too short for a term.
         """
         codes, ends = self._encode(self._pool, frame, text)
-        with self._turn:
-            self._pool.words.note_codes(codes)
+        with self._lock:
+            self._pool.note_codes(codes)
         return codes.astype(np.int32), ends
 
     def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """Codes as in `add_texts`; the codes of unknown terms start at the number of terms."""
         size = int(frame.estimated_size())
-        with self._turn:
-            if self._pool.bytes_read > _POOL_BYTES:
-                self._pool = _Pool(self._terms)
-            self._pool.bytes_read += size
+        with self._lock:
+            if self._bytes_read > _POOL_BYTES:
+                self._pool, self._bytes_read = Interner(self._terms), 0
+            self._bytes_read += size
             # A local name keeps the pool alive: another thread may replace it meanwhile.
             pool = self._pool
         self._thread_local.pool = pool
@@ -90,25 +98,25 @@ class ExpressionTable:
 
     def has_unknown(self, codes: Codes) -> bool:
         """Whether one of the codes of this thread's last look-up is that of an unknown term."""
-        others = np.unique(codes[codes >= len(self._terms)]).astype(np.uint32)
-        strings = pl.Series(others).cat.to(self._thread_local.pool.words.dtype).cast(pl.String)
+        unknown = np.unique(codes[codes >= len(self._terms)]).astype(np.uint32)
+        strings = pl.Series(unknown).cat.to(self._thread_local.pool.dtype).cast(pl.String)
         return bool(len(strings)) and (
             self._separators is None or bool(self._separators.are_words(strings).any()))
 
     def look_up_few(self, texts: Any) -> None:
-        """Return None, because expressions need a frame: callers then use `look_up`."""
+        """None, as expressions need a frame."""
 
     def add_terms(self, terms: pl.Series) -> Codes:
-        """Add terms to look up to a new table, and return their codes."""
-        # Separators do not remove words that are too short for the pattern.
+        """Add terms to a new table, to look them up, and return their codes."""
+        # `separators` would miss a term that is too short for the pattern.
         if self._separators is not None and not self._separators.are_words(terms).all():
             self._separators = None
         self._terms = terms
-        self._pool = _Pool(terms)
+        self._pool = Interner(terms)
         return np.arange(len(terms), dtype=np.int32)
 
     def absorb(self, other: ExpressionTable) -> Codes:
-        """The codes of the other table, which is the same table, because all threads share one."""
+        """The codes of the other table, unchanged: it is this one, as all threads share a table."""
         return np.arange(len(other), dtype=np.int32)
 
     def terms(self) -> Codes:
@@ -130,24 +138,15 @@ class ExpressionTable:
         return self._strings().gather(codes).alias("term")
 
     def _strings(self) -> pl.Series:
-        if self._all is None or len(self._all) != len(self):
-            self._all = self._pool.words.strings()
-        return self._all
+        if self._all_strings is None or len(self._all_strings) != len(self):
+            self._all_strings = self._pool.strings()
+        return self._all_strings
 
     def _encode(
-        self, pool: _Pool, frame: pl.DataFrame, text: TextColumns
+        self, pool: Interner, frame: pl.DataFrame, text: TextColumns
     ) -> tuple[NDArray[Any], Ints]:
         tokens = (self._tokenizer.expr(text) if self._separators is None
                   else split_expr(self._tokenizer.plan(), text))
-        codes = frame.select(tokens.cast(pl.List(pool.words.dtype)).alias("codes"))["codes"]
+        codes = frame.select(tokens.cast(pl.List(pool.dtype)).alias("codes"))["codes"]
         flat = codes.explode(empty_as_null=False, keep_nulls=False).to_physical().to_numpy()
         return flat, np.cumsum(codes.list.len().to_numpy(), dtype=np.int64)
-
-
-class _Pool:
-    """A pool of strings that starts with the terms, so their codes are their positions."""
-
-    def __init__(self, terms: pl.Series):
-        self.words, self.bytes_read = Interner(), 0
-        terms.cast(self.words.dtype)
-        self.words.note_codes(np.arange(len(terms)))

@@ -1,6 +1,6 @@
 """Polars expressions for a plan. They implement every step of a plan.
 
-    String -> [cleaning] -> String -> [splitting] -> List(String) -> [then] -> List(String)
+    String -> [cleaning] -> String -> [splitting] -> List(String) -> [other steps] -> List(String)
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from textnb.text.plan import (
     Runs,
     Segments,
     SingleSpaces,
-    Splitting,
     Step,
     StopWords,
     StripAccents,
@@ -58,8 +57,7 @@ def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
     ParameterError
         If the plan has a step that expressions do not know, or a prefix can't be written.
     """
-    lists = _tokens_of_columns(plan, text)
-    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+    return _joined(_tokens_of_columns(plan, text))
 
 
 def words_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
@@ -71,23 +69,17 @@ def _tokens_of_columns(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
     check_fork()
     columns = _columns(text)
     segments = plan.find(Segments)
-    return [_of_tokens(plan, pl.col(name), prefix) if holds_tokens
-            else _of_tokens(plan, _segmented(_text(name), segments), prefix) if segments
+    return [_run_on_tokens(plan, pl.col(name), prefix) if holds_tokens
+            else _run_on_tokens(plan, _segmented(_text(name), segments), prefix) if segments
             else _run(plan.steps, _text(name), prefix)
             for name, prefix, holds_tokens in zip(
                 columns, plan.prefixes(columns), plan.hold_tokens(columns), strict=True)]
 
 
 def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
-    """Each text column after the cleaning steps, as input of the splitting step.
-
-    A column of tokens stays List(String); its tokens are cleaned, and empty ones are dropped.
-    """
+    """Each text column after the cleaning steps, as input of the step that splits texts."""
     check_fork()
-    columns = _columns(text)
-    return [_cleaned_tokens(plan, pl.col(name)) if holds_tokens
-            else _run(plan.cleaning, _text(name), "")
-            for name, holds_tokens in zip(columns, plan.hold_tokens(columns), strict=True)]
+    return [_run(plan.cleaning, _text(name), "") for name in _columns(text)]
 
 
 class Separators(NamedTuple):
@@ -98,31 +90,31 @@ class Separators(NamedTuple):
     pattern : str
         Its matches are replaced by a space.
     min_length : int
-        Shorter strings are not words, except those of ``alone``.
-    alone : str
-        A class of characters that are words by themselves; empty for none.
+        Shorter strings are not words, except those of ``unspaced``.
+    unspaced : str
+        The class of the characters whose strings are words of any length; empty for none.
     """
 
     pattern: str
     min_length: int
-    alone: str = ""
+    unspaced: str = ""
 
     def are_words(self, strings: pl.Series) -> pl.Series:
         """Whether each of the strings between spaces is a word."""
         long_enough = strings.str.len_chars() >= self.min_length
-        return long_enough | strings.str.contains(self.alone) if self.alone else long_enough
+        return long_enough | strings.str.contains(self.unspaced) if self.unspaced else long_enough
 
 
 def separators(plan: Plan) -> Separators | None:
     r"""What separates the words of a plan whose tokens are runs; None for other plans.
 
-    Such a plan equals "replace every stretch of other characters by one space, split on spaces,
-    drop short strings", which needs fewer matches than finding each word.
+    The words are also what is left after replacing every stretch of other characters by a space,
+    splitting on spaces, and dropping short strings. That is faster, as it needs fewer matches.
 
     Examples
     --------
     >>> separators(Plan((Lowercase(), Runs(r"\w+", r"\w", 1))))
-    Separators(pattern='[^\\w ]+', min_length=1, alone='')
+    Separators(pattern='[^\\w ]+', min_length=1, unspaced='')
     """
     match plan.after_cleaning:
         case (Runs(members=members, min_length=min_length),):
@@ -146,9 +138,9 @@ def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
         raise ParameterError(f"{plan!r} does not end in runs of characters")
     step = plan.find(WordsAndPairs)
     texts = cleaned_exprs(plan, text) if step is None else [
-        _with_pairs(plan.cleaning, _text(name), split.alone, step.sizes) for name in _columns(text)]
-    lists = [each.str.replace_all(split.pattern, " ").str.split(" ") for each in texts]
-    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+        _with_pairs(plan.cleaning, _text(name), split.unspaced, step.sizes)
+        for name in _columns(text)]
+    return _joined([each.str.replace_all(split.pattern, " ").str.split(" ") for each in texts])
 
 
 def stop_tokens(plan: Plan) -> frozenset[str]:
@@ -161,8 +153,8 @@ def stop_tokens(plan: Plan) -> frozenset[str]:
     True
     """
     step = plan.find(StopWords)
-    return frozenset() if step is None else _tokens_of(
-        steps_of_stop_words(plan.steps[:plan.steps.index(step)]), step.texts)
+    return frozenset() if step is None else _stop_tokens(
+        plan.steps[:plan.steps.index(step)], step.texts)
 
 
 def stop_tokens_of_lists(plan: Plan) -> frozenset[str]:
@@ -186,7 +178,7 @@ def cleaned_strings(plan: Plan, strings: Sequence[str]) -> list[str]:
     >>> cleaned_strings(Plan((Lowercase(), Matches("[^ ]+"))), ["The End", ""])
     ['the end', '']
     """
-    return _of_strings(_run(plan.cleaning, _text("text"), ""), strings).to_list()
+    return _select(_run(plan.cleaning, _text("text"), ""), strings).to_list()
 
 
 def words_of_terms(plan: Plan, terms: pl.Series) -> pl.Series:
@@ -223,27 +215,21 @@ def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:
     return text.map_batches(cut_all, return_dtype=pl.List(pl.String), is_elementwise=True)
 
 
-def _cleaned_tokens(plan: Plan, lists: pl.Expr) -> pl.Expr:
-    """The tokens of lists: each is cleaned, and what is null or empty is dropped."""
+def _run_on_tokens(plan: Plan, lists: pl.Expr, prefix: str) -> pl.Expr:
+    """`_run` for lists of tokens: each is cleaned, and those that are null or empty are dropped."""
     # Cast the elements, not the column: a String column would become lists of one token.
     cleaned = lists.list.eval(_run(plan.cleaning, pl.element().cast(pl.String), ""))
     # In two steps: an expression that is twice in a filter is evaluated twice.
     tokens = cleaned.list.eval(pl.element().filter(pl.element() != ""))
-    return pl.when(lists.is_not_null()).then(tokens).otherwise(
+    tokens = pl.when(lists.is_not_null()).then(tokens).otherwise(
         pl.lit([], dtype=pl.List(pl.String)))
-
-
-def _of_tokens(plan: Plan, lists: pl.Expr, prefix: str) -> pl.Expr:
-    """`_run` for lists of tokens."""
-    tokens = _cleaned_tokens(plan, lists)
     if plan.find(StopWords) is not None:
         tokens = _without(tokens, stop_tokens_of_lists(plan))
-    then = tuple(step for step in plan.after_cleaning
-                 if not isinstance(step, Splitting | TokenColumns | StopWords))
-    return _run(then, tokens, prefix)
+    return _run(plan.after_stop_words, tokens, prefix)
 
 
 def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
+    """The result of steps for a text column, or for lists of tokens; ``value`` is what they get."""
     text = value
     for place, step in enumerate(steps):
         match step:
@@ -265,25 +251,22 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
                 value = value.str.replace_all(rf"[{WHITE}]{{2,}}", " ")
             case Matches(pattern=pattern) | Runs(pattern=pattern):
                 value = value.str.extract_all(pattern)
-            case WordsAndPairs(members=members, min_length=min_length, sizes=sizes):
-                alone = unspaced_class(members)
-                value = _with_pairs(steps[:place], text, alone, sizes).str.extract_all(
-                    f"[{members}]{{{min_length},}}|{alone}+")
-            case WordsAndKinds(members=members, min_length=min_length, sizes=sizes, kinds=kinds):
+            case WordsAndPairs(members=members, sizes=sizes):
+                value = _with_pairs(steps[:place], text, unspaced_class(members), sizes)
+                value = value.str.extract_all(_words_pattern(step))
+            case WordsAndKinds(members=members, sizes=sizes, kinds=kinds):
                 if sizes:
                     value = _with_pairs(steps[:place], text, unspaced_class(members), sizes)
-                value = value.str.extract_all(
-                    tokens_pattern(members, min_length, bool(sizes), kinds))
+                value = value.str.extract_all(f"{kinds_pattern(kinds)}|{_words_pattern(step)}")
             case Characters(min_n=min_n, max_n=max_n):
                 value = _characters(value, min_n, max_n)
             case CharactersInWords(min_n=min_n, max_n=max_n):
                 value = _characters_in_words(value, min_n, max_n)
             case TokenColumns():
-                # Columns of tokens are read by `_of_tokens`.
+                # `_run_on_tokens` reads columns of tokens.
                 pass
             case StopWords(texts=texts):
-                value = _without(
-                    value, _tokens_of(steps_of_stop_words(steps[:place]), texts))
+                value = _without(value, _stop_tokens(steps[:place], texts))
             case Escape(characters=characters):
                 value = value.list.eval(
                     pl.element().str.replace_all(rf"([\\{characters}])", r"\${1}"))
@@ -305,25 +288,25 @@ def unspaced_class(members: str) -> str:
     return f"[{members}&&[{UNSPACED}]]"
 
 
-def tokens_pattern(members: str, min_length: int, pairs: bool, kinds: tuple[str, ...]) -> str:
-    """The pattern of the tokens of `WordsAndKinds`, for text in which spaces separate pairs."""
-    words = [f"[{members}]{{{min_length},}}", *([f"{unspaced_class(members)}+"] if pairs else [])]
-    return "|".join([kinds_pattern(kinds), *words])
+def _words_pattern(step: WordsAndPairs | WordsAndKinds) -> str:
+    """The pattern of words, for text in which spaces separate pairs."""
+    words = f"[{step.members}]{{{step.min_length},}}"
+    return f"{words}|{unspaced_class(step.members)}+" if step.sizes else words
 
 
 def _with_pairs(
-    cleaning: tuple[Step, ...], text: pl.Expr, alone: str, sizes: Sequence[int]
+    cleaning: tuple[Step, ...], text: pl.Expr, unspaced: str, sizes: Sequence[int]
 ) -> pl.Expr:
-    """Cleaned text in which each stretch of these characters is replaced by its tokens.
+    """Cleaned text in which each stretch of unspaced characters is replaced by its tokens.
 
     Texts without these characters are null in the further steps, which saves time.
     """
     cleaned = _run(cleaning, text, "")
     # Lower case does not change these characters; a search in the original text is faster.
-    known = Lowercase | TurkicLowercase
-    searched = text if all(isinstance(step, known) for step in cleaning) else cleaned
-    pairs = _run(cleaning, pl.when(searched.str.contains(alone)).then(text), "")
-    for pattern, replacement in tokens_by_replacing(alone, sizes):
+    only_lowers = all(isinstance(step, Lowercase | TurkicLowercase) for step in cleaning)
+    searched = text if only_lowers else cleaned
+    pairs = _run(cleaning, pl.when(searched.str.contains(unspaced)).then(text), "")
+    for pattern, replacement in tokens_by_replacing(unspaced, sizes):
         pairs = pairs.str.replace_all(pattern, replacement)
     return pl.coalesce(pairs, cleaned)
 
@@ -338,19 +321,27 @@ def _text(column: str) -> pl.Expr:
 
 
 @lru_cache(maxsize=64)
-def _tokens_of(steps: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(_of_strings(_run(steps, _text("text"), "").explode(), texts).drop_nulls())
+def _stop_tokens(steps_before: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str]:
+    """The tokens that stop words become by the steps before they are dropped."""
+    tokens = _run(steps_of_stop_words(steps_before), _text("text"), "")
+    return frozenset(_select(tokens.explode(), texts).drop_nulls())
 
 
-def _of_strings(tokens: pl.Expr, strings: Sequence[str]) -> pl.Series:
+def _select(expression: pl.Expr, strings: Sequence[str]) -> pl.Series:
+    """The values of an expression over a column ``text`` of these strings."""
     check_fork()
     texts = pl.DataFrame({"text": list(strings)}, schema={"text": pl.String})
-    return texts.select(tokens.alias("text")).to_series()
+    return texts.select(expression.alias("text")).to_series()
+
+
+def _joined(lists: list[pl.Expr]) -> pl.Expr:
+    """One list of the elements of several."""
+    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
 def _without(tokens: pl.Expr, stops: frozenset[str]) -> pl.Expr:
-    listed = pl.Series(sorted(stops), dtype=pl.String)
-    return tokens.list.eval(pl.element().filter(~pl.element().is_in(listed.implode())))
+    dropped = pl.Series(sorted(stops), dtype=pl.String).implode()
+    return tokens.list.eval(pl.element().filter(~pl.element().is_in(dropped)))
 
 
 def _ngrams(tokens: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
@@ -360,15 +351,14 @@ def _ngrams(tokens: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
         for ahead in range(1, n):
             joined = joined + pl.lit(" ") + pl.element().shift(-ahead)
         lists.append(tokens if n == 1 else tokens.list.eval(joined).list.drop_nulls())
-    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+    return _joined(lists)
 
 
 def _characters(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
     # Matches do not overlap: the n-grams that start at offsets o, o + n, o + 2n ... need one pass
     # for each o below n.
-    lists = [text.str.slice(offset).str.extract_all(rf"(?s:.{{{n}}})")
-             for n in range(min_n, max_n + 1) for offset in range(n)]
-    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+    return _joined([text.str.slice(offset).str.extract_all(rf"(?s:.{{{n}}})")
+                    for n in range(min_n, max_n + 1) for offset in range(n)])
 
 
 def _characters_in_words(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
@@ -383,4 +373,4 @@ def _characters_in_words(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
     # A padded word shorter than the shortest n-gram is one n-gram by itself.
     if min_n > 1:
         lists.append(lines.str.extract_all(rf"(?m)^[^\n]{{1,{min_n - 1}}}$"))
-    return lists[0] if len(lists) == 1 else pl.concat_list(lists)
+    return _joined(lists)

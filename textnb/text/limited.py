@@ -3,10 +3,10 @@
     frames -> counts of some batches -> a run on disk -> ... -> sums, a share of the terms at a time
            -> the terms that occur often enough
 
-When the terms that were counted take half of the limit, their counts go to a temporary file and
-counting starts again. At the end the files are added, so every count is exact. Then the rarest
-terms are left out until the rest fits; terms that occur equally often stay or go together. What
-stays depends on the documents alone: not on their order, on batches or on threads.
+When the terms that were counted take half of the limit, their counts go to a temporary file (a run)
+and counting starts again. At the end the files are added, so every count is exact. Then the rarest
+terms are left out until the rest fits; terms that occur equally often stay or go together. Which
+terms stay depends on the documents alone: not on their order, on batches or on threads.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ from textnb.errors import SourceError, VocabularyError, first_line, quantity
 from textnb.text.counting import CountSpec
 from textnb.text.counts import Ints, LabelCounter, each_label
 
-# Bytes of a term without its letters: entries in pools and vectors, and per class a count, a weight
-# and temporary copies of both. The numbers were measured; letters are in two pools.
+# The memory of a term in bytes, as it was measured: its entries in pools and vectors; per class a
+# count, a weight and temporary copies of both; and per byte of its string, which is in two pools.
 _PER_TERM, _PER_CLASS, _PER_BYTE = 96, 32, 2
-# Batches with more labels than this are cut, so that a slice takes about this part of the limit.
+# Batches with more labels than `_FEW_LABELS` are cut into slices of `_MIN_ROWS` rows or more, each
+# of which may take 1 / `_SLICES` of the limit.
 _FEW_LABELS, _SLICES, _MIN_ROWS = 64, 64, 16
 # Bytes of text per new term: an estimate, which is low if texts are short.
 _BYTES_PER_TERM = 6
 # Terms are divided into this many shares, which are added one after the other.
 _SHARES = 64
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def count_within(
@@ -69,13 +70,14 @@ def count_within(
     first_row = 0
     with tempfile.TemporaryDirectory(prefix="textnb-counts-") as folder:
         runs = _Runs(Path(folder))
-        rest = iter(_with_few_labels(frames, spec, memory))
-        ahead: list[pl.DataFrame] = []
+        batches = iter(_with_few_labels(frames, spec, memory))
+        # The batch that begins the next run, if there is one.
+        next_batch: list[pl.DataFrame] = []
         while True:
             counter = LabelCounter(spec, first_row)
-            counter.read(_until_full(chain(ahead, rest), counter, memory // 2))
-            first_row, ahead = counter.rows, list(islice(rest, 1))
-            ended, counts = not ahead, counter.counts()
+            counter.read(_until_full(chain(next_batch, batches), counter, memory // 2))
+            first_row, next_batch = counter.rows, list(islice(batches, 1))
+            ended, counts = not next_batch, counter.counts()
             if ended and not runs.count and _cost_of_all(counts) <= memory:
                 return counts
             with _on_disk(folder):
@@ -115,34 +117,34 @@ def _until_full(
         yield frame
         seen_bytes += int(frame.estimated_size())
         labels, terms = counter.size
-        # An upper bound: the terms' letters are not counted before the terms are listed.
-        letters = min(seen_bytes, 16 * terms)
-        if _cost(terms, letters, labels) > memory:
+        # An upper bound, as the terms' bytes are not known before the terms are listed.
+        term_bytes = min(seen_bytes, 16 * terms)
+        if _cost(terms, term_bytes, labels) > memory:
             return
 
 
-def _cost(terms: Any, letters: Any, labels: int) -> Any:
-    return terms * (_PER_TERM + _PER_CLASS * labels) + _PER_BYTE * letters
+def _cost(terms: Any, term_bytes: Any, labels: int) -> Any:
+    return terms * (_PER_TERM + _PER_CLASS * labels) + _PER_BYTE * term_bytes
 
 
 def _cost_of_all(counts: Counts) -> int:
-    letters = counts.terms.str.len_bytes().cast(pl.Int64).sum()
-    cost: int = _cost(len(counts.terms), letters, _sums_of(counts))
+    term_bytes = counts.terms.str.len_bytes().cast(pl.Int64).sum()
+    cost: int = _cost(len(counts.terms), term_bytes, _counts_per_term(counts))
     return cost
 
 
-def _sums_of(counts: Counts) -> int:
-    """The number of counts of each term: for all classes, or also for all documents."""
+def _counts_per_term(counts: Counts) -> int:
+    """One for each class, and with lists of labels one for all documents."""
     return len(counts.classes) + counts.is_multilabel
 
 
 @contextmanager
 def _on_disk(folder: str) -> Iterator[None]:
-    """A full disk, or another failure to write, becomes a SourceError."""
+    """A context in which a full disk, or another failure to write, becomes a SourceError."""
     try:
         yield
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno in _FULL else first_line(error)
+        reason = os.strerror(error.errno) if error.errno in _DISK_FULL else first_line(error)
         raise SourceError.naming(
             "can't write temporary counts to {folder}: {reason}. Free some space, name another "
             "folder by TMPDIR, or raise {memory_limit}", folder=os.path.dirname(folder),
@@ -163,7 +165,7 @@ class _Runs:
         return len(self._begins)
 
     def write(self, counts: Counts) -> None:
-        # The hash, which decides a term's share, is only valid in this process.
+        # The hash of a term decides its share: it is the same for all runs of this process.
         share = (counts.terms.hash(seed=0) % _SHARES).to_numpy()
         self._write(counts.select(np.flatnonzero(share == number)) for number in range(_SHARES))
 
@@ -206,51 +208,47 @@ def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
     """
     frequency, labels = np.zeros((3, 0), dtype=np.int64), 0
     for counts in shares():
-        labels = _sums_of(counts)
-        frequency = _by_total(np.concatenate([frequency, _frequency(counts)], axis=1))
+        labels = _counts_per_term(counts)
+        term_bytes = counts.terms.str.len_bytes().cast(pl.Int64).to_numpy()
+        of_share = np.stack([counts.all_occurrences, np.ones_like(term_bytes), term_bytes])
+        frequency = _by_occurrences(np.concatenate([frequency, of_share], axis=1))
     at_most = _cutoff(frequency, memory, labels)
-    frequent = _of_same_rows(
+    frequent = _join_shares(
         [counts.select(counts.all_occurrences > at_most) for counts in shares()])
     if not at_most:
         return frequent
-    totals, terms, _ = frequency[:, frequency[0] <= at_most]
-    pruned = Pruned(int(terms.sum()), int((totals * terms).sum()), at_most)
+    occurrences, terms, _ = frequency[:, frequency[0] <= at_most]
+    pruned = Pruned(int(terms.sum()), int((occurrences * terms).sum()), at_most)
     return replace(frequent, pruned=pruned if frequent.pruned is None else frequent.pruned + pruned)
 
 
-def _of_same_rows(shares: list[Counts]) -> Counts:
-    """The counts of all shares of the terms."""
+def _join_shares(shares: list[Counts]) -> Counts:
+    """The counts of all terms, from those of shares of the terms in the same documents."""
     first = shares[0]
     return first if len(shares) == 1 else replace(
         Counts.sum(shares), class_count=first.class_count, rows=first.rows, pruned=first.pruned)
 
 
-def _frequency(counts: Counts) -> Ints:
-    """The occurrences of each term, 1, and the number of its letters: (3, n_terms)."""
-    letters = counts.terms.str.len_bytes().cast(pl.Int64).to_numpy()
-    return np.stack([counts.all_occurrences, np.ones_like(letters), letters])
+def _by_occurrences(frequency: Ints) -> Ints:
+    """Add up the terms of each number of occurrences.
 
-
-def _by_total(frequency: Ints) -> Ints:
-    """The number of terms, and of their letters, for each number of occurrences, ascending."""
-    totals, place = np.unique(frequency[0], return_inverse=True)
-    return np.stack([totals, *(sums_of(place, sums, len(totals)) for sums in frequency[1:])])
+    Rows before and after: numbers of occurrences (then ascending and different), of terms, and of
+    the bytes of these terms.
+    """
+    occurrences, place = np.unique(frequency[0], return_inverse=True)
+    return np.stack([
+        occurrences, *(sums_of(place, sums, len(occurrences)) for sums in frequency[1:])])
 
 
 def _cutoff(frequency: Ints, memory: int, labels: int) -> int:
     """The number of occurrences above which all terms fit into the memory; 0 if all terms fit."""
-    totals, terms, letters = frequency[:, ::-1]
-    beyond = totals[_cost(terms.cumsum(), letters.cumsum(), labels) > memory]
-    if len(beyond) and len(beyond) == len(totals):
-        raise _none_fits(memory, labels)
-    return int(beyond[0]) if len(beyond) else 0
-
-
-def _none_fits(memory: int, labels: int) -> VocabularyError:
-    problem = (f"empty vocabulary: memory_limit is {memory:,} bytes, and with "
-            f"{quantity(labels, 'class')} one "
-            f"term takes {_cost(1, 0, labels):,}; the most frequent ones, which stay or go "
-            "together, do not fit. ")
-    return VocabularyError.with_advice(
-        problem, "Raise memory_limit, or learn fewer classes",
-        "Raise --memory-limit, or learn fewer classes")
+    occurrences, terms, term_bytes = frequency[:, ::-1]
+    does_not_fit = _cost(terms.cumsum(), term_bytes.cumsum(), labels) > memory
+    if len(occurrences) and does_not_fit.all():
+        raise VocabularyError.with_advice(
+            f"empty vocabulary: memory_limit is {memory:,} bytes, and with "
+            f"{quantity(labels, 'class')} one term takes {_cost(1, 0, labels):,}; the most "
+            "frequent ones, which stay or go together, do not fit. ",
+            "Raise memory_limit, or learn fewer classes",
+            "Raise --memory-limit, or learn fewer classes")
+    return int(occurrences[does_not_fit][0]) if does_not_fit.any() else 0

@@ -37,12 +37,13 @@ from textnb.text.vocabulary import Limits
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-# The name of the matrices' type for other modules.
+# Other modules name the type of matrices so, without SciPy.
 CountMatrix: TypeAlias = "sp.csr_array"
 Ints = NDArray[np.int64]
 # Up to this number of columns, an array of them stays in the cache, and rows need no sort.
 _FEW_COLUMNS = 1 << 17
-# Pages of one process, mapped at once: shared pages that are mapped one by one cost twice the time.
+# Arguments of `mmap`: pages of one process, mapped at once. Shared pages that are mapped one by one
+# take twice the time.
 _PAGES = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE} if (
     sys.platform == "linux") else {}
 
@@ -62,7 +63,7 @@ class Vocabulary:
         self._prepare()
 
     def _prepare(self) -> None:
-        self._turn = Lock()
+        self._lock = Lock()
         self._known: _KnownTerms | None = None
 
     def __len__(self) -> int:
@@ -103,7 +104,7 @@ class Vocabulary:
     def _known_terms(self) -> _KnownTerms:
         check_fork()
         kernel = usable_kernel()
-        with self._turn:
+        with self._lock:
             if self._known is None or self._known.kernel is not kernel:
                 self._known = _KnownTerms(kernel, self._tokenizer, self.terms)
             return self._known
@@ -169,14 +170,15 @@ class CsrBuilder:
             column = codes if columns is None else columns[codes]
             # As unsigned numbers, negative ones are large.
             known = column.view(np.uint32) < self._width
-            counts = merge_tokens(
-                *_keep_entries(np.diff(ends, prepend=0), column, known), self._width)
+            if not known.all():
+                ends, column = np.append(0, np.cumsum(known))[ends], column[known]
+            counts = merge_tokens(np.diff(ends, prepend=0), column, self._width)
             return SparseRows(counts.data, counts.indices, counts.indptr, self._width)
         rows = self._kernel.rows
         if self._width <= _FEW_COLUMNS:
             indptr, data = np.zeros(len(ends) + 1, dtype=np.int64), np.empty_like(codes)
             rows.count_rows(codes, ends, columns, *self._scratch(), indptr, data)
-            # What is cut off was never written, so it takes no memory.
+            # The rest of `data` was never written, so it takes no memory.
             indices, data = codes[:indptr[-1]].copy(), data[:indptr[-1]]
         else:
             entries = np.empty(len(ends), dtype=np.int64)
@@ -253,6 +255,7 @@ def count_matrix(
 
     batches = list(map_in_threads(encode, frames, tables.threads))
     line().begin("building the matrix")
+    # For the table of each thread, the code in the whole table of each of its codes.
     whole, codes_of = tables.merge()
     documents, term_codes = sum(len(ends) for _, _, ends in batches), whole.terms()
     if not len(term_codes):
@@ -268,16 +271,16 @@ def count_matrix(
             len(term_codes), frequency[term_codes], total[term_codes], documents)]
         order = term_codes if tied else whole.sort(term_codes)
     columns = columns_of(order, len(whole))
-    own_columns = [columns[codes] for codes in codes_of]
+    columns_of_tables = [columns[codes] for codes in codes_of]
     builder = CsrBuilder(kernel, len(order))
     terms: list[pl.Series] = []
     blocks: dict[int, SparseRows] = {}
 
     def build(batch: int) -> None:
         number, codes, ends = batches[batch]
-        # Its codes are freed as the rows grow.
+        # The list must not hold the codes: they are freed once their rows are built.
         batches[batch] = number, codes[:0].copy(), ends
-        blocks[batch] = builder.rows(codes, ends, own_columns[number])
+        blocks[batch] = builder.rows(codes, ends, columns_of_tables[number])
 
     # One thread does the other work meanwhile.
     run_in_threads([lambda: terms.append(whole.strings(order)),
@@ -304,20 +307,20 @@ def _term_sums(
     kernel: Kernel, batches: list[tuple[int, Codes, Ints]], codes_of: list[Codes], size: int
 ) -> tuple[Ints, Ints]:
     """The number of documents that hold each term, and its occurrences."""
-    sums = np.zeros((2, size), dtype=np.int64)
+    frequency, total = np.zeros((2, size), dtype=np.int64)
     kind = np.int32 if sum(len(batch) for _, batch, _ in batches) < 2**31 else np.int64
     for table, codes in enumerate(codes_of):
         occurrences, seen = np.zeros((1, len(codes)), kind), np.zeros((2, len(codes)), np.int64)
-        own, documents = np.zeros((2, len(codes)), dtype=np.int64), 0
+        totals, documents = np.zeros((2, len(codes)), dtype=np.int64), 0
         for number, batch, ends in batches:
             if number == table:
                 kernel.rows.add_presence(
-                    batch, begins_of(ends), ends, np.zeros_like(ends), occurrences, 0, own, seen,
-                    documents)
+                    batch, begins_of(ends), ends, np.zeros_like(ends), occurrences, 0, totals,
+                    seen, documents)
                 documents += len(ends)
-        sums[0, codes] += own[0]
-        sums[1, codes] += occurrences[0]
-    return sums[0], sums[1]
+        frequency[codes] += totals[0]
+        total[codes] += occurrences[0]
+    return frequency, total
 
 
 def as_csr(matrix: NDArray[Any]) -> CountMatrix:
@@ -370,22 +373,10 @@ def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array
     return counts
 
 
-def _keep_entries(
-    lengths: Ints, codes: NDArray[Any], keep: NDArray[np.bool_]
-) -> tuple[Ints, NDArray[Any]]:
-    """Lengths and codes of the tokens that have a column."""
-    if keep.all():
-        return lengths, codes
-    before = np.zeros(len(keep) + 1, dtype=np.int32 if len(keep) < 2**31 else np.int64)
-    np.cumsum(keep, out=before[1:])
-    ends = np.cumsum(lengths)
-    return before[ends] - before[ends - lengths], codes[keep]
-
-
 def stack_blocks(
     blocks: list[CountMatrix | SparseRows], width: int, dtype: type[np.integer[Any]] = np.int32
 ) -> sp.csr_array:
-    """One matrix of all blocks, which are taken from the list and freed one by one."""
+    """One matrix of the rows of all blocks; each is removed from the list once it is copied."""
     import scipy.sparse as sp
 
     entries = sum(block.nnz for block in blocks)
@@ -393,14 +384,15 @@ def stack_blocks(
     index_type = np.int32 if max(entries, width) < 2**31 else np.int64
     indices, data = np.empty(entries, dtype=index_type), np.empty(entries, dtype=dtype)
     indptr = np.zeros(rows + 1, dtype=index_type)
-    row = at = 0
-    # Reversed and popped, so that each block is freed once it is copied.
+    row = entry = 0
+    # From the end of the list, where removing a block takes no time.
     blocks.reverse()
     while blocks:
         block = blocks.pop()
-        indices[at:at + block.nnz], data[at:at + block.nnz] = block.indices, block.data
-        indptr[row + 1:row + 1 + block.shape[0]] = block.indptr[1:].astype(index_type) + at
-        row, at = row + block.shape[0], at + block.nnz
+        end = entry + block.nnz
+        indices[entry:end], data[entry:end] = block.indices, block.data
+        indptr[row + 1:row + 1 + block.shape[0]] = block.indptr[1:].astype(index_type) + entry
+        row, entry = row + block.shape[0], end
     whole = sp.csr_array((data, indices, indptr), shape=(rows, width))
     whole.has_canonical_format = True
     return whole

@@ -43,7 +43,6 @@ from textnb.text.plan import (
     Plan,
     Runs,
     SingleSpaces,
-    Splitting,
     Step,
     StopWords,
     StripAccents,
@@ -57,6 +56,7 @@ from textnb.text.plan import (
 # Polars knows all characters of this version of Unicode, which a newer Python may exceed.
 _NEWEST_UNICODE = (16, 0, 0)
 _CATEGORIES = ("L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No")
+# A member of a class of characters, as patterns write it.
 _MEMBER = re.compile(r"\\p\{(?P<category>\w+)\}|\\(?P<shorthand>[wd])|(?P<first>.)-(?P<last>.)"
                      r"|(?P<single>.)")
 # Classes of characters, as bits.
@@ -101,7 +101,7 @@ def plain_tokens(
         known = _is_supported(text if isinstance(text, str) else "".join(filter(None, text)))
         # An unknown step is refused for every text.
         tokens = (_run(plan.steps, text if known else "", prefix) if isinstance(text, str)
-                  else _run_tokens(plan, text if known else [], prefix))
+                  else _run_on_tokens(plan, text if known else [], prefix))
         if tokens is None or not known:
             all_tokens = None
         elif all_tokens is not None:
@@ -120,9 +120,13 @@ def clean(plan: Plan, text: str) -> str | None:
     if not _is_supported(text):
         return None
     try:
-        return reduce(lambda text, step: _clean(step, text), plan.cleaning, text)
+        return _clean_all(plan, text)
     except ParameterError:
         return None
+
+
+def _clean_all(plan: Plan, text: str) -> str:
+    return reduce(lambda text, step: _clean(step, text), plan.cleaning, text)
 
 
 def _clean(step: Step, text: str) -> str:
@@ -171,21 +175,21 @@ def _run(
                     short = [f" {word} "] if len(word) + 2 < min_n else []
                     tokens += [*short, *_characters(f" {word} ", min_n, max_n)]
             case TokenColumns():
-                # Columns of tokens are read by `_run_tokens`.
+                # `_run_on_tokens` reads columns of tokens.
                 pass
             case StopWords(texts=texts):
-                stops = _tokens_of(steps_of_stop_words(steps[:place]), texts)
+                stops = _stop_tokens(steps[:place], texts)
                 if stops is None:
                     return None
                 tokens = [token for token in tokens if token not in stops]
             case Escape(characters=characters):
-                special = {ord(c): f"\\{c}" for c in f"\\{characters}"}
-                tokens = [token.translate(special) for token in tokens]
+                escaped = {ord(c): f"\\{c}" for c in f"\\{characters}"}
+                tokens = [token.translate(escaped) for token in tokens]
             case FieldPrefix():
                 tokens = [f"{prefix}{token}" for token in tokens]
             case NGrams(min_n=min_n, max_n=max_n):
-                tokens = [" ".join(tokens[at:at + n]) for n in range(min_n, max_n + 1)
-                          for at in range(len(tokens) - n + 1)]
+                tokens = [" ".join(tokens[start:start + n]) for n in range(min_n, max_n + 1)
+                          for start in range(len(tokens) - n + 1)]
             case _:
                 raise _unknown(step)
     return tokens
@@ -196,33 +200,30 @@ def _unknown(step: Step) -> ParameterError:
                           "tokenizer's plan; Polars' expressions may")
 
 
-def _run_tokens(plan: Plan, column: Sequence[str | None], prefix: str) -> list[str] | None:
-    """`_run` for a column of tokens, each of which is cleaned and not split."""
-    def clean(token: str) -> str:
-        return reduce(lambda text, step: _clean(step, text), plan.cleaning, token)
-
-    tokens = [cleaned for token in column if token and (cleaned := clean(token))]
+def _run_on_tokens(plan: Plan, column: Sequence[str | None], prefix: str) -> list[str] | None:
+    """`_run` for a column of tokens, which are cleaned one by one and not split."""
+    tokens = [cleaned for token in column if token and (cleaned := _clean_all(plan, token))]
     step = plan.find(StopWords)
     if step is not None:
         if not all(map(_is_supported, step.texts)):
             return None
-        stops = {clean(text) for text in step.texts}
+        stops = {_clean_all(plan, text) for text in step.texts}
         tokens = [token for token in tokens if token not in stops]
-    then = tuple(step for step in plan.after_cleaning
-                 if not isinstance(step, Splitting | TokenColumns | StopWords))
-    return _run(then, "", prefix, tokens)
+    return _run(plan.after_stop_words, "", prefix, tokens)
 
 
 @lru_cache(maxsize=64)
-def _tokens_of(steps: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str] | None:
-    """The tokens of several texts; None if one has a character that Python does not know."""
-    words: set[str] = set()
-    for text in texts:
-        tokens = _run(steps, text, "") if _is_supported(text) else None
-        if tokens is None:
-            return None
-        words.update(tokens)
-    return frozenset(words)
+def _stop_tokens(
+    steps_before: tuple[Step, ...], texts: tuple[str, ...]
+) -> frozenset[str] | None:
+    """The tokens that stop words become by the steps before they are dropped.
+
+    None if one has a character that Python does not know.
+    """
+    if not all(map(_is_supported, texts)):
+        return None
+    steps = steps_of_stop_words(steps_before)
+    return frozenset(token for text in texts for token in _run(steps, text, "") or ())
 
 
 def _is_supported(text: str) -> bool:
@@ -249,16 +250,17 @@ def _words_and_pairs(run: str, min_length: int, sizes: Sequence[int]) -> list[st
 
 def _tokens_of_stretch(stretch: str, sizes: Sequence[int]) -> list[str]:
     """Each character, the pair of each with the next one, or both in this order."""
-    return [stretch[at:at + size] for at in range(len(stretch)) for size in sizes
-            if at + size <= len(stretch)] or [stretch]
+    return [stretch[start:start + size] for start in range(len(stretch)) for size in sizes
+            if start + size <= len(stretch)] or [stretch]
 
 
 def _characters(text: str, min_n: int, max_n: int) -> list[str]:
-    return [text[at:at + n] for n in range(min_n, max_n + 1) for at in range(len(text) - n + 1)]
+    return [text[start:start + n] for n in range(min_n, max_n + 1)
+            for start in range(len(text) - n + 1)]
 
 
 class _Kinds(dict[str, int]):
-    """Characters to the classes that they belong to, as bits."""
+    """The classes of each character, as bits; they are found when a character is looked up."""
 
     def __init__(self, is_member: Callable[[str], bool], pairs: bool) -> None:
         super().__init__()
@@ -277,7 +279,7 @@ class _Kinds(dict[str, int]):
         return kind
 
     def end_of_run(self, text: str, at: int, bits: int) -> int:
-        """The end of the run of characters of a class that begins at a place."""
+        """Where the run of characters of one of these classes ends that begins at ``at``."""
         while at < len(text) and self[text[at]] & bits:
             at += 1
         return at
@@ -289,8 +291,8 @@ def _words_and_kinds(
 ) -> list[str]:
     """The tokens of `WordsAndKinds`, in time that grows with the length of the text.
 
-    Where no name begins at one letter, none begins at the other letters up to the end of the run,
-    and likewise for amounts and words.
+    If a run of letters and digits has no ``++`` or ``#`` behind it, none of its letters begins such
+    a name (``c++``). So the run is passed once, and likewise runs of digits (``10%``) and words.
 
     Parameters
     ----------
@@ -309,7 +311,8 @@ def _words_and_kinds(
     ['c#', 'u.s.', '5%']
     """
     tokens, classes = [], _kinds_of(is_member, bool(sizes))
-    at = no_name = no_share = no_word = 0
+    # Up to each of these places, no name, no percentage and no word begins.
+    at = no_name = no_percentage = no_word = 0
     while at < len(text):
         character, end = text[at], at
         kind = classes[character]
@@ -319,10 +322,10 @@ def _words_and_kinds(
         elif "symbols" in kinds and character in CURRENCIES:
             amount = _AMOUNT.match(text, at + 1)
             end = amount.end() if amount else at
-        elif "symbols" in kinds and "0" <= character <= "9" and at >= no_share:
+        elif "symbols" in kinds and "0" <= character <= "9" and at >= no_percentage:
             amount = _AMOUNT.match(text, at)
-            no_share = amount.end() if amount else at
-            end = no_share + 1 if text.startswith("%", no_share) else at
+            no_percentage = amount.end() if amount else at
+            end = no_percentage + 1 if text.startswith("%", no_percentage) else at
         if "symbols" in kinds and kind & _LETTER and at >= no_name:
             no_name = classes.end_of_run(text, at, _LETTER_OR_NUMBER)
             suffix = next((sign for sign in ("++", "#") if text.startswith(sign, no_name)), "")
@@ -376,6 +379,7 @@ def _membership(members: str) -> Callable[[str], bool]:
 
 
 def _test_of(member: re.Match[str]) -> Callable[[str], bool]:
+    """Whether a character is one of those of a member: of a category, a shorthand or a range."""
     category = member["category"]
     if category is not None:
         if category not in _CATEGORIES:

@@ -26,11 +26,11 @@ from textnb.runtime.values import Value
 _BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_columns": False,
                            "segmenter": None}
 
-# The numbers of characters of the tokens that a stretch of a script without spaces becomes.
+# A stretch of a script without spaces becomes tokens of these numbers of characters.
 PAIRS, SINGLE, BOTH = (2,), (1,), (1, 2)
 
-# A run of one class of characters, at least m long: `[...]{m,}`, `[...]+`, `\w{m,}`, `\b\w\w+\b`.
-# No member of these classes is a space, a colon or a backslash.
+# The patterns that are runs of m or more characters of one class: `[...]{m,}`, `[...]+`, `\w{m,}`,
+# and `\b\w\w+\b` of scikit-learn. No member of these classes is a space, a colon or a backslash.
 _MEMBER = r"(?:\\p\{[LMN][a-z]?\}|\\[wd]|[A-Za-z]-[A-Za-z]|[0-9]-[0-9]|[A-Za-z0-9_'])"
 _RUN = re.compile(rf"(?:\[(?P<members>{_MEMBER}+)\]|(?P<single>\\w))(?:\+|\{{(?P<min>\d+),\}})")
 _SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
@@ -41,7 +41,8 @@ WHITE = r"\s\x1c-\x1f"
 class Step(Value):
     """One step of a plan. A new kind of step may be a frozen dataclass."""
 
-    # The setting as `str.format` makes it from the step's fields; if empty, the step's repr.
+    # A template of `setting`, into which `str.format` puts the step's fields; if empty, it is the
+    # step's repr.
     _setting = ""
 
     @property
@@ -154,7 +155,7 @@ class WordsAndPairs(Splitting):
 
 
 class WordsAndKinds(Splitting):
-    """Words as of `Runs`, or with ``sizes`` as of `WordsAndPairs`, and other kinds of tokens.
+    """The words of `Runs`, or with ``sizes`` of `WordsAndPairs`, and other kinds of tokens.
 
     Where a pattern of `textnb.text.characters` for one of the kinds matches, the match is a token,
     and the next token begins after it.
@@ -162,10 +163,11 @@ class WordsAndKinds(Splitting):
     Attributes
     ----------
     pattern, members, min_length
-        As of `Runs`.
+        See `Runs`.
     sizes : tuple of int
-        As of `WordsAndPairs`; empty if stretches are in words.
+        See `WordsAndPairs`; empty if scripts without spaces are not split.
     kinds : tuple of str
+        Of `textnb.text.characters.KINDS`.
     """
 
     pattern: str
@@ -243,7 +245,8 @@ class TokenColumns(Step):
         >>> TokenColumns(("words",)).hold_tokens(["subject", "words"])
         [False, True]
         """
-        return [name in _among("token_columns", self.columns, columns) for name in columns]
+        named = _columns_of_setting("token_columns", self.columns, columns)
+        return [name in named for name in columns]
 
 
 class StopWords(Step):
@@ -291,7 +294,7 @@ class FieldPrefix(Step):
         >>> FieldPrefix(("subject",)).prefixes(["subject", "body"])
         ['subject:', '']
         """
-        prefixed = _among("field_prefix", self.columns, columns)
+        prefixed = _columns_of_setting("field_prefix", self.columns, columns)
         for name in prefixed:
             if re.search(r"[ :\\]", name):
                 raise ParameterError(f"column {name!r} can't be a field prefix: rename it without "
@@ -299,10 +302,10 @@ class FieldPrefix(Step):
         return [f"{name}:" if name in prefixed else "" for name in columns]
 
 
-def _among(
+def _columns_of_setting(
     setting: str, names: Sequence[str] | bool, columns: Sequence[str]
 ) -> Sequence[str]:
-    """The columns that a setting names, or all text columns; each is one of these."""
+    """The text columns that a setting names, or all of them; ParameterError for other columns."""
     if isinstance(names, bool):
         return columns if names else ()
     for name in names:
@@ -329,6 +332,15 @@ class OwnCode(Step):
     _setting = "{name}, a class of its own"
 
 
+# In their order, the settings of cleaning: the steps of each of their values.
+_CLEANING: dict[str, list[tuple[Any, tuple[Step, ...]]]] = {
+    "normalize": [(None, ()), *((form, (Normalize(form),))
+                                for form in ("NFC", "NFD", "NFKC", "NFKD"))],
+    "lowercase": [(False, ()), (True, (Lowercase(),)),
+                  *((language, (TurkicLowercase(language),)) for language in ("tr", "az"))],
+    "strip_accents": [(None, ()), *((kind, (StripAccents(kind),))
+                                    for kind in ("unicode", "ascii", "marks"))],
+}
 # Cleaning steps may follow each other; of the others, a plan has at most one each.
 _ORDER = (Cleaning, Splitting, TokenColumns, StopWords, Escape, FieldPrefix, NGrams)
 Kind = TypeVar("Kind", bound=Step)
@@ -368,6 +380,12 @@ class Plan(Value):
         return self.steps[self._split_at:]
 
     @property
+    def after_stop_words(self) -> tuple[Step, ...]:
+        """The steps after stop words are dropped, from tokens to tokens."""
+        return tuple(step for step in self.after_cleaning
+                     if not isinstance(step, Splitting | TokenColumns | StopWords))
+
+    @property
     def _split_at(self) -> int:
         return next(place for place, step in enumerate(self.steps) if isinstance(step, Splitting))
 
@@ -377,13 +395,11 @@ class Plan(Value):
 
     def prefixes(self, columns: Sequence[str]) -> list[str]:
         """The field prefix of each text column, "" for none; see `FieldPrefix.prefixes`."""
-        step = self.find(FieldPrefix)
-        return [""] * len(columns) if step is None else step.prefixes(columns)
+        return (self.find(FieldPrefix) or FieldPrefix(False)).prefixes(columns)
 
     def hold_tokens(self, columns: Sequence[str]) -> list[bool]:
         """Whether each text column is one of tokens; see `TokenColumns.hold_tokens`."""
-        step = self.find(TokenColumns)
-        return [False] * len(columns) if step is None else step.hold_tokens(columns)
+        return (self.find(TokenColumns) or TokenColumns(False)).hold_tokens(columns)
 
 
 def plan_of(settings: Mapping[str, Any]) -> Plan:
@@ -409,7 +425,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     """
     rest = dict(settings)
     try:
-        cleaning = list(_cleaning(*map(rest.pop, ("normalize", "lowercase", "strip_accents"))))
+        cleaning = [step for name in _CLEANING for step in _cleaning_steps(name, rest.pop(name))]
         analyzer, pattern, unspaced = map(rest.pop, ("analyzer", "pattern", "unspaced"))
         of_words = {name: rest.pop(name)
                     for name in ("stop_words", "keep", "token_columns", "segmenter")}
@@ -481,30 +497,12 @@ def steps_of_stop_words(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         for step in steps)
 
 
-def _cleaning(normalize: Any, lowercase: Any, strip_accents: Any) -> Iterator[Step]:
-    match normalize:
-        case None:
-            pass
-        case "NFC" | "NFD" | "NFKC" | "NFKD":
-            yield Normalize(normalize)
-        case _:
-            raise _no_step("normalize", normalize)
-    match lowercase:
-        case False:
-            pass
-        case True:
-            yield Lowercase()
-        case "tr" | "az":
-            yield TurkicLowercase(lowercase)
-        case _:
-            raise _no_step("lowercase", lowercase)
-    match strip_accents:
-        case None:
-            pass
-        case "unicode" | "ascii" | "marks":
-            yield StripAccents(strip_accents)
-        case _:
-            raise _no_step("strip_accents", strip_accents)
+def _cleaning_steps(name: str, value: Any) -> tuple[Step, ...]:
+    """The step of `_CLEANING` for the value of a setting; none if the setting is off."""
+    for known, steps in _CLEANING[name]:
+        if isinstance(value, type(known)) and value == known:
+            return steps
+    raise _no_step(name, value)
 
 
 def _sizes(unspaced: str, ngram_range: tuple[int, int]) -> tuple[int, ...]:
@@ -544,7 +542,7 @@ def _words(
     elif not isinstance(segmenter, str | None):
         raise _no_step("segmenter", segmenter)
     yield words
-    # If only the name of a function is known, as of a model file, the tokens must come as lists.
+    # A model file has only the name of the function: then the tokens must come as lists.
     if token_columns or isinstance(segmenter, str):
         yield TokenColumns(_hashable(token_columns or True))
 
@@ -576,7 +574,7 @@ def words_of(pattern: str) -> Runs | Matches:
 
 
 def _hashable(value: Any) -> Any:
-    """A list, as JSON has it, becomes a tuple."""
+    """The value with a tuple in place of a list, which JSON has."""
     return tuple(value) if isinstance(value, list) else value
 
 

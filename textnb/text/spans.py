@@ -31,7 +31,7 @@ from textnb.text.tokens import Tokenizer
 # (text, contribution of its terms); the contribution is None between words.
 Pieces = list[tuple[str, float | None]]
 Spans = list[tuple[int, int]]
-# Words or terms, and the numbers of the spans that each covers.
+# Words or terms (or the columns of a term), each with the numbers of the spans that it covers.
 Covering = list[tuple[str, list[int]]]
 
 # A text is cleaned in parts that do not affect each other: white space, a syllable of Hangul, or a
@@ -83,31 +83,31 @@ def pieces_of(
     ...           {"free": 2.0, "free lunch": 1.0})
     ({'text': [('Free', 1.0), (', ', None), ('free', 1.5), (' ', None), ('lunch', 0.5)]}, 0.0)
     """
-    read = {column: _read(tokenizer, columns, column, texts[column], contributions)
-            for column in columns}
-    places: dict[str, list[tuple[str, list[int]]]] = {}
-    for column, text in read.items():
-        for term, covered in text.terms:
-            if covered:
-                places.setdefault(term, []).append((column, covered))
-    added = {column: [0.0] * len(text.spans) for column, text in read.items()}
+    located = {column: _locate(tokenizer, columns, column, texts[column], contributions)
+               for column in columns}
+    places: dict[str, Covering] = {}
+    for column, text in located.items():
+        for term, spans in text.terms:
+            if spans:
+                places.setdefault(term, []).append((column, spans))
+    sums = {column: [0.0] * len(text.spans) for column, text in located.items()}
     elsewhere = 0.0
     for term, contribution in contributions.items():
-        standing = places.get(term, [])
-        if not standing:
+        places_of_term = places.get(term, [])
+        if not places_of_term:
             elsewhere += contribution
-        for column, covered in standing:
-            for place in covered:
-                added[column][place] += contribution / len(standing) / len(covered)
-    return {column: _pieces(text.shown, text.spans, added[column])
-            for column, text in read.items()}, elsewhere
+        for column, spans in places_of_term:
+            for span in spans:
+                sums[column][span] += contribution / len(places_of_term) / len(spans)
+    return {column: _pieces(text.shown, text.spans, sums[column])
+            for column, text in located.items()}, elsewhere
 
 
-def _read(
+def _locate(
     tokenizer: Tokenizer, columns: Sequence[str], column: str, text: str | Sequence[str],
     contributions: Mapping[str, float],
 ) -> _Column:
-    """The places of the terms of one column; the others are empty."""
+    """Find the terms of one column: those that the tokenizer makes if the others are empty."""
     plan, lists = tokenizer.plan(), tokenizer.columns_of_tokens(columns)
     types = {name: pl.List(pl.String) if name in lists else pl.String() for name in columns}
     row = pl.DataFrame({name: [text if name == column else [] if name in lists else ""]
@@ -118,18 +118,18 @@ def _read(
 
     terms = tokens(tokenizer.expr(columns))
     if isinstance(text, str):
-        cleaned, place_of = _cleaned_in_place(plan, text)
+        cleaned, origins = _clean_with_origins(plan, text)
         splitting = plan.after_cleaning[0]
         if isinstance(splitting, Characters | CharactersInWords):
             # Within words, n-grams have one space in place of any white space.
             spans, covering = _characters(
                 cleaned if isinstance(splitting, Characters) else re.sub(r"\s", " ", cleaned),
                 contributions, plan.prefixes(columns)[[*columns].index(column)])
-            return _Column(text, _moved(spans, place_of), covering)
+            return _Column(text, _spans_in_original(spans, origins), covering)
         split = Plan((*plan.cleaning, splitting))
-        spans, words = _placed(tokens(tokens_expr(split, column)), cleaned,
-                               singles=1 in getattr(splitting, "sizes", ()))
-        spans = _moved(spans, place_of)
+        spans, words = _find_words(tokens(tokens_expr(split, column)), cleaned,
+                                   singles=1 in getattr(splitting, "sizes", ()))
+        spans = _spans_in_original(spans, origins)
     else:
         ends = list(accumulate(len(token) + 1 for token in text))
         spans = [(end - len(token) - 1, end - 1) for token, end in zip(text, ends, strict=True)]
@@ -144,17 +144,15 @@ def _read(
 
 def _windows(plan: Plan, words: Covering, allowed: set[str], terms: list[str]) -> Covering:
     """The terms with the spans of their words; none if the terms are not windows of words."""
-    covered = [places for word, places in words if word in allowed]
+    spans_of_words = [spans for word, spans in words if word in allowed]
     ngrams = plan.find(NGrams) or NGrams(1, 1)
-    windows = [sorted({place for places in covered[first:first + n] for place in places})
+    windows = [sorted(set[int]().union(*spans_of_words[first:first + n]))
                for n in range(ngrams.min_n, ngrams.max_n + 1)
-               for first in range(len(covered) - n + 1)]
+               for first in range(len(spans_of_words) - n + 1)]
     return list(zip(terms, windows, strict=True)) if len(windows) == len(terms) else []
 
 
-def _placed(
-    words: Sequence[str], cleaned: str, *, singles: bool = False
-) -> tuple[Spans, Covering]:
+def _find_words(words: Sequence[str], cleaned: str, *, singles: bool) -> tuple[Spans, Covering]:
     """The spans of words, which are found in turn, and the words with the spans they cover.
 
     A pair of characters of a script without spaces covers two spans, and shares the first one with
@@ -178,16 +176,19 @@ def _placed(
             covering.append((word, []))
             continue
         end = start + len(word)
-        own = list(pairwise([start, start + 1, end] if is_pair else [start, end]))
-        spans += own[1:] if continues else own
-        covering.append((word, list(range(len(spans) - len(own), len(spans)))))
+        spans_of_word = list(pairwise([start, start + 1, end] if is_pair else [start, end]))
+        spans += spans_of_word[1:] if continues else spans_of_word
+        covering.append((word, list(range(len(spans) - len(spans_of_word), len(spans)))))
     return spans, covering
 
 
 def _characters(
     cleaned: str, contributions: Mapping[str, float], prefix: str
 ) -> tuple[Spans, Covering]:
-    """Spans of the words, and the n-grams with the words of the characters that each covers."""
+    """Spans of the words, and n-grams of characters, each with the words that it touches.
+
+    A word is listed once for each of its characters that the n-gram covers.
+    """
     spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
     word_at = {place: number for number, (start, end) in enumerate(spans)
                for place in range(start, end)}
@@ -205,7 +206,7 @@ def _characters(
     return spans, covering
 
 
-def _cleaned_in_place(plan: Plan, text: str) -> tuple[str, Spans]:
+def _clean_with_origins(plan: Plan, text: str) -> tuple[str, Spans]:
     """The cleaned text, and for each of its characters the span of the original it comes from."""
     parts = pl.Series([text]).str.extract_all(_PART).item().to_list()
     cleaned, *forms = cleaned_strings(plan, [text, *parts])
@@ -215,23 +216,24 @@ def _cleaned_in_place(plan: Plan, text: str) -> tuple[str, Spans]:
         parts, forms, accumulate(map(len, parts)), strict=True) for _ in form]
 
 
-def _moved(spans: Spans, place_of: Spans) -> Spans:
+def _spans_in_original(spans: Spans, origins: Spans) -> Spans:
     """Spans of the cleaned text in the original, where none begins before another one ends."""
     moved: Spans = []
     for start, end in spans:
         before = moved[-1][1] if moved else 0
-        moved.append((max(before, place_of[start][0]), max(before, place_of[end - 1][1])))
+        moved.append((max(before, origins[start][0]), max(before, origins[end - 1][1])))
     return moved
 
 
-def _pieces(shown: str, spans: Spans, added: list[float]) -> Pieces:
+def _pieces(shown: str, spans: Spans, sums: list[float]) -> Pieces:
+    """The spans with their sums of contributions, and what is between them."""
     pieces: Pieces = []
-    end = 0
-    for (start, stop), value in zip(spans, added, strict=True):
-        if start > end:
-            pieces.append((shown[end:start], None))
-        pieces.append((shown[start:stop], value))
-        end = stop
-    if end < len(shown):
-        pieces.append((shown[end:], None))
+    end_before = 0
+    for (start, end), value in zip(spans, sums, strict=True):
+        if start > end_before:
+            pieces.append((shown[end_before:start], None))
+        pieces.append((shown[start:end], value))
+        end_before = end
+    if end_before < len(shown):
+        pieces.append((shown[end_before:], None))
     return pieces

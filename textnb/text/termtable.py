@@ -40,6 +40,10 @@ _SPANS = 1 << 14
 class TermTable:
     """Terms and their codes, which count up from 0 in the order of the terms' first use.
 
+    A code stands for a string (then its head is below 0), or for a pair of codes, its head and
+    tail: an n-gram is the pair of its beginning and its last word, and a word with its column's
+    prefix is the pair of prefix and word.
+
     One thread at a time may add terms. `ExpressionTable` has the same methods.
 
     Parameters
@@ -53,6 +57,7 @@ class TermTable:
     def __init__(self, kernel: Kernel, tokenizer: Tokenizer, secret: NDArray[Any] | None = None):
         self._kernel, self._tokenizer, self._plan = kernel, tokenizer, tokenizer.plan()
         compiled = compiled_plan(self._plan)
+        # Whether the kernel finds the words; otherwise expressions do.
         self._finds_words = compiled is not None
         self._compiled = compiled or CompiledPlan(True, "", 1, ngrams_of(self._plan))
         self.secret = random_hash_keys() if secret is None else secret
@@ -62,7 +67,7 @@ class TermTable:
         stops = sorted(stop_tokens(self._plan)) if self._finds_words else []
         self._stops = pl.Series(stops, dtype=pl.String)
         self._add_strings(self._stops)
-        # The codes of words: a word with its column's prefix is a pair of two strings' codes.
+        # The number of strings in a word: with its column's prefix, two.
         self._depth = 2 if self._compiled.prefixed else 1
         # Whether the order of codes' bytes may differ from that of terms, as with escaped words.
         self._is_unordered = bool(self._compiled.escaped)
@@ -79,11 +84,11 @@ class TermTable:
             raise DataError.naming(
                 "more than {max_terms:,} terms: raise {min_df} and learn from parts, or choose "
                 "shorter n-grams", max_terms=_MAX_CODES)
-        return self._encode(frame, text, True)
+        return self._encode(frame, text, add=True)
 
     def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """The codes as of `add_texts`; unknown terms have code -1. Any thread may call it."""
-        return self._encode(frame, text, False)
+        return self._encode(frame, text, add=False)
 
     def has_unknown(self, codes: Codes) -> bool:
         """Whether one of the codes of this thread's last look-up is that of an unknown term."""
@@ -104,27 +109,27 @@ class TermTable:
             starts = np.cumsum(lengths)[rows] - length
             chosen = codes[starts[:, None] + np.arange(length)].reshape(-1)
             ends = np.arange(length, len(chosen) + 1, length, dtype=np.int64)
-            of_grams[rows] = self._encode_grams(chosen, ends, length, length, True)[0]
+            of_grams[rows] = self._encode_grams(chosen, ends, length, length, add=True)[0]
         return of_grams
 
     def absorb(self, other: TermTable) -> Codes:
         """Add the other table's terms; return the code here of each code there."""
         self._is_unordered = self._is_unordered or other._is_unordered
         starts, pool, heads, tails = other._arrays()
-        is_string = np.flatnonzero(heads < 0)
+        strings = np.flatnonzero(heads < 0)
         codes = np.empty(len(other), dtype=np.int32)
-        codes[is_string] = self._add_spans(pool, starts[is_string], starts[is_string + 1])
-        depth = self._word_numbers(heads)
+        codes[strings] = self._add_spans(pool, starts[strings], starts[strings + 1])
+        depth = self._count_strings(heads)
         for level in range(2, int(depth.max(initial=1)) + 1):
-            of_level = np.flatnonzero(depth == level)
-            own_codes = np.empty(len(of_level), dtype=np.int32)
-            self._table.pairs(codes[heads[of_level]], codes[tails[of_level]], True, own_codes)
-            codes[of_level] = own_codes
+            pairs = np.flatnonzero(depth == level)
+            new_codes = np.empty(len(pairs), dtype=np.int32)
+            self._table.pairs(codes[heads[pairs]], codes[tails[pairs]], True, new_codes)
+            codes[pairs] = new_codes
         return codes
 
     def terms(self) -> Codes:
         """The codes of terms; other codes are of stop words, or of beginnings of longer n-grams."""
-        depth = self._word_numbers(self._arrays()[2])
+        depth = self._count_strings(self._arrays()[2])
         min_n = self._compiled.ngram_range[0] if self._words else 1
         codes = np.flatnonzero(depth >= min_n + self._depth - 1).astype(np.int32)
         return codes[codes >= len(self._stops)]
@@ -135,32 +140,33 @@ class TermTable:
             in_order: Codes = codes[self.strings(codes).arg_sort().to_numpy()]
             return in_order
         starts, pool, heads, tails = self._arrays()
-        singles = np.flatnonzero(heads < 0).astype(np.int32)
-        order: Codes = singles[byte_order(pool, starts[singles], starts[singles + 1])]
+        strings = np.flatnonzero(heads < 0).astype(np.int32)
+        order: Codes = strings[byte_order(pool, starts[strings], starts[strings + 1])]
         rank = np.zeros(len(self), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        of_word, depth = rank.copy(), self._word_numbers(heads)
-        is_needed = np.zeros(len(self), dtype=np.bool_)
-        is_needed[codes] = True
-        longest, needed = int(depth[codes].max(initial=1)), is_needed.copy()
+        rank_of_word, depth = rank.copy(), self._count_strings(heads)
+        is_wanted = np.zeros(len(self), dtype=np.bool_)
+        is_wanted[codes] = True
+        # The order of an n-gram also needs that of its beginning, and of words with prefixes.
+        longest, is_needed = int(depth[codes].max(initial=1)), is_wanted.copy()
         if self._depth == 2:
-            needed |= depth == 2
+            is_needed |= depth == 2
         for level in range(longest, 1, -1):
-            needed[heads[np.flatnonzero(needed & (depth == level))]] = True
+            is_needed[heads[np.flatnonzero(is_needed & (depth == level))]] = True
         for level in range(2, longest + 1):
             # A longer n-gram comes after the one that it begins with, and longer ones are ordered
             # by their next words. As no member of a class sorts before the space, this is the order
             # of the strings.
             longer = depth == level
             first = np.where(longer, rank[heads], rank)
-            second = np.where(longer, of_word[tails] + 1, 0).astype(np.int32)
-            order = np.flatnonzero(needed & (depth <= level)).astype(np.int32)
+            second = np.where(longer, rank_of_word[tails] + 1, 0).astype(np.int32)
+            order = np.flatnonzero(is_needed & (depth <= level)).astype(np.int32)
             for keys in (second, first):
                 order = self._sort_by(keys, order)
             rank[order] = np.arange(len(order), dtype=np.int32)
             if level == self._depth:
-                of_word = rank.copy()
-        return order[is_needed[order]]
+                rank_of_word = rank.copy()
+        return order[is_wanted[order]]
 
     def strings(self, codes: Codes) -> pl.Series:
         """The terms of these codes."""
@@ -170,7 +176,7 @@ class TermTable:
         is_word = heads < 0
         if self._depth == 2:
             place = np.cumsum(is_word) - 1
-            is_word = self._word_numbers(heads) == 2
+            is_word = self._count_strings(heads) == 2
             words = words.gather(place[heads[is_word]]) + _escaped(
                 words.gather(place[tails[is_word]]), self._compiled.escaped)
         place = np.cumsum(is_word) - 1
@@ -191,8 +197,8 @@ class TermTable:
         _, starts, pool, heads, tails = self._table.arrays()
         return starts[:len(self) + 1], pool, heads[:len(self)], tails[:len(self)]
 
-    def _word_numbers(self, heads: Codes) -> Codes:
-        """The number of words of each code's n-gram."""
+    def _count_strings(self, heads: Codes) -> Codes:
+        """The number of strings of each code: of words, and of a prefix."""
         numbers = np.empty(len(heads), dtype=np.int32)
         self._kernel.rows.word_numbers(heads, numbers)
         return numbers
@@ -226,8 +232,9 @@ class TermTable:
         return codes
 
     def _sort_by(self, keys: Codes, order: Codes) -> Codes:
-        """The places of keys in ascending order; those of equal keys keep their order."""
+        """These places in the order of their keys; those of equal keys keep their order."""
         other = np.empty_like(order)
+        # The kernel swaps two arrays, and says whether the result is in the other one.
         return other if self._kernel.rows.ordered(keys, order, other, len(self)) else order
 
     def look_up_few(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
@@ -239,7 +246,7 @@ class TermTable:
             return None
         encoded = [text.encode() for text in cleaned if text is not None]
         ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
-        return self._terms_of(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, False)
+        return self._terms_of(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, add=False)
 
     def _encode(self, frame: pl.DataFrame, text: TextColumns, add: bool) -> tuple[Codes, Ints]:
         if not self._finds_words:
@@ -265,7 +272,7 @@ class TermTable:
             [words.alias("words") for words in lists]).gather(
                 np.arange(len(lists) * frame.height).reshape(len(lists), -1).T.reshape(-1))
         source, word_ends = bytes_of(rows.explode(empty_as_null=False, keep_nulls=False))
-        # Such a character sorts before the space of n-grams.
+        # A character before the space sorts before the space that joins the words of n-grams.
         self._is_unordered |= add and max_n > 1 and bool((source < ord(" ")).any())
         codes = np.empty(len(word_ends), dtype=np.int32)
         self._table.strings(source, begins_of(word_ends), word_ends, add, codes)
@@ -321,10 +328,11 @@ class TermTable:
         members = character_class(
             self._compiled.members, bool(sizes), bool(kinds)).of(source)
         if self._words:
-            # The shortest distance between words, in bytes: a pair may directly follow a word, two
-            # tokens may begin at one character, and with other kinds of tokens any byte is one.
-            shortest = 1 if kinds or len(sizes) > 1 else 2 if sizes else self._min_length + 1
-            room = self._buffer((len(source) + len(ends)) // shortest + 1)
+            # A bound of the number of words, by the bytes from one to the next: a pair may directly
+            # follow a word, two tokens may begin at one character, and with other kinds of tokens
+            # each byte may be one.
+            distance = 1 if kinds or len(sizes) > 1 else 2 if sizes else self._min_length + 1
+            room = self._buffer((len(source) + len(ends)) // distance + 1)
             settings = (members, self._min_length, sum(sizes), kinds)
             return self._look_up(
                 partial(spans.words, source), settings, source, ends, room, add)
@@ -333,26 +341,31 @@ class TermTable:
             source, ends, words = self._padded_words(source, ends, members)
         min_n, max_n = self._compiled.ngram_range
         room = self._buffer((max_n - min_n + 1) * len(source))
-        of_characters = min_n, max_n, within_words
         codes, counts = self._look_up(
-            partial(spans.characters, source), of_characters, source, ends, room, add)
+            partial(spans.characters, source), (min_n, max_n, within_words), source, ends, room,
+            add)
         return codes, np.append(0, counts)[words] if within_words else counts
 
     def _look_up(
         self, spans: Callable[..., tuple[int, int, int]], settings: tuple[Any, ...],
         source: NDArray[np.uint8], ends: Ints, room: Codes, add: bool,
     ) -> tuple[Codes, Ints]:
-        """The codes of spans, in portions: they stay in the cache, and interrupts take effect."""
+        """The codes of spans, in portions: they stay in the cache, and interrupts take effect.
+
+        ``spans`` finds those of the next portion, from a byte and a text on. ``room`` holds the
+        codes, and the second array returned has the number of them at the end of each text.
+        """
         counts = np.empty(len(ends), dtype=np.int64)
         edges, begins, stops = self._scratch(_SPANS)
-        place, total = (0, 0), 0
-        while place[1] < len(ends):
-            n, *after = spans(*place, ends, *settings, edges, begins, stops, total, counts)
-            if place == tuple(after):
+        at, text, total = 0, 0, 0
+        while text < len(ends):
+            n, next_at, next_text = spans(
+                at, text, ends, *settings, edges, begins, stops, total, counts)
+            if (at, text) == (next_at, next_text):
                 # No progress: a run of characters has more words than the arrays hold.
                 edges, begins, stops = self._scratch(2 * len(begins))
             self._table.strings(source, begins[:n], stops[:n], add, room[total:total + n])
-            place, total = (after[0], after[1]), total + n
+            at, text, total = next_at, next_text, total + n
         return room[:total], counts
 
     def _padded_words(
@@ -400,6 +413,7 @@ def _escaped(words: pl.Series, characters: str) -> pl.Series:
 
 
 def _with_nulls(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:
+    """The values as a series; null where they are not valid."""
     indices = pl.Series(values)
     return indices if valid.all() else pl.select(
         pl.when(pl.Series(valid)).then(indices)).to_series()

@@ -18,7 +18,7 @@ from textnb.runtime.settings import (
 from textnb.text.characters import KINDS
 
 WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
-# Those of one letter too.
+# Words of a single character too.
 SHORT_WORD = r"[\p{L}\p{M}\p{N}_]+"
 LONGEST_NGRAM = 32
 _LOWERCASE = Range("True, False, 'tr' or 'az'",

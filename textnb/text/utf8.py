@@ -30,7 +30,7 @@ def begins_of(ends: Ints) -> Ints:
 
 
 def eights_of(pool: NDArray[np.uint8], last: int) -> NDArray[Any]:
-    """The eight bytes from each place up to the last, as a number, with zeros after the end."""
+    """The eight bytes from each place up to ``last``, as a number; zeros follow the pool's end."""
     if len(pool) < last + 8:
         pool = np.append(pool, np.zeros(8, np.uint8))
     # A number may begin at any byte.
@@ -92,12 +92,13 @@ def strings_of(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
     """The inverse of `bytes_of`."""
     import polars as pl
 
+    # A character that no string holds.
     mark = next((byte for byte in range(128) if not (pool == byte).any()), None)
     if mark is None or not len(ends):
         whole, bounds = pool.tobytes(), [0, *ends.tolist()]
         return pl.Series([whole[a:b] for a, b in pairwise(bounds)],
                          dtype=pl.Binary).cast(pl.String)
-    # Joined by a character that no string holds: much faster than one Python object for each.
+    # Splitting a single string at marks is much faster than making a Python object of each.
     joined = np.empty(len(pool) + len(ends) - 1, dtype=np.uint8)
     marks = ends[:-1] + np.arange(len(ends) - 1)
     is_content = np.ones(len(joined), dtype=np.bool_)
@@ -130,7 +131,7 @@ def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
     places, key, skipped = np.arange(len(order)), key[order], 0
     group = np.zeros(len(order), dtype=np.int64)
     while True:
-        # Groups of those that were found equal so far; their places are next to each other.
+        # Spans that are equal so far are a group; their places are next to each other.
         first = np.append(True, (key[1:] != key[:-1]) | (group[1:] != group[:-1]))[:len(key)]
         tied = ~first
         tied[:-1] |= ~first[1:]
@@ -139,9 +140,9 @@ def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
             return order
         chosen = order[places]
         if skipped > _MAX_SKIPPED:
-            rest = [(of, pool[begins[at] + skipped:ends[at]].tobytes())
-                    for of, at in zip(group.tolist(), chosen.tolist(), strict=True)]
-            order[places] = chosen[sorted(range(len(rest)), key=rest.__getitem__)]
+            rests = [(number, pool[begins[span] + skipped:ends[span]].tobytes())
+                     for number, span in zip(group.tolist(), chosen.tolist(), strict=True)]
+            order[places] = chosen[sorted(range(len(rests)), key=rests.__getitem__)]
             return order
         key = keys(chosen, skipped)
         sort = np.lexsort((key, group))

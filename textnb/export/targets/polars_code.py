@@ -207,6 +207,6 @@ def _recording_expressions() -> Any:
     spec.loader.exec_module(module)
     module.pl = _Recorder("pl")
     # The tokens of stop words are needed now: the functions of the first copy compute them.
-    module._tokens_of = expressions._tokens_of
+    module._stop_tokens = expressions._stop_tokens
     module.stop_tokens_of_lists = expressions.stop_tokens_of_lists
     return module
