@@ -294,7 +294,7 @@ def test_the_order_of_labels_is_measured_as_scikit_learn_does(n_labels, ties):
 def test_blocks_of_lists_are_measured_as_one(monkeypatch, estimator):
     model = TextClassifier(estimator, min_df=2).fit(NEWS)
     model.set_calibration(textnb.calibrate(model, NEWS))
-    monkeypatch.setattr(evaluate_module, "_CELLS", 7 * len(TOPICS))
+    monkeypatch.setattr(evaluate_module, "rows_at_a_time", lambda n_labels: 7)
     result, predicted = evaluate(model, TEST), model.predict(TEST)["predicted"].to_list()
     binary = MultiLabelBinarizer(classes=TOPICS)
     true, answered = (binary.fit_transform(each) for each in (TEST["label"].to_list(), predicted))

@@ -41,6 +41,14 @@ def test_a_curve_agrees_with_evaluate_roc_on_impossible_rows():
         evaluate_roc(model, frame, label).auc for label in ("neg", "pos")]
 
 
+def test_an_impossible_row_of_an_unknown_label_is_not_right():
+    model = TextClassifier(MultinomialNB(l=0)).fit(FILMS[:4])
+    scored = data.score_rows(
+        model, pl.DataFrame({"text": ["good bad", "good"], "label": ["other", "pos"]}))
+    assert scored.right.tolist() == [False, True]
+    assert scored.right.mean() == scored.evaluation.accuracy
+
+
 def test_a_thinned_curve_keeps_its_shape():
     x = np.sort(np.random.default_rng(2).random(20_000))
     y = x ** 0.1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,20 +37,20 @@ from textnb.models.base import Model
 from textnb.models.known import text_models
 from textnb.models.nblinear import NBLinear
 from textnb.runtime import notebook
-from textnb.scoring.columns import lists_of
+from textnb.scoring.columns import lists_of_mask
 from textnb.text.tokens import Tokenizer
 
-# What is found, the gravest first.
+# The kinds of findings, the gravest first.
 KINDS = ("leak", "in test", "contradiction", "label", "missing label", "superfluous label",
          "duplicate", "no text", "script", "confusable classes", "few rows")
-# Of fewer rows, a class is learned badly; of fewer than the second number, its labels are not
-# judged: a part of the rows may hold all of them.
-FEW, _JUDGED = 10, 5
-# What judges labels: more regularisation than for answers, as some labels are wrong. Words alone
-# take a third of the time of words and pairs, and the tolerance a sixth off.
+# A class of fewer rows than the first number is learned badly. Labels of a class of fewer rows than
+# the second are not judged: one part of the rows may hold all of them.
+FEW, _MIN_JUDGED = 10, 5
+# The model that judges labels: with more regularisation than to answer, as some labels are wrong.
+# On words it takes a third of the time of words and pairs; the tolerance saves a sixth.
 _JUDGE = NBLinear(C=0.1, tol=0.03)
-# Scanning mail or a folder per class adds this column: the class may be the name of a folder.
-_OF_FILES = "path"
+# The column that a scan of mail or of a folder per class adds: its folders may be the classes.
+_PATH = "path"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +89,8 @@ class Audit:
         return notebook.box(
             "Audit", notebook.table(["finding", "number"], [
                 (kind, n) for kind, n in self.counts.items() if n]),
-            notebook.table(self.findings.columns, self.findings.head(notebook.ROWS).rows(),
-                           f"Findings in {quantity(self.rows, 'row')}, numbered from 0",
-                           self.findings.height))
+            notebook.frame_table(
+                self.findings, f"Findings in {quantity(self.rows, 'row')}, numbered from 0"))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -116,7 +116,7 @@ class Audit:
 
 
 def check_kinds(fail_on: Sequence[str]) -> None:
-    """Raise ParameterError for a kind of findings that there is not."""
+    """Raise ParameterError if one of these is not a kind of findings."""
     for kind in fail_on:
         if kind not in KINDS:
             raise ParameterError.unknown_choice("fail_on", kind, KINDS)
@@ -195,7 +195,7 @@ def audit_numbered(
     model: Model | str | None = None, tokenizer: Tokenizer | None = None, near: float | None = 0.8,
     progress: Progress | None = None,
 ) -> Audit:
-    """As `audit`, of rows whose numbers are in a column, where they are some rows of a file."""
+    """As `audit`, for some rows of a file, whose numbers are in the column ``number``."""
     settings = _settings(model, text, label, tokenizer)
     with reading(frame):
         lazy = scan(frame, text=settings.columns, label=label, tokens=None)
@@ -259,35 +259,33 @@ class _Auditor:
             "evidence": evidence}, schema=self.schema))
 
     def run(self, test: Any, near: float | None, progress: Progress | None) -> Audit:
-        has_text = self._texts()
-        self._duplicates(test, near)
+        has_text = self._check_texts()
+        self._check_duplicates(test, near)
         sizes = self.labels.sizes
-        few = np.flatnonzero(sizes < FEW)
         self.add("few rows", [f"{self.names[k]!r} has {quantity(int(sizes[k]), 'row')}"
-                              for k in few.tolist()])
+                              for k in np.flatnonzero(sizes < FEW).tolist()])
         judged = has_text if self.of_lists else (
-            has_text & (sizes[self.labels.codes] >= _JUDGED))
+            has_text & (sizes[self.labels.codes] >= _MIN_JUDGED))
         rows, method = np.flatnonzero(judged), ""
         margins = np.full(self.rows.height, np.nan)
         labels = self.labels.of_rows(judged).without_unused()
         if len(labels.classes) >= (1 if self.of_lists else 2):
             left_out = leave_rows_out(self.settings, self.rows[rows], progress)
             method = f"{left_out.held.method} ({self.settings.model.name})"
-            margins[rows] = self._labels(left_out, rows)
+            margins[rows] = self._check_labels(left_out, rows)
             others = self.rows.drop(*self.settings.columns, self.settings.label,
-                                    _OF_FILES, strict=False)
+                                    _PATH, strict=False)
             leaked = [*leaks(others[rows], self.texts[rows], labels, left_out.counts,
                              left_out.fitted.terms)]
             self.add("leak", [words for _, words in leaked],
                      confidence=[correlation for correlation, _ in leaked])
-        order = pl.Enum(KINDS)
         findings = pl.concat(self.findings).sort(
-            pl.col("finding").cast(order), maintain_order=True)
+            pl.col("finding").cast(pl.Enum(KINDS)), maintain_order=True)
         return Audit(self.rows.height, method, findings,
                      pl.Series("margin", margins).fill_nan(None))
 
-    def _texts(self) -> NDArray[np.bool_]:
-        """Add rows without a text, or in another script; whether each row has a text."""
+    def _check_texts(self) -> NDArray[np.bool_]:
+        """Add rows without a text or in another script, and return which rows have a text."""
         has_text = self.texts.str.contains(r"[\p{L}\p{N}]").to_numpy()
         without = np.flatnonzero(~has_text)
         self.add("no text", ["neither a letter nor a digit"] * len(without), without)
@@ -297,57 +295,56 @@ class _Auditor:
                  other["row"], confidence=other["share"])
         return has_text
 
-    def _duplicates(self, test: Any, near: float | None) -> None:
-        find: dict[str, Any] = {
-            "text": self.settings.columns, "label": self.settings.label, "near": near,
-            "tokenizer": WORD_TOKENIZER.with_params(
-                token_columns=tuple(self.settings.token_columns))}
-        pairs = find_duplicates(self.rows, **find).pairs.sort("similarity", descending=True)
-        for kind, some in (("contradiction", pairs.filter("conflict")),
-                           ("duplicate", pairs.filter(~pl.col("conflict")))):
-            named = some.with_columns(self.numbers.gather(some["of"]).alias("of"))
-            self.add(kind, [*_alike(named, "row {} ({})")], some["row"],
-                     confidence=some["similarity"])
+    def _check_duplicates(self, test: Any, near: float | None) -> None:
+        find = partial(
+            find_duplicates, text=self.settings.columns, label=self.settings.label, near=near,
+            tokenizer=WORD_TOKENIZER.with_params(token_columns=tuple(self.settings.token_columns)))
+        pairs = find(self.rows).pairs.sort("similarity", descending=True)
+        pairs = pairs.with_columns(self.numbers.gather(pairs["of"]).alias("of"))
+        kinds = [("contradiction", pairs.filter("conflict"), "row {} ({})"),
+                 ("duplicate", pairs.filter(~pl.col("conflict")), "row {} ({})")]
         if test is not None:
-            pairs = find_duplicates(test, self.rows, **find).pairs.sort(
-                "similarity", descending=True)
-            self.add("in test", [*_alike(pairs, "row {} of the test rows ({})")], pairs["row"],
+            pairs = find(test, self.rows).pairs.sort("similarity", descending=True)
+            kinds.append(("in test", pairs, "row {} of the test rows ({})"))
+        for kind, pairs, other_row in kinds:
+            self.add(kind, [*_describe(pairs, other_row)], pairs["row"],
                      confidence=pairs["similarity"])
 
-    def _labels(self, left_out: LeftOutRows, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Add suspected labels, and classes that are not told apart; the margins of the rows."""
-        chances, actual = left_out.probabilities, left_out.held.actual
-        suspects, names = suspect_labels(chances, actual), left_out.fitted.labels
-        own = self.rows[self.settings.label][rows]
-        own = own.cast(pl.List(pl.String)).list.join(", ") if self.of_lists else (
-            own.cast(pl.String))
-        called = self.numbers.gather(pl.Series(rows)).cast(pl.String) + " (" + own + ")"
-        evidence = [*reasons(left_out, suspects, called)]
+    def _check_labels(
+        self, left_out: LeftOutRows, rows: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Add suspected labels and inseparable classes, and return the margins of the rows."""
+        probabilities, actual = left_out.probabilities, left_out.held.actual
+        suspects, names = suspect_labels(probabilities, actual), left_out.fitted.labels
+        labels = self.rows[self.settings.label][rows]
+        labels = labels.cast(pl.List(pl.String)).list.join(", ") if self.of_lists else (
+            labels.cast(pl.String))
+        row_names = self.numbers.gather(pl.Series(rows)).cast(pl.String) + " (" + labels + ")"
+        evidence = [*reasons(left_out, suspects, row_names)]
         places = rows[suspects.rows]
         if not self.of_lists:
             self.add("label", evidence, places, names.gather(pl.Series(suspects.labels)),
                      suspects.confidence)
-            for a, b, area in inseparable_classes(chances, actual):
+            for a, b, area in inseparable_classes(probabilities, actual):
                 self.add("confusable classes", [
                     f"{names[a]!r} and {names[b]!r}: the area under the ROC of one against the "
                     f"other is {area:.2f}"], confidence=[2 * (1 - area)])
             return suspects.margins
         right = actual.copy()
         right[suspects.rows, suspects.labels] = suspects.missing
-        row, label = np.nonzero(right)
-        lists = lists_of(row, names.gather(pl.Series(label)), len(rows))
+        lists = lists_of_mask(right, names)
         for kind, chosen in (("missing label", suspects.missing),
                              ("superfluous label", ~suspects.missing)):
-            some = np.flatnonzero(chosen)
-            self.add(kind, [f"{names[int(suspects.labels[i])]!r}; {evidence[i]}" for i in some],
-                     places[some], lists.gather(pl.Series(suspects.rows[some])),
-                     suspects.confidence[some])
+            of_kind = np.flatnonzero(chosen)
+            self.add(kind, [f"{names[int(suspects.labels[i])]!r}; {evidence[i]}" for i in of_kind],
+                     places[of_kind], lists.gather(pl.Series(suspects.rows[of_kind])),
+                     suspects.confidence[of_kind])
         return suspects.margins
 
 
-def _alike(pairs: pl.DataFrame, where: str) -> Iterator[str]:
-    """For each row with the text of another, how similar they are, and to what."""
+def _describe(pairs: pl.DataFrame, other_row: str) -> Iterator[str]:
+    """For each row, how much of the text of another row it has, and which row that is."""
     for number, name, similarity, exact in pairs.select(
             "of", "label_of", "similarity", "exact").iter_rows():
         yield (f"{'the words' if exact else f'{similarity:.0%} of the runs of words'} of "
-               f"{where.format(number, name)}")
+               f"{other_row.format(number, name)}")

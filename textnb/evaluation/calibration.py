@@ -8,8 +8,7 @@ References
 ----------
 .. [1] C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger (2017). On calibration of modern neural networks.
    ICML: section 4.2 (temperature scaling), eq. 5 (expected calibration error).
-.. [2] G. Schwarz (1978). Estimating the dimension of a model. Annals of Statistics 6, 461-464.
-.. [3] G. W. Brier (1950). Verification of forecasts expressed in terms of probability. Monthly
+.. [2] G. W. Brier (1950). Verification of forecasts expressed in terms of probability. Monthly
    Weather Review 78, 1-3: eq. 2.
 """
 
@@ -41,7 +40,7 @@ from textnb.runtime.caller import warn_caller
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
-# Bounds of log T, a natural logarithm.
+# Bounds of log T, the natural logarithm of the temperature, and of the exponent of the length.
 _LOWEST, _HIGHEST = -20.0, 20.0
 _MAX_EXPONENT = 3.0
 
@@ -89,9 +88,8 @@ class Reliability:
                 f"{self.expected_calibration_error:.4g})")
 
     def _repr_html_(self) -> str:
-        return notebook.box(repr(self), notebook.table(
-            self.table.columns, self.table.head(notebook.ROWS).rows(),
-            "Documents by the probability of their predicted class", self.table.height))
+        return notebook.box(repr(self), notebook.frame_table(
+            self.table, "Documents by the probability of their predicted class"))
 
     def plot(self) -> Any:
         """Draw the reliability diagram of the report, accuracy over confidence, in Altair.
@@ -143,19 +141,19 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     >>> found.table["documents"].to_list(), round(found.log_loss, 4), round(found.brier, 4)
     ([0, 3], 0.5228, 0.3579)
     """
-    is_multilabel = isinstance(held, HeldOut) and held.link == "sigmoid"
+    check_held_out(held, of_lists=None)
+    is_multilabel = held.link == "sigmoid"
     if not is_multilabel:
-        check_held_out(held)
         _check_classes(held)
     if type(bins) is not int or bins < 1:
         raise ParameterError.out_of_range("bins", "an int >= 1", bins)
-    known = np.asarray(~np.isneginf(held.scores).all(axis=1))
+    is_used = np.asarray(~np.isneginf(held.scores).all(axis=1))
     if not is_multilabel:
-        known &= held.judged
-    if not known.any():
+        is_used &= held.judged
+    if not is_used.any():
         raise DataError("no document has a label that the model knows and a class that is "
                         "possible: there is nothing to compare")
-    used = held.take(known)
+    used = held.take(is_used)
     posterior = np.exp((log_sigmoid if is_multilabel else log_posterior)(used.probability_scores))
     truth = used.actual if is_multilabel else used.actual[:, None] == np.arange(len(used.classes))
     best = posterior.argmax(axis=1) if is_multilabel else used.predicted
@@ -364,9 +362,9 @@ def _check_classes(held: HeldOut) -> None:
 def _bins(confidence: Floats, right: NDArray[np.bool_], bins: int) -> pl.DataFrame:
     edges = np.linspace(0.0, 1.0, bins + 1)
     # A bin (low, high] includes its upper edge.
-    which = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
-    documents = np.bincount(which, minlength=bins)
-    sums = (np.bincount(which, weights=values, minlength=bins) for values in (confidence, right))
+    bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
+    documents = np.bincount(bin_of, minlength=bins)
+    sums = (np.bincount(bin_of, weights=values, minlength=bins) for values in (confidence, right))
     means = [np.divide(values, documents, out=np.full(bins, np.nan), where=documents > 0)
              for values in sums]
     return pl.DataFrame({
@@ -377,9 +375,9 @@ def _bins(confidence: Floats, right: NDArray[np.bool_], bins: int) -> pl.DataFra
 
 def _has_finite_loss(held: HeldOut) -> NDArray[np.bool_]:
     """Mask of the documents whose loss is finite at some temperature: (n_documents,)."""
-    own = held.scores[np.arange(len(held)), np.maximum(held.actual, 0)]
+    of_label = held.scores[np.arange(len(held)), np.maximum(held.actual, 0)]
     finite: NDArray[np.bool_] = (
-        (held.actual != UNKNOWN) & np.isfinite(own) & (held.scores < np.inf).all(axis=1))
+        (held.actual != UNKNOWN) & np.isfinite(of_label) & (held.scores < np.inf).all(axis=1))
     return finite
 
 
@@ -387,27 +385,27 @@ class _Loss:
     """The log loss of documents as a function of log T, with its derivatives."""
 
     def __init__(self, held: HeldOut) -> None:
-        # Only differences between the classes of a document count. As the best score is 0, no power
-        # overflows, and "the best class" is an exact comparison with 0.
+        # Only differences between the classes of a document count. As the best score is 0, no
+        # exponential overflows, and a class is the best one exactly if its score is 0.
         self.scores = held.scores - held.scores.max(axis=1, keepdims=True)
         self.impossible = np.isneginf(self.scores)
         self.finite = np.where(self.impossible, 0.0, self.scores)
-        self.own = self.scores[np.arange(len(held)), held.actual]
+        self.of_label = self.scores[np.arange(len(held)), held.actual]
         self.lengths = held.lengths
-        # For a document without terms the value is multiplied by 0, its length to a power above 0.
+        # For a document without terms any value will do: its factor, a power of the length, is 0.
         self.log_length = np.log(np.maximum(held.lengths, 1.0))
         # Documents that are classified correctly, without a tie.
-        self.right = (self.own == 0) & ((self.scores == 0).sum(axis=1) == 1)
+        self.right = (self.of_label == 0) & ((self.scores == 0).sum(axis=1) == 1)
 
     def losses_and_slopes(self, log_temperatures: Floats | float) -> tuple[Floats, Floats]:
         """Each document's loss, and its derivative in 1/T: E[score] - score of the label."""
-        inverse = np.broadcast_to(np.exp(-np.asarray(log_temperatures)), self.own.shape)
+        inverse = np.broadcast_to(np.exp(-np.asarray(log_temperatures)), self.of_label.shape)
         with np.errstate(over="ignore"):
             powers = np.exp(np.where(self.impossible, -np.inf,
                                      self.finite * inverse[:, None]))
         total = powers.sum(axis=1)
         expected = (powers * self.finite).sum(axis=1) / total
-        return np.log(total) - inverse * self.own, expected - self.own
+        return np.log(total) - inverse * self.of_label, expected - self.of_label
 
     def mean_slope(self, log_temperature: float) -> float:
         return float(self.losses_and_slopes(log_temperature)[1].mean())
@@ -458,9 +456,9 @@ def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
     optimum = minimize(loss.mean_and_gradient, start, jac=True, method="L-BFGS-B",
                        bounds=[(_LOWEST - _MAX_EXPONENT * longest, _HIGHEST), (0.0, _MAX_EXPONENT)],
                        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
-    n = len(loss.own)
+    n = len(loss.of_label)
     gain = float(loss.losses_and_slopes(np.log(temperature))[0].mean()) - float(optimum.fun)
-    # At a bound the loss has no minimum; a few wrong documents of one length are enough for that.
+    # At a bound the loss has no minimum, as when a few wrong documents have one length.
     if gain <= np.log(n) / (2 * n) or not 0 < optimum.x[1] < _MAX_EXPONENT:
         return temperature, 0.0
     return 1.0 + float(np.exp(optimum.x[0])), float(optimum.x[1])

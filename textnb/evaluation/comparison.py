@@ -82,7 +82,7 @@ class Comparison:
         parts = [("classes", self.classes), ("terms that moved most", self.terms),
                  ("answers that differ", self.flipped), ("examples", self.examples)]
         return notebook.box(repr(self), *(
-            notebook.table(frame.columns, frame.head(notebook.ROWS).rows(), caption, frame.height)
+            notebook.frame_table(frame, caption)
             for caption, frame in parts if frame.height))
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def compare_models(
     >>> result.flipped.rows(), result.terms_gained, result.classes["drift"].round(3).to_list()
     ([('neg', 'pos', 2)], 1, [-0.167, 0.167])
     """
-    left, right = _texts(a), _texts(b)
+    left, right = _fitted_of(a), _fitted_of(b)
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("k", "an int >= 1", k)
     if type(left.classes.tolist()[0]) is not type(right.classes.tolist()[0]):
@@ -135,7 +135,7 @@ def compare_models(
         examples)
 
 
-def _texts(model: Any) -> Fitted:
+def _fitted_of(model: Any) -> Fitted:
     fitted = fitted_texts(model)
     if fitted is None:
         raise ParameterError(f"models of texts are compared; got {type(model).__name__}")
@@ -157,41 +157,41 @@ def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
 
 def _compare_weights(a: Fitted, b: Fitted, k: int) -> pl.DataFrame:
     # A term that no document of the class holds, in either model, has not moved.
-    parts = [_parts(model) for model in (a, b)]
+    shares = [_shares(model) for model in (a, b)]
     common = a.labels.filter(a.labels.is_in(b.labels.implode()))
-    cells = pl.concat([part.select("class", "term") for part in parts]).unique().filter(
+    cells = pl.concat([share.select("class", "term") for share in shares]).unique().filter(
         pl.col("class").is_in(common.implode())).sort("class", "term")
-    for model, part, side in zip((a, b), parts, "ab", strict=True):
-        cells = cells.join(part, on=["class", "term"], how="left", maintain_order="left").rename(
-            {"part": f"part_{side}"})
+    for model, share, side in zip((a, b), shares, "ab", strict=True):
+        cells = cells.join(share, on=["class", "term"], how="left", maintain_order="left").rename(
+            {"share": f"share_{side}"})
         cells = cells.with_columns(_weights(model, cells).alias(f"weight_{side}"))
     change = pl.col("weight_b").fill_null(0.0) - pl.col("weight_a").fill_null(0.0)
     # The difference of two equal infinite weights (l = 0) is NaN, and counts as no change.
     return cells.with_columns(change=change.fill_nan(0.0)).select(
         "class", "term", "weight_a", "weight_b", "change",
-        moved=pl.col("change").abs() * pl.max_horizontal("part_a", "part_b"),
+        moved=pl.col("change").abs() * pl.max_horizontal("share_a", "share_b"),
     ).filter(pl.col("moved") > 0).sort(
         "class", "moved", "term", descending=[False, True, False]
     ).group_by("class", maintain_order=True).head(k)
 
 
-def _parts(model: Fitted) -> pl.DataFrame:
-    """The terms of each class's documents, and their shares of its counts."""
+def _shares(model: Fitted) -> pl.DataFrame:
+    """The terms of each class's documents, and their shares of the class's counts."""
     counts = model.counts
     totals = np.maximum(counts.class_totals.astype(np.float64), 1.0)
     return pl.DataFrame({
         "class": model.labels.gather(pl.Series(counts.codes)),
         "term": model.terms.gather(pl.Series(counts.columns)),
-        "part": counts.values / totals[counts.codes]})
+        "share": counts.values / totals[counts.codes]})
 
 
 def _weights(model: Fitted, cells: pl.DataFrame) -> pl.Series:
     """The weights of classes and terms; null for a term that has no column."""
     rows, classes = (codes_of(cells[name], known) for name, known in (
         ("term", model.terms), ("class", model.labels)))
-    has, values = rows >= 0, np.zeros(len(rows))
-    values[has] = _weights_of_columns(model, rows[has], classes[has])
-    return pl.Series(values).set(pl.Series(~has), None)
+    has_column, values = rows >= 0, np.zeros(len(rows))
+    values[has_column] = _weights_of_columns(model, rows[has_column], classes[has_column])
+    return pl.Series(values).set(pl.Series(~has_column), None)
 
 
 def _weights_of_columns(model: Fitted, rows: Ints, classes: Ints) -> Floats:
@@ -210,10 +210,11 @@ def _weights_of_columns(model: Fitted, rows: Ints, classes: Ints) -> Floats:
 def _compare_answers(
     a: Fitted, b: Fitted, frame: Any, progress: Progress | None
 ) -> tuple[int, int, pl.DataFrame, pl.DataFrame]:
+    count_answers = _count_labels if a.is_multilabel else _count_pairs
     if frame is None:
         dtype = pl.List(a.labels.dtype) if a.is_multilabel else a.labels.dtype
         none = pl.DataFrame(schema={"row": pl.Int64, "a": dtype, "b": dtype, "text": pl.String})
-        return 0, 0, (_labels if a.is_multilabel else _pairs)(none.lazy()).collect(), none
+        return 0, 0, count_answers(none.lazy()).collect(), none
     columns = [*dict.fromkeys([*a.columns, *b.columns])]
     with reading(frame):
         # Each model checks whether its columns hold texts or lists of tokens.
@@ -231,23 +232,23 @@ def _compare_answers(
         differ = pl.col("a").ne_missing(pl.col("b"))
         documents, flipped, examples = pl.collect_all([
             numbered.select(pl.len(), differ=differ.sum()),
-            (_labels if a.is_multilabel else _pairs)(numbered.filter(differ)),
+            count_answers(numbered.filter(differ)),
             numbered.filter(differ).head(_EXAMPLES)])
     return (*documents.row(0), flipped, examples)
 
 
-def _pairs(differ: pl.LazyFrame) -> pl.LazyFrame:
+def _count_pairs(differ: pl.LazyFrame) -> pl.LazyFrame:
     """How many rows have each pair of answers."""
     return differ.group_by("a", "b").agg(documents=pl.len().cast(pl.Int64)).sort(
         "documents", "a", "b", descending=[True, False, False])
 
 
-def _labels(differ: pl.LazyFrame) -> pl.LazyFrame:
+def _count_labels(differ: pl.LazyFrame) -> pl.LazyFrame:
     """How many rows each label is added to, and removed from."""
     changes = [
-        differ.select(pl.col(one).list.set_difference(other).alias("label")).explode(
+        differ.select(pl.col(answer).list.set_difference(other).alias("label")).explode(
             "label", empty_as_null=False).group_by("label").agg(pl.len().cast(pl.Int64).alias(name))
-        for one, other, name in (("b", "a", "added"), ("a", "b", "removed"))]
+        for answer, other, name in (("b", "a", "added"), ("a", "b", "removed"))]
     return changes[0].join(changes[1], on="label", how="full", coalesce=True).with_columns(
         pl.col("added", "removed").fill_null(0)).sort(
             pl.col("added") + pl.col("removed"), "label", descending=[True, False])

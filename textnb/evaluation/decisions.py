@@ -277,9 +277,9 @@ def _choose_for_one(
     odds, positive = held.odds, held.actual == k
     if not len(held):
         raise DataError.no_rows("the held-out set", "there is nothing to measure")
-    two, name = odds.shape[1] == 2, held.classes.tolist()[k]
-    # With more than two classes, the answer is also the most probable one.
-    scores = odds[:, k] if two else np.where(odds.argmax(axis=1) == k, odds[:, k], -np.inf)
+    is_binary, name = odds.shape[1] == 2, held.classes.tolist()[k]
+    # With more than two classes, the answer must also be the most probable class.
+    scores = odds[:, k] if is_binary else np.where(odds.argmax(axis=1) == k, odds[:, k], -np.inf)
     evidence: dict[str, Any] = {}
     lowest_other = -np.inf
     if goal.costs is not None:
@@ -287,22 +287,22 @@ def _choose_for_one(
                   else _find_cheapest(held, name, scores, *goal.costs))
     else:
         assert goal.max_false_positive_rate is not None
-        # Where others have thresholds too, the class may be the answer without being most probable.
-        band = goal.max_false_negative_rate is not None
+        # If others have thresholds too, the class may be the answer without being most probable.
+        others_have = goal.max_false_negative_rate is not None
         lowest, evidence = lowest_threshold_of_rate(
-            odds[:, k] if band else scores, ~positive, goal.max_false_positive_rate,
+            odds[:, k] if others_have else scores, ~positive, goal.max_false_positive_rate,
             goal.confidence, f"documents that are not {name!r}", "false_positive")
         if goal.max_false_negative_rate is not None:
-            lowest_other, more = lowest_threshold_of_rate(
+            lowest_other, evidence_of_others = lowest_threshold_of_rate(
                 np.delete(odds, k, axis=1).max(axis=1), positive, goal.max_false_negative_rate,
                 goal.confidence, f"documents of {name!r}", "false_negative")
-            evidence |= more
-        elif two:
+            evidence |= evidence_of_others
+        elif is_binary:
             # Where the classes are far apart, the rate alone would allow a negative threshold, at
             # which documents get the less probable class.
             lowest = max(lowest, 0.0)
         evidence |= {"confidence": goal.confidence, "rule": "order statistic"}
-    if two:
+    if is_binary:
         # The other class is the answer where this one is not, unless its own threshold is higher
         # and leaves a band of unsure documents.
         beyond = -np.inf if lowest == np.inf else float(np.nextafter(-lowest, np.inf))
@@ -340,7 +340,7 @@ def _choose_precise(
         label_scores, right = scores[:, k], held.actual[:, k] if of_lists else held.actual == k
         floor = 0.0
         if of_lists:
-            # Most documents have no chance of the label, and a search among all would cost
+            # Most documents hardly can have the label, and a search among all would cost
             # confidence. How many are searched must not depend on which of them have the label.
             number = max(2 * int((label_scores > 0).sum()),
                          trials_needed(1.0 - precision, confidence))
@@ -372,13 +372,13 @@ def _choose_per_label(held: HeldOut, goal: Goal, calibration: Calibration | None
     if goal.costs is None:
         return f1_thresholds(str(goal.by), held.scores, held.actual)
     if goal.method == "theoretical":
-        # Where P(label) times the cost of missing it is P(not) times that of predicting it.
+        # The score at which P(label) · cost of missing it = (1 - P(label)) · cost of predicting it.
         slopes, shifts = (1.0, 0.0) if calibration is None else np.array(calibration.sigmoids).T
         odds = math.log(goal.costs[0] / goal.costs[1])
         return np.broadcast_to((odds - shifts) / slopes, len(held.classes))
-    false, missed = map(float, goal.costs)
-    return np.array([cheapest_threshold(*label_scores, false, missed)
-                     for label_scores in zip(held.scores.T, held.actual.T, strict=True)])
+    wrong_cost, missed_cost = map(float, goal.costs)
+    return np.array([cheapest_threshold(scores, has_label, wrong_cost, missed_cost)
+                     for scores, has_label in zip(held.scores.T, held.actual.T, strict=True)])
 
 
 def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str, Any]:
@@ -404,15 +404,16 @@ def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str,
     positives, n_right = int(positive.sum()), int((is_answer & positive).sum())
     n_wrong = int((is_answer & ~positive).sum())
     n_missed = int((has_answer & ~is_answer & positive).sum())
-    # An interval has two bounds, and each may fail with half of 1 - confidence.
-    both = (1.0 + goal.confidence) / 2
+    # An interval has two bounds; each may fail with a probability of (1 - confidence) / 2.
+    bound_confidence = (1.0 + goal.confidence) / 2
     return {
         **common, "positives": positives, "negatives": len(held) - positives,
         "unsure": int((~has_answer).sum()),
         "false_positives": n_wrong, "true_positives": n_right, "false_negatives": n_missed,
         "share_caught": n_right / positives if positives else None,
-        "share_caught_interval": [lower_bound(n_right, positives, both),
-                                  upper_bound(n_right, positives, both)] if positives else None,
+        "share_caught_interval": [
+            lower_bound(n_right, positives, bound_confidence),
+            upper_bound(n_right, positives, bound_confidence)] if positives else None,
         "interval_confidence": goal.confidence, **goal.cost(n_wrong, n_missed)}
 
 
@@ -426,14 +427,8 @@ def decide_by_fit(
     is just above the highest score of a message of ham, and the evidence says which rate that
     shows.
 
-    Parameters
-    ----------
-    fitted : Fitted
-        A model of two classes that was fitted with ``left_out``.
-    spam : label
-    max_false_positive_rate : float
-        The largest share of the other class that may be answered as ``spam``.
-    confidence : float
+    The model has two classes and was fitted with ``left_out``. ``max_false_positive_rate`` is the
+    largest share of the other class that may be answered as ``spam``.
 
     Raises
     ------

@@ -6,8 +6,8 @@ A measure has drifted if the difference is both large and more than chance: its 
 index [1]_ is at least 0.2, and a test rejects that both samples are of one distribution. The test
 is that of Kolmogorov and Smirnov for numbers and chi-squared for categories. The level of all tests
 together is 0.01 (Bonferroni), so of samples without drift one in a hundred gives an alarm at most.
-Errors are rare, which makes their index small: their difference is large where recent documents
-have half as many again.
+Errors are rare, which makes their index small: their difference is large if their share among
+recent documents is at least 1.5 times as high.
 
 References
 ----------
@@ -37,10 +37,10 @@ from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted, check_texts
 
-LEVEL = 0.01
-LARGE = 0.2
-_MORE_ERRORS = 1.5
-# Below this number in either sample, there is no verdict.
+# The level of all tests together, and the smallest index of a large difference; of errors, the
+# smallest ratio of their shares.
+LEVEL, LARGE, _MORE_ERRORS = 0.01, 0.2, 1.5
+# With fewer documents in either sample, there is no verdict.
 MIN_DOCUMENTS = 50
 AGAIN, SAME, TOO_FEW = "choose again", "nothing drifted", "too few documents to tell"
 _BINS = 10
@@ -81,10 +81,7 @@ class Sample:
     ) -> Sample:
         """The sample of scores, numbers of all tokens, and of those that are unknown.
 
-        Parameters
-        ----------
-        labelled : bool
-            Whether the documents have labels, so that ``held.actual`` means something.
+        ``held.actual`` has no meaning if the documents are not ``labelled``.
         """
         numbers = np.asarray(tokens, dtype=np.float64)
         share = np.full(len(numbers), np.nan)
@@ -187,7 +184,7 @@ class Drift:
         return {"verdict": self.verdict, "drifted": self.drifted,
                 "reference_documents": self.reference_documents,
                 "recent_documents": self.recent_documents, "visible": self.visible,
-                "measures": [one.to_dict() for one in self.measures]}
+                "measures": [measure.to_dict() for measure in self.measures]}
 
 
 def drift(
@@ -288,40 +285,43 @@ def compare(
              **{code: str(label) for code, label in enumerate(classes)}}
     comparisons = []
     if len(reference) and len(recent):
-        comparisons = [_of_categories("answers", reference.answers, recent.answers, names)]
+        comparisons = [_compare_categories("answers", reference.answers, recent.answers, names)]
         if reference.labels is not None and recent.labels is not None:
-            comparisons.append(_of_categories("labels", reference.labels, recent.labels, names))
+            comparisons.append(_compare_categories(
+                "labels", reference.labels, recent.labels, names))
         if reference.wrong is not None and recent.wrong is not None:
-            comparisons.append(_of_categories("errors", reference.wrong.astype(np.int64),
-                                        recent.wrong.astype(np.int64), {0: "right", 1: "wrong"}))
+            comparisons.append(_compare_categories(
+                "errors", reference.wrong.astype(np.int64), recent.wrong.astype(np.int64),
+                {0: "right", 1: "wrong"}))
         for name, pair in (("unknown words", (reference.unknown, recent.unknown)),
                            ("scores", (reference.scores, recent.scores))):
             old, new = (values[~np.isnan(values)] for values in pair)
             if len(old) and len(new):
-                comparisons.append(_of_numbers(name, old, new))
+                comparisons.append(_compare_numbers(name, old, new))
     enough = min(len(reference), len(recent)) >= MIN_DOCUMENTS
     level = LEVEL / max(1, len(comparisons))
     return Drift(
-        tuple(replace(one, drifted=enough and one.p_value < level and _is_large(one))
-              for one in comparisons),
+        tuple(replace(measure, drifted=enough and measure.p_value < level and _is_large(measure))
+              for measure in comparisons),
         len(reference), len(recent))
 
 
-def _is_large(one: DriftMeasure) -> bool:
-    if one.name == "errors":
-        return one.recent.get("wrong", 0.0) >= _MORE_ERRORS * one.reference.get("wrong", 0.0)
-    return one.index >= LARGE
+def _is_large(measure: DriftMeasure) -> bool:
+    if measure.name == "errors":
+        before = measure.reference.get("wrong", 0.0)
+        return measure.recent.get("wrong", 0.0) >= _MORE_ERRORS * before
+    return measure.index >= LARGE
 
 
-def _of_categories(
+def _compare_categories(
     name: str, reference: NDArray[np.int64], recent: NDArray[np.int64], names: dict[int, str]
 ) -> DriftMeasure:
-    # Imported where used: its statistics take long to load.
+    # Imported here, as SciPy's statistics take long to load.
     from scipy.stats import chi2_contingency
 
     codes = [code for code in names if (reference == code).any() or (recent == code).any()]
-    counts = np.array([[int((one == code).sum()) for code in codes]
-                       for one in (reference, recent)])
+    counts = np.array([[int((values == code).sum()) for code in codes]
+                       for values in (reference, recent)])
     p = 1.0 if len(codes) < 2 else float(chi2_contingency(counts).pvalue)
     shares = counts / counts.sum(axis=1, keepdims=True)
     old, new = ({names[code]: float(share) for code, share in zip(codes, row, strict=True)}
@@ -329,17 +329,17 @@ def _of_categories(
     return DriftMeasure(name, stability_index(*counts), p, old, new)
 
 
-def _of_numbers(name: str, reference: Floats, recent: Floats) -> DriftMeasure:
+def _compare_numbers(name: str, reference: Floats, recent: Floats) -> DriftMeasure:
     from scipy.stats import ks_2samp
 
-    reference, recent = (np.nan_to_num(one) for one in (reference, recent))
+    reference, recent = (np.nan_to_num(values) for values in (reference, recent))
     p = float(ks_2samp(reference, recent, method="asymp").pvalue)
     edges = np.unique(np.quantile(reference, np.arange(1, _BINS) / _BINS))
-    # A value that many documents share is a bin of its own, above which the next begins.
-    counts = [np.bincount(np.searchsorted(edges, one) + np.searchsorted(edges, one, "right"),
-                          minlength=2 * len(edges) + 1) for one in (reference, recent)]
-    old, new = ({"median": float(np.median(one)), "upper tenth": float(np.quantile(one, 0.9))}
-                for one in (reference, recent))
+    # Each edge is a bin of its own, as many documents may have that value: an odd number of bins.
+    counts = [np.bincount(np.searchsorted(edges, values) + np.searchsorted(edges, values, "right"),
+                          minlength=2 * len(edges) + 1) for values in (reference, recent)]
+    old, new = ({"median": float(np.median(values)),
+                 "upper tenth": float(np.quantile(values, 0.9))} for values in (reference, recent))
     return DriftMeasure(name, stability_index(*counts), p, old, new)
 
 

@@ -27,7 +27,8 @@ from textnb.text.expression_table import Interner
 from textnb.text.tokens import Tokenizer
 
 Ints = NDArray[np.int64]
-# Shingles are of words; of scripts without spaces, those of pairs say more than of characters too.
+# Shingles are of words. In scripts without spaces they are of pairs of characters alone, which says
+# more than of pairs and single characters.
 WORD_TOKENIZER = Tokenizer(unspaced="pairs")
 
 
@@ -72,8 +73,7 @@ class Duplicates:
         figures = [(name.replace("_", " "), value) for name, value in self.to_dict().items()]
         return notebook.box(
             "Duplicates", notebook.table(["", "rows"], figures),
-            notebook.table(self.pairs.columns, self.pairs.head(notebook.ROWS).rows(),
-                           "Rows and what they repeat, counted from 0", self.pairs.height))
+            notebook.frame_table(self.pairs, "Rows and what they repeat, counted from 0"))
 
     @property
     def exact(self) -> int:
@@ -158,11 +158,11 @@ def find_duplicates(
     parts = [_read(side, name, tokenizer, columns, label, words) for name, side in sides.items()]
     documents = pl.concat(parts)
     lengths, first = _lengths(documents), _first_rows(documents)
-    numbers, known = np.arange(len(first)), parts[0].height
-    begin = 0 if test is None else known
-    # Duplicates are searched for among the rows before.
-    before = numbers if test is None else np.minimum(numbers, known)
-    exact = first < before
+    numbers, n_train = np.arange(len(first)), parts[0].height
+    # Rows from `begin` on are compared with the rows before their limit.
+    begin = 0 if test is None else n_train
+    limits = numbers if test is None else np.minimum(numbers, n_train)
+    exact = first < limits
     of, similarity = np.where(exact, first, -1), exact.astype(np.float64)
     if near is not None:
         codes = _in_order_of_strings(documents, words)
@@ -172,8 +172,8 @@ def find_duplicates(
     pairs = pl.DataFrame({"row": rows - begin, "of": of[rows], "similarity": similarity[rows],
                           "exact": exact[rows]})
     if label is not None:
-        pairs = _add_labels(pairs, documents["label"], rows, of[rows], first, known)
-    return Duplicates(parts[-1].height, known, None if near is None else float(near),
+        pairs = _add_labels(pairs, documents["label"], rows, of[rows], first, n_train)
+    return Duplicates(parts[-1].height, n_train, None if near is None else float(near),
                       int((lengths[begin:] == 0).sum()), pairs)
 
 
@@ -196,13 +196,8 @@ def same_texts(
 def copies_learned(first: Ints, folds: Ints) -> int:
     """Count the documents whose model has learned another document with the same tokens.
 
-    Parameters
-    ----------
-    first : int64 (n_documents,)
-        As `same_texts` gives it.
-    folds : int64 (n_documents,)
-        As in a `Split`: a model learns the other folds; if there is a fold -1, only those before
-        its own.
+    ``first`` is from `same_texts`, and ``folds`` from a `Split`: a model learns the other folds; if
+    there is a fold -1, only those before its own.
 
     Examples
     --------
@@ -293,13 +288,13 @@ def _find_near(
 
 
 def _add_labels(
-    pairs: pl.DataFrame, labels: pl.Series, rows: Ints, of: Ints, first: Ints, known: int
+    pairs: pl.DataFrame, labels: pl.Series, rows: Ints, of: Ints, first: Ints, n_train: int
 ) -> pl.DataFrame:
     """Add the labels of both rows, and whether a row with the tokens of ``of`` has another one."""
-    copies = pl.DataFrame({"group": first[:known], "named": labels[:known]}).group_by("group").agg(
-        named=pl.col("named").drop_nulls().n_unique())
-    several = pl.DataFrame({"group": first[of]}).join(
-        copies, on="group", how="left", maintain_order="left")["named"] > 1
+    labels_of_text = pl.DataFrame({"text": first[:n_train], "n": labels[:n_train]}).group_by(
+        "text").agg(pl.col("n").drop_nulls().n_unique())
+    has_several = pl.DataFrame({"text": first[of]}).join(
+        labels_of_text, on="text", how="left", maintain_order="left")["n"] > 1
     return pairs.with_columns(
         label=labels.gather(rows), label_of=labels.gather(of)).with_columns(
-            conflict=several | (pl.col("label") != pl.col("label_of")))
+            conflict=has_several | (pl.col("label") != pl.col("label_of")))

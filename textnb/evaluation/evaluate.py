@@ -33,15 +33,13 @@ from textnb.frames.failures import reading
 from textnb.frames.scan import scan_table
 from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.runtime.threads import map_in_threads
-from textnb.scoring.columns import lists_of
-from textnb.scoring.scorer import Watch, calibrate_scores
+from textnb.scoring.columns import lists_of_mask
+from textnb.scoring.scorer import calibrate_scores, rows_at_a_time
 from textnb.scoring.texts import coverage_of
 
 # A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
 # the classifiers would import scikit-learn.
 AnyModel = Any
-# The maximum number of scores (documents times labels) in memory at a time.
-_CELLS = 1 << 21
 
 
 def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
@@ -100,18 +98,17 @@ def evaluate(
 
 def evaluate_classes(
     model: AnyModel, frame: Any, progress: Progress | None = None,
-    scores: list[HeldOut] | None = None,
+    scores: list[HeldOut] | None = None, watch: ScoringWatch | None = None,
 ) -> Evaluation:
-    """As `evaluate`, where each row has one label.
+    """As `evaluate`, for rows that have one label each.
 
-    Parameters
-    ----------
-    scores : list of HeldOut, optional
-        The scores of each batch are appended to it, not calibrated, so that other measures need
-        not read the rows again.
+    The scores of each batch, not calibrated, are appended to ``scores``, and ``watch`` counts the
+    rows of a model of texts, for callers that need these.
     """
     classes, fitted = _classes(model), fitted_texts(model)
-    watch, decision = (None, None) if fitted is None else (ScoringWatch(fitted), fitted.decision)
+    decision = None if fitted is None else fitted.decision
+    if watch is None and fitted is not None:
+        watch = ScoringWatch(fitted)
     pairs = list[pl.DataFrame]()
 
     def batches_of_scores() -> Iterator[HeldOut]:
@@ -147,7 +144,7 @@ def learned_rows(model: AnyModel) -> NDArray[Any]:
 
 
 class ScoringWatch:
-    """Counts rows while they are scored: those with new terms, and those without a known term."""
+    """Counts rows with a term that is new to their class, and rows without a known term."""
 
     def __init__(self, fitted: Fitted):
         self.novelty, self.coverage = NoveltyCount(fitted), coverage_of(fitted)
@@ -194,20 +191,12 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     return held.calibrated(None if fitted is None else fitted.calibration).roc(positive)
 
 
-def score_held_out_of(
-    model: AnyModel, frame: Any, progress: Progress | None = None, watch: Watch | None = None
-) -> HeldOut:
-    """Score labelled rows of a model of texts, as `score_held_out` does, or of a table's.
-
-    Parameters
-    ----------
-    watch : callable, optional
-        Called with each batch of texts and its counts.
-    """
+def score_held_out_of(model: AnyModel, frame: Any) -> HeldOut:
+    """Score labelled rows by a model of texts, as `score_held_out` does, or by one of tables."""
     fitted = fitted_texts(model)
     if fitted is not None:
-        return score_held_out(fitted, frame, progress, watch)
-    return HeldOut.joined([*_scored_tables(model, frame, progress)])
+        return score_held_out(fitted, frame)
+    return HeldOut.joined([*_scored_tables(model, frame)])
 
 
 def _scored_tables(
@@ -238,22 +227,16 @@ def _classes(model: AnyModel) -> pl.Series:
 class ScoredLists:
     """Counts of documents with lists of labels, from which scores are computed in blocks.
 
-    Parameters
-    ----------
-    fitted : Fitted
-    actual : Series of lists
-    counts : list of SparseRows
-    watch : ScoringWatch
-        What it has counted in all documents.
+    ``watch`` has counted all documents.
     """
 
     def __init__(
         self, fitted: Fitted, actual: pl.Series, counts: list[SparseRows], watch: ScoringWatch
     ) -> None:
         self.fitted, self.actual, self.watch = fitted, actual, watch
-        step = max(1, _CELLS // len(fitted.labels))
-        self._parts = [rows[at:at + step] for rows in counts
-                       for at in range(0, rows.shape[0], step)]
+        step = rows_at_a_time(len(fitted.labels))
+        self._parts = [rows[start:start + step] for rows in counts
+                       for start in range(0, rows.shape[0], step)]
 
     def scores(self) -> Iterable[Floats]:
         """The scores in blocks, not calibrated; they are computed again each time."""
@@ -274,9 +257,7 @@ class ScoredLists:
     @property
     def right(self) -> NDArray[np.bool_]:
         """The documents of which all labels, and no others, are predicted: (n_documents,)."""
-        rows, places = self.predicted.nonzero()
-        predictions = lists_of(rows, self.fitted.labels.gather(pl.Series(places)), len(self.actual))
-        return (predictions == self.actual).to_numpy()
+        return (lists_of_mask(self.predicted, self.fitted.labels) == self.actual).to_numpy()
 
     @property
     def evaluation(self) -> LabelEvaluation:
@@ -291,9 +272,9 @@ def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) ->
     watch, counts, lists = ScoringWatch(fitted), list[SparseRows](), list[pl.Series]()
 
     def count(part: tuple[pl.DataFrame, Any]) -> tuple[SparseRows, pl.Series]:
-        batch, own = part
+        batch, actual = part
         rows = fitted.vocabulary.rows(batch, fitted.columns)
-        watch.add(batch, rows, own)
+        watch.add(batch, rows, actual)
         return rows, batch[LABEL]
 
     with reading(frame):

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 # Bytes of text, of all folds together, that may wait to be counted.
 _BUFFER = 128 << 20
+# Rows of one fold: their numbers, and the rows.
+Part = tuple[NDArray[np.int64], pl.DataFrame]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class Recipe:
     settings : TextSettings
         For a search, only its columns matter.
     summed : bool
-        Whether sums of counts determine the model; a parameter that is chosen needs the rows.
+        Whether sums of counts determine the model; to choose a parameter, rows are needed too.
     fit : callable
         Learns the rows of a DataFrame and returns the model.
     """
@@ -65,18 +67,11 @@ class Recipe:
     fit: Callable[[pl.DataFrame], Fitted]
 
     @classmethod
-    def of(
-        cls, model: Any, user: str, with_scores_left_out: bool = False
-    ) -> Recipe:
+    def of(cls, model: Any, user: str, with_scores_left_out: bool = False) -> Recipe:
         """Make a recipe of a classifier's settings, or of those that a model was fitted with.
 
-        Parameters
-        ----------
-        model : TextClassifier or Fitted
-        user : str
-            The function that fits them, for errors.
-        with_scores_left_out : bool
-            Whether each fit also keeps out-of-fold scores of its documents.
+        ``user`` is the name of the function that fits them, for errors. ``with_scores_left_out`` is
+        whether each fit also keeps out-of-fold scores of its documents.
 
         Raises
         ------
@@ -95,16 +90,17 @@ class Recipe:
                                        tokenizer=model.tokenizer)
         else:
             settings = model.text_settings()
-        own = settings.model
-        if with_scores_left_out and (searches or not own.scores_left_out):
-            name = "a model that is searched for" if searches else own.name or type(own).__name__
+        estimator = settings.model
+        if with_scores_left_out and (searches or not estimator.scores_left_out):
+            name = "a model that is searched for" if searches else (
+                estimator.name or type(estimator).__name__)
             raise ParameterError(
                 "max_false_positive_rate is for models whose fit scores documents by models of "
                 f"others, as NBLinear's does; got {name}. Leave it out, and choose a threshold "
                 "from the result's scores with choose_threshold")
         if searches:
             return cls(settings, False, lambda rows: unfitted(model).fit(rows).fitted_)
-        return cls(settings, own.from_counts and not is_auto(own.l),
+        return cls(settings, estimator.from_counts and not is_auto(estimator.l),
                    partial(fit, settings, left_out=with_scores_left_out))
 
     def scan(self, frame: Any) -> pl.LazyFrame:
@@ -188,20 +184,20 @@ def score_folds(
     recipe = Recipe.of(model, "cross_validate")
     settings, names = recipe.settings, recipe.settings.columns
     with reading(frame):
-        read = recipe.scan(frame).select(*names, settings.label)
+        lazy = recipe.scan(frame).select(*names, settings.label)
+        rows: pl.LazyFrame | pl.DataFrame = lazy
         if recipe.summed:
-            parts = _split_batches(read, names, partition, progress)
+            parts = _split_batches(lazy, names, partition, progress)
             models = _fit_by_subtraction(
                 settings, _count_folds(settings, parts, partition), partition)
-            frame = read
         else:
-            frame = read.collect()
+            rows = lazy.collect()
             if progress is not None:
-                progress(frame.height)
-            models = _fit_folds(recipe, frame, partition)
+                progress(rows.height)
+            models = _fit_folds(recipe, rows, partition)
         shown = line()
         shown.begin("scoring", Size(len(partition.folds)))
-        parts = _split_batches(frame, names, partition, shown.advance)
+        parts = _split_batches(rows, names, partition, shown.advance)
         scores = ScoresByModels(
             partition.labels, *(any(getattr(fitted, choice) for fitted in models)
                                 for choice in ("calibration", "decision")))
@@ -216,7 +212,7 @@ def score_folds(
             pass
     held = scores.held_out(partition.method, partition.folds)
     if held.link == "softmax":
-        # For each fold and class, whether the fold's model has learned the class.
+        # Whether the model of each fold has learned each class: (n_folds, n_classes).
         learned = np.stack([np.isin(held.classes, fitted.classes[
             fitted.counts.class_count > 0]) for fitted in models])
         without = ~learned[partition.folds, held.actual] & (partition.folds != LEARNED_ONLY)
@@ -234,19 +230,16 @@ def _fit_folds(recipe: Recipe, rows: pl.DataFrame, partition: Split) -> list[Fit
     return models
 
 
-Part = tuple[NDArray[np.int64], pl.DataFrame]
-
-
 def _split_batches(
     frame: pl.LazyFrame | pl.DataFrame, names: list[str], partition: Split,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Part, ...]]:
-    """Divide each batch by folds: for each fold, the numbers of its rows, and the rows."""
+    """Divide each batch by folds, into a `Part` for each fold that it has."""
     seen, expected = 0, len(partition.folds)
     for batch in batches(frame, names, progress=progress):
         if seen + batch.height <= expected:
-            own = partition.folds[seen:seen + batch.height]
-            places = [np.flatnonzero(own == fold) for fold in np.unique(own)]
+            folds = partition.folds[seen:seen + batch.height]
+            places = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
             yield tuple((place + seen, batch[place]) for place in places)
         seen += batch.height
     if seen != expected:
@@ -271,7 +264,7 @@ def _fit_by_subtraction(
 
 
 def _count_folds(
-    settings: TextSettings, read: Iterator[tuple[Part, ...]], partition: Split
+    settings: TextSettings, divided: Iterator[tuple[Part, ...]], partition: Split
 ) -> dict[int, Counts]:
     """Count the documents of each fold in one pass.
 
@@ -286,7 +279,7 @@ def _count_folds(
         counts[fold] = counts[fold] + more if fold in counts else more
         sizes[fold] = 0
 
-    for parts in read:
+    for parts in divided:
         for rows, part in parts:
             fold = int(partition.folds[rows[0]])
             waiting.setdefault(fold, []).append(part)
@@ -301,13 +294,8 @@ def _count_folds(
 class ScoresByModels:
     """The scores of documents by several models, each with its own classes and choices.
 
-    Parameters
-    ----------
-    labels : Labels
-        Of the documents.
-    calibrates, decides : bool
-        Whether a model may have a calibration, and thresholds of labels: `HeldOut.posterior` and
-        `HeldOut.answers` are by those.
+    If a model may have a calibration (``calibrates``) or thresholds of labels (``decides``),
+    `HeldOut.posterior` and `HeldOut.answers` are by those.
     """
 
     def __init__(self, labels: Labels, calibrates: bool, decides: bool) -> None:
@@ -322,14 +310,15 @@ class ScoresByModels:
         less: Floats | None = None,
     ) -> None:
         """Score documents, given by their numbers; subtract the scores of a threshold."""
-        own, lengths = score_batch(fitted, batch)
+        scores, lengths = score_batch(fitted, batch)
         cells = rows[:, None], codes_of(fitted.labels, self._classes)
-        self._scores[cells], self._lengths[rows] = own if less is None else own - less, lengths
+        self._scores[cells] = scores if less is None else scores - less
+        self._lengths[rows] = lengths
         if self._posterior is not None:
-            self._posterior[cells] = own if fitted.calibration is None else (
-                fitted.calibration.apply(own, lengths))
+            self._posterior[cells] = scores if fitted.calibration is None else (
+                fitted.calibration.apply(scores, lengths))
         if self._answers is not None:
-            self._answers[cells] = choose_labels(own, fitted.labels.to_list(), fitted.decision)
+            self._answers[cells] = choose_labels(scores, fitted.labels.to_list(), fitted.decision)
 
     def held_out(self, method: str, folds: NDArray[np.int64]) -> HeldOut:
         """The scores of all documents."""

@@ -16,8 +16,8 @@ BY, METHODS = ("f1", "micro-f1"), ("empirical", "theoretical")
 _OF_ONE_CLASS = "is for the threshold of one class: see choose_threshold"
 _OF_CLASSES = "is for thresholds of every class: see choose_class_thresholds"
 _OF_LISTS = "is for lists of labels, and these documents have one label each"
-# For one class, for classes that exclude each other, and for labels of lists: the goals, of which
-# one must be given, and why other settings are refused.
+# By kind (the threshold of one class, of classes that exclude each other, of labels of lists): the
+# goals, of which one must be given, and why other settings are refused.
 _GOALS = {"class": ("max_false_positive_rate", "costs"), "classes": ("min_precision",),
           "labels": ("by", "min_precision", "costs")}
 _REFUSED = {
@@ -49,13 +49,7 @@ class Goal:
     def check(self, classes: Sequence[Any], link: Link, positive: Any = None) -> None:
         """Raise ParameterError for an invalid goal, before documents are scored.
 
-        Parameters
-        ----------
-        classes : sequence of labels
-        link : {"softmax", "sigmoid"}
-            Of documents that have one label each, or any number of them.
-        positive : label, optional
-            The class whose threshold is chosen; None for thresholds of all.
+        ``positive`` is the class whose threshold is chosen; None for thresholds of all.
         """
         kind = "labels" if link == "sigmoid" else "classes" if positive is None else "class"
         for name, reason in _REFUSED[kind].items():
@@ -74,10 +68,10 @@ class Goal:
             raise ParameterError.unknown_choice("by", self.by, BY)
         names = [name for name in _GOALS[kind] if getattr(self, name) is not None]
         if len(names) != 1:
-            one = "" if len(_GOALS[kind]) == 1 else "one of "
+            one_of = "" if len(_GOALS[kind]) == 1 else "one of "
+            goals = _enumerate([f"{{{name}}}" for name in _GOALS[kind]])
             raise ParameterError.naming(
-                f"give {one}{_enumerate(['{' + name + '}' for name in _GOALS[kind]])}; got {{got}}",
-                got=_enumerate(names) or "none")
+                f"give {one_of}{goals}; got {{got}}", got=_enumerate(names) or "none")
         if self.max_false_negative_rate is not None and self.max_false_positive_rate is None:
             raise ParameterError.naming(
                 "{max_false_negative_rate} goes with {max_false_positive_rate}, and none is given")

@@ -28,10 +28,8 @@ from textnb.evaluation.novelty import UNKNOWN, Novelty
 from textnb.evaluation.roc import Roc, check_class, check_positive, errors_by_threshold, roc
 from textnb.models.protocol import MissingAttributeError
 from textnb.runtime import notebook
-from textnb.scoring.columns import lists_of, where_possible
-
-# Scores that are ranked at a time, to bound memory.
-_CELLS = 1 << 21
+from textnb.scoring.columns import best_class, lists_of_mask, where_possible
+from textnb.scoring.scorer import rows_at_a_time
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,25 +108,25 @@ class HeldOut:
     answers: NDArray[np.bool_] | None = None
 
     def __repr__(self) -> str:
-        what, measure = "class", "accuracy {:.4f}, "
+        noun, measure = "class", ""
         if self.link == "sigmoid":
-            what, measure = "label", "micro F1 {:.4f}, "
-        value = "" if not len(self) else measure.format(
-            self.accuracy if self.link == "softmax" else self.measure()["micro_f1"])
+            noun = "label"
+        if len(self):
+            measure = (f"accuracy {self.accuracy:.4f}, " if self.link == "softmax" else
+                       f"micro F1 {self.measure()['micro_f1']:.4f}, ")
         calibrated = ", calibrated" if self.is_calibrated else ""
-        return (f"HeldOut({quantity(len(self), 'document')}, {quantity(len(self.classes), what)}, "
-                f"{value}{self.method}{calibrated})")
+        return (f"HeldOut({quantity(len(self), 'document')}, {quantity(len(self.classes), noun)}, "
+                f"{measure}{self.method}{calibrated})")
 
     def _repr_html_(self) -> str:
         if self.link == "sigmoid":
             return notebook.box(repr(self))
         names = self.classes.tolist()
-        k = len(names)
         # Index -1, for unknown labels and impossible rows, is the last row or column.
-        counts = np.zeros((k + 1, k + 1), dtype=np.int64)
+        counts = np.zeros((len(names) + 1, len(names) + 1), dtype=np.int64)
         np.add.at(counts, (self.actual, self.predicted), 1)
-        unknown = ["(unknown label)"] if counts[k].any() else []
-        impossible = ["(impossible)"] if counts[:, k].any() else []
+        unknown = ["(unknown label)"] if counts[-1].any() else []
+        impossible = ["(impossible)"] if counts[:, -1].any() else []
         return notebook.box(repr(self), notebook.matrix(
             [*names, *unknown], counts.tolist(), [*names, *impossible],
             "Documents by label (rows) and prediction (columns)"))
@@ -144,10 +142,8 @@ class HeldOut:
         """
         if self.link == "sigmoid":
             return self.chosen()
-        best = self.scores.argmax(axis=1) if len(self) else np.zeros(0, dtype=np.int64)
-        answer: NDArray[np.int64] = np.where(
-            np.isneginf(self.scores).all(axis=1), UNKNOWN, best).astype(np.int64)
-        return answer
+        impossible = np.isneginf(self.scores).all(axis=1)
+        return np.where(impossible, UNKNOWN, best_class(self.scores)).astype(np.int64)
 
     def chosen(self, decision: Decision | None = None) -> NDArray[np.bool_]:
         """Predicted labels, for lists of labels: bool (n_documents, n_labels).
@@ -177,8 +173,7 @@ class HeldOut:
         """The true labels of the documents by name, including unknown ones."""
         classes = pl.Series(self.classes.tolist())
         if self.link == "sigmoid":
-            rows, places = np.nonzero(self.actual)
-            known = lists_of(rows, classes.gather(pl.Series(places)), len(self))
+            known = lists_of_mask(self.actual, classes)
             return known if self.unknown is None else known.list.set_union(self.unknown)
         known = classes.gather(pl.Series(self.actual).replace(UNKNOWN, None))
         return known if self.unknown is None else known.fill_null(self.unknown)
@@ -267,8 +262,8 @@ class HeldOut:
         check_held_out(self)
         with np.errstate(invalid="ignore"):
             posterior = log_posterior(self.probability_scores)
-        own = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
-        return np.where((self.actual == UNKNOWN) | np.isnan(own), -np.inf, own)
+        of_label = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
+        return np.where((self.actual == UNKNOWN) | np.isnan(of_label), -np.inf, of_label)
 
     @property
     def judged(self) -> NDArray[np.bool_]:
@@ -296,9 +291,8 @@ class HeldOut:
             finite = np.isfinite(self.scores)
             signs = np.where(self.actual, -1.0, 1.0)[finite]
             return float(np.logaddexp(0.0, signs * self.probability_scores[finite]).mean())
-        own = self.log_probability()[self.judged]
-        # The exact sum does not depend on the order of the rows.
-        return (0.0 - math.fsum(own)) / len(own) if len(own) else math.nan
+        logs = self.log_probability()[self.judged]
+        return _mean_loss(logs) if len(logs) else math.nan
 
     def take(self, rows: NDArray[Any]) -> HeldOut:
         """Select documents by a mask or by indices."""
@@ -353,10 +347,10 @@ class HeldOut:
         if not len(self):
             raise DataError("no documents were scored: there is nothing to measure")
         if self.link == "sigmoid":
-            scores, step = self.probability_scores, max(1, _CELLS // len(classes))
+            scores, step = self.probability_scores, rows_at_a_time(len(classes))
             return evaluation_of_lists(
                 labels, classes,
-                lambda: (scores[at:at + step] for at in range(0, len(self), step)),
+                lambda: (scores[start:start + step] for start in range(0, len(self), step)),
                 of_mask(self.chosen(decision)))
         if labels.null_count():
             raise DataError(f"{quantity(labels.null_count(), 'document', 'has', 'have')} a label "
@@ -397,16 +391,14 @@ class HeldOut:
         """
         classes = pl.Series(self.classes.tolist())
         if self.link == "sigmoid":
-            row, place = np.nonzero(self.predicted)
-            columns = {"predicted": lists_of(row, classes.gather(pl.Series(place)), len(self))}
+            columns = {"predicted": lists_of_mask(self.predicted, classes)}
         else:
             best = self.predicted
             with np.errstate(invalid="ignore"):
-                chances = np.exp(log_posterior(self.probability_scores))
-            own = pl.Series(chances[np.arange(len(self)), np.maximum(best, 0)])
-            known = pl.Series(best != UNKNOWN)
+                probabilities = np.exp(log_posterior(self.probability_scores))
+            of_best = pl.Series(probabilities[np.arange(len(self)), np.maximum(best, 0)])
             columns = {"predicted": classes.gather(pl.Series(best).replace(UNKNOWN, None)),
-                       "probability": where_possible(own, known)}
+                       "probability": where_possible(of_best, pl.Series(best != UNKNOWN))}
         if self.folds is not None:
             columns["fold"] = pl.Series(self.folds)
         return pl.DataFrame(columns)
@@ -527,26 +519,22 @@ class HeldOut:
         DataError
             If all documents are positive, or none is.
         """
-        classes, lists = self.classes.tolist(), self.link == "sigmoid"
-        (check_class if lists else check_positive)(classes, positive)
+        classes, of_lists = self.classes.tolist(), self.link == "sigmoid"
+        (check_class if of_lists else check_positive)(classes, positive)
         if not len(self):
             raise DataError.no_rows("the held-out set", "there is nothing to measure")
         k = classes.index(positive)
-        has = self.actual[:, k] if lists else self.actual == k
-        if has.all() or not has.any():
+        is_positive = self.actual[:, k] if of_lists else self.actual == k
+        if is_positive.all() or not is_positive.any():
             raise DataError(f"documents with and without {positive!r} are needed; "
-                            f"{'all have' if has.any() else 'none has'} it")
-        return has, self.scores[:, k] if lists else self.odds[:, k]
+                            f"{'all have' if is_positive.any() else 'none has'} it")
+        return is_positive, self.scores[:, k] if of_lists else self.odds[:, k]
 
 
 def check_held_out(held: Any, of_lists: bool | None = False) -> None:
     """Raise ParameterError for anything but a `HeldOut`: a common mistake is to pass rows.
 
-    Parameters
-    ----------
-    held : object
-    of_lists : bool, optional
-        Whether its documents must have lists of labels (else single labels); None for either.
+    ``of_lists`` is whether its documents must have lists of labels, or single ones; None for both.
     """
     if not isinstance(held, HeldOut):
         raise ParameterError(
@@ -569,9 +557,14 @@ def probability_measures(parts: Iterable[HeldOut]) -> dict[str, Any]:
         if n_classes == 2:
             odds.append(part.fair_odds[rows, 1])
             positive.append(part.actual[rows] == 1)
-    own, is_positive = np.concatenate(logs), np.concatenate(positive)
-    if not len(own) or n_classes < 2:
+    all_logs, is_positive = np.concatenate(logs), np.concatenate(positive)
+    if not len(all_logs) or n_classes < 2:
         return {"log_loss": None, "roc_auc": None}
-    return {"log_loss": (0.0 - math.fsum(own)) / len(own),
-            "roc_auc": roc(is_positive, np.concatenate(odds)).auc
-            if 0 < is_positive.sum() < len(is_positive) else None}
+    has_both = 0 < is_positive.sum() < len(is_positive)
+    return {"log_loss": _mean_loss(all_logs),
+            "roc_auc": roc(is_positive, np.concatenate(odds)).auc if has_both else None}
+
+
+def _mean_loss(log_probabilities: Floats) -> float:
+    """The mean of the negative values; as the sum is exact, the order of rows has no effect."""
+    return (0.0 - math.fsum(log_probabilities)) / len(log_probabilities)

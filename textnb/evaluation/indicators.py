@@ -37,7 +37,7 @@ def stack(parts: Iterable[sp.csr_array]) -> sp.csr_array:
 
 
 def measures(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, float]:
-    """The measures of `textnb.evaluation.labels.LabelEvaluation`, by name."""
+    """The measures of `textnb.evaluation.labels.LabelEvaluation` that need no scores."""
     from sklearn.metrics import accuracy_score, f1_score
 
     differing = (true != predicted).nnz / max(1, true.shape[0] * true.shape[1])
@@ -62,7 +62,7 @@ def measures_of_labels(true: sp.csr_array, predicted: sp.csr_array) -> dict[str,
 
 
 def _of_several(rows: sp.csr_array) -> sp.csr_array:
-    """The matrix, of two labels or more: of one, scikit-learn takes it for classes 0 and 1."""
+    """The matrix with at least two labels, as scikit-learn takes one label for classes 0 and 1."""
     import scipy.sparse as sp
 
     return rows if rows.shape[1] > 1 else sp.csr_array(
@@ -77,10 +77,10 @@ def confused(true: sp.csr_array, predicted: sp.csr_array) -> tuple[Ints, Ints, I
     import scipy.sparse as sp
 
     right = true.multiply(predicted)
-    missed, wrong = (sp.csr_array(one - right) for one in (true, predicted))
+    missed, wrong = (sp.csr_array(matrix - right) for matrix in (true, predicted))
     pairs = sp.coo_array(missed.T @ wrong)
-    alone = missed[np.flatnonzero(wrong.sum(axis=1) == 0)].sum(axis=0)
-    nonzero, without = np.flatnonzero(pairs.data), np.flatnonzero(alone)
-    return (np.append(pairs.row[nonzero], without),
-            np.append(pairs.col[nonzero], np.full(len(without), -1)),
-            np.append(pairs.data[nonzero], alone[without]))
+    without_wrong = missed[np.flatnonzero(wrong.sum(axis=1) == 0)].sum(axis=0)
+    nonzero, labels = np.flatnonzero(pairs.data), np.flatnonzero(without_wrong)
+    return (np.append(pairs.row[nonzero], labels),
+            np.append(pairs.col[nonzero], np.full(len(labels), -1)),
+            np.append(pairs.data[nonzero], without_wrong[labels]))

@@ -1,11 +1,11 @@
 """Probable label errors: confident learning, from probabilities by models that lack the row.
 
-A model that is surer of a class than it is of most rows that are labelled so is taken at its word.
-These rows estimate how often a class is labelled as another: the confident joint [1]_, whose
-threshold is the mean; the upper quartile (of lists, the median) ranks more planted errors first.
-By Bayes' rule, the probability that a label is wrong follows from the model's probabilities of the
-classes, and from how often each of them gets that label. Of lists of labels, each label is a
-question of its own, with two answers.
+A row is taken for one of a class if its probability of the class reaches a threshold. These rows
+estimate how often a class is labelled as another: the confident joint [1]_. There, the threshold is
+the mean of the probabilities in the rows that are labelled so; here it is their upper quartile (of
+lists, the median), which ranks more planted errors first. By Bayes' rule, the probability that a
+label is wrong follows from the model's probabilities of the classes, and from how often each of
+them gets that label. Of lists of labels, each label is a question of its own, with two answers.
 
 References
 ----------
@@ -38,18 +38,21 @@ from textnb.scoring.columns import best_class
 from textnb.text.matrix import CountMatrix
 
 Ints = NDArray[np.int64]
-# Terms that name the reason, and rows that are alike.
+# The numbers of terms and of nearest rows that a reason names.
 _TERMS, _NEAREST = 3, 3
-# The maximum number of pairs of rows to compare at a time; and the number and share of rows beyond
-# which a term says little of them, and costs much.
-_PAIRS, _MANY, _FREQUENT = 1 << 24, 1000, 0.1
-# The share of the rows of a class of which the model is less sure than of one that it is taken for.
-_SURE, _SURE_OF_LISTS = 0.75, 0.5
+# The maximum number of pairs of rows to compare at a time.
+_MAX_PAIRS = 1 << 24
+# A term of more rows than this number, and than this share of them, is not used to compare rows: it
+# says little, and costs much.
+_MAX_ROWS, _MAX_SHARE = 1000, 0.1
+# The quantile of the probabilities of a class in its own rows: a row is taken for the class if its
+# probability reaches that.
+_QUANTILE, _QUANTILE_OF_LISTS = 0.75, 0.5
 # A label is superfluous only if its mean probability in the rows that have it is at least this.
 _LEARNED = 0.5
-# Classes are compared if more than this share of rows is confused; and below this area under their
-# ROC curve, their words alone can't tell them apart.
-_CONFUSED, _MIN_AREA = 0.2, 0.75
+# Classes are compared if more than this share of the rows of the smaller one is confused; below
+# this area under their ROC curve, a model can hardly tell them apart.
+_MIN_CONFUSED, _MIN_AREA = 0.2, 0.75
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,19 +87,15 @@ def leave_rows_out(
     """
     fitted = fit(settings, rows, left_out=True, progress=progress)
     counts = fitted.vocabulary.counts(rows, fitted.columns)
-    left_out, link = fitted.learned.left_out, fitted.counts.link
-    if left_out is None:
-        model = settings.model
-        by_parts = (model.scores_left_out or model.obstacle_to_leaving_out is not None
-                    or fitted.is_multilabel)
-        return _calibrated(
-            fitted, counts, (scores_by_folds if by_parts else leave_one_out)(fitted, rows))
-    held = HeldOut(fitted.classes, left_out.scores, left_out.actual, np.zeros(rows.height),
-                   f"{left_out.parts} parts", link=link)
-    return LeftOutRows(fitted, counts, held.calibrated(fitted.calibration))
-
-
-def _calibrated(fitted: Fitted, counts: CountMatrix, held: HeldOut) -> LeftOutRows:
+    left_out = fitted.learned.left_out
+    if left_out is not None:
+        held = HeldOut(fitted.classes, left_out.scores, left_out.actual, np.zeros(rows.height),
+                       f"{left_out.parts} parts", link=fitted.counts.link)
+        return LeftOutRows(fitted, counts, held.calibrated(fitted.calibration))
+    model = settings.model
+    by_parts = (model.scores_left_out or model.obstacle_to_leaving_out is not None
+                or fitted.is_multilabel)
+    held = (scores_by_folds if by_parts else leave_one_out)(fitted, rows)
     if not held.is_calibrated:
         held = held.calibrated(fit_calibration(held, link=link_of(fitted)))
     return LeftOutRows(fitted, counts, held)
@@ -125,33 +124,29 @@ class Suspects(NamedTuple):
     margins: Floats
 
 
-def suspect_labels(chances: Floats, actual: NDArray[Any]) -> Suspects:
+def suspect_labels(probabilities: Floats, actual: NDArray[Any]) -> Suspects:
     """Find the labels that are probably wrong.
 
-    Parameters
-    ----------
-    chances : float64 (n_rows, n_classes)
-        Probabilities of classes that exclude each other, or of labels of lists.
-    actual : int64 (n_rows,), or bool (n_rows, n_classes)
-        The code of each row's class, or which labels it has.
+    ``probabilities`` (n_rows, n_classes) are of classes that exclude each other, and ``actual``
+    the code of each row's class; or of labels of lists, and ``actual`` is which labels rows have.
 
     Examples
     --------
-    >>> chances = np.array([[0.9, 0.1], [0.8, 0.2], [0.9, 0.1], [0.2, 0.8]])
-    >>> suspects = suspect_labels(chances, np.array([0, 0, 1, 1]))
+    >>> probabilities = np.array([[0.9, 0.1], [0.8, 0.2], [0.9, 0.1], [0.2, 0.8]])
+    >>> suspects = suspect_labels(probabilities, np.array([0, 0, 1, 1]))
     >>> suspects.rows.tolist(), suspects.labels.tolist(), suspects.confidence.round(2).tolist()
     ([2], [0], [0.79])
     """
-    return _suspect_lists(chances, actual) if actual.dtype == np.bool_ else (
-        _suspect_classes(chances, actual, _SURE))
+    return _suspect_lists(probabilities, actual) if actual.dtype == np.bool_ else (
+        _suspect_classes(probabilities, actual, _QUANTILE))
 
 
-def _suspect_classes(chances: Floats, actual: Ints, sure: float) -> Suspects:
+def _suspect_classes(probabilities: Floats, actual: Ints, quantile: float) -> Suspects:
     all_rows = np.arange(len(actual))
-    posterior: Floats = chances * share_labelled(chances, actual, sure)[actual]
+    posterior: Floats = probabilities * share_labelled(probabilities, actual, quantile)[actual]
     total = posterior.sum(axis=1, keepdims=True)
     # Nothing is known of a row that every class finds impossible.
-    posterior = np.divide(posterior, total, out=np.zeros_like(chances), where=total > 0)
+    posterior = np.divide(posterior, total, out=np.zeros_like(probabilities), where=total > 0)
     best = best_class(posterior)
     margins = np.where(total[:, 0] > 0, 1 - 2 * posterior[all_rows, actual], -1.0)
     rows = np.flatnonzero((best != actual) & (total[:, 0] > 0))
@@ -160,22 +155,23 @@ def _suspect_classes(chances: Floats, actual: Ints, sure: float) -> Suspects:
                     posterior[rows, best[rows]], margins)
 
 
-def share_labelled(chances: Floats, actual: Ints, sure: float = _SURE) -> Floats:
+def share_labelled(probabilities: Floats, actual: Ints, quantile: float = _QUANTILE) -> Floats:
     """The share of the rows of each class that get each label, from the confident joint.
 
-    The mean of all cells but those of the diagonal, where one row at least is wrong, is added to
-    these, so that a label that no row seems to have wrongly may still be wrong.
+    The mean of the cells off the diagonal, where at least one row is assumed, is added to each of
+    these, and one row to each cell of the diagonal: so a label that no row seems to have wrongly
+    may still be wrong.
 
     Returns
     -------
     float64 (n_labels, n_classes)
         Its columns sum to 1.
     """
-    all_rows, n = np.arange(len(actual)), chances.shape[1]
-    own, sizes = chances[all_rows, actual], np.bincount(actual, minlength=n)
-    place = np.cumsum(sizes) - sizes + (sure * (sizes - 1)).astype(np.int64)
-    thresholds = own[np.lexsort((own, actual))[place]]
-    above = np.where(chances >= thresholds, chances, -1.0)
+    all_rows, n = np.arange(len(actual)), probabilities.shape[1]
+    of_label, sizes = probabilities[all_rows, actual], np.bincount(actual, minlength=n)
+    place = np.cumsum(sizes) - sizes + (quantile * (sizes - 1)).astype(np.int64)
+    thresholds = of_label[np.lexsort((of_label, actual))[place]]
+    above = np.where(probabilities >= thresholds, probabilities, -1.0)
     best = best_class(above)
     is_confident = above[all_rows, best] >= 0
     joint = np.zeros((n, n))
@@ -187,35 +183,30 @@ def share_labelled(chances: Floats, actual: Ints, sure: float = _SURE) -> Floats
     return shares
 
 
-def _suspect_lists(chances: Floats, has: NDArray[np.bool_]) -> Suspects:
-    margins, none = np.full(len(has), -1.0), np.zeros(0, dtype=np.int64)
-    parts = [(none, none, none == 1, none / 1.0)]
+def _suspect_lists(probabilities: Floats, has: NDArray[np.bool_]) -> Suspects:
+    margins, empty = np.full(len(has), -1.0), np.zeros(0, dtype=np.int64)
+    parts = [(empty, empty, empty == 1, empty / 1.0)]
     for k in range(has.shape[1]):
-        # Nothing to separate: all rows have the label, or none has it.
+        # If all rows have the label, or none has it, there is nothing to separate.
         if has[:, k].any() and not has[:, k].all():
-            chance = chances[:, k]
-            part = _suspect_classes(np.column_stack([1 - chance, chance]),
-                                    has[:, k].astype(np.int64), _SURE_OF_LISTS)
+            probability = probabilities[:, k]
+            part = _suspect_classes(np.column_stack([1 - probability, probability]),
+                                    has[:, k].astype(np.int64), _QUANTILE_OF_LISTS)
             np.maximum(margins, part.margins, out=margins)
             # A model to which the rows of a label are unlikely has not learned what the label is:
             # it can say where it is missing, and not where it is superfluous.
-            some = (part.labels == 1) | (chance[has[:, k]].mean() >= _LEARNED)
-            parts.append((part.rows[some], np.full(some.sum(), k), part.labels[some] == 1,
-                          part.confidence[some]))
+            is_known = (part.labels == 1) | (probability[has[:, k]].mean() >= _LEARNED)
+            parts.append((part.rows[is_known], np.full(is_known.sum(), k),
+                          part.labels[is_known] == 1, part.confidence[is_known]))
     rows, labels, missing, confidence = map(np.concatenate, zip(*parts, strict=True))
     order = np.argsort(-confidence, kind="stable")
     return Suspects(rows[order], labels[order], missing[order], confidence[order], margins)
 
 
 def reasons(left_out: LeftOutRows, suspects: Suspects, names: pl.Series) -> Iterator[str]:
-    """For each suspect, the terms that say so and the nearest rows.
+    """For each suspect, the terms that speak against its label, and the nearest rows.
 
-    Parameters
-    ----------
-    left_out : LeftOutRows
-    suspects : Suspects
-    names : Series of String (n_rows,)
-        Each row as it is called: its number and its label.
+    ``names`` are those of all rows: a number and a label.
     """
     counts, actual = left_out.counts[suspects.rows], left_out.held.actual
     of_lists, none = actual.ndim > 1, np.full(len(suspects.rows), -1)
@@ -225,11 +216,11 @@ def reasons(left_out: LeftOutRows, suspects: Suspects, names: pl.Series) -> Iter
         left_out.fitted, SparseRows(counts.data, counts.indices, counts.indptr, counts.shape[1]),
         np.where(suspects.missing, suspects.labels, none), against, _TERMS)
     words: list[list[str]] = [[] for _ in suspects.rows]
-    for place, term in zip(row.tolist(), terms, strict=True):
-        words[place].append(repr(term))
-    for own, near in zip(words, nearest_rows(left_out.counts, suspects.rows), strict=True):
+    for suspect, term in zip(row.tolist(), terms, strict=True):
+        words[suspect].append(repr(term))
+    for of_suspect, near in zip(words, nearest_rows(left_out.counts, suspects.rows), strict=True):
         yield "; ".join(filter(None, (
-            f"because of {', '.join(own)}" if own else "",
+            f"because of {', '.join(of_suspect)}" if of_suspect else "",
             f"nearest rows: {', '.join(names.gather(near))}" if len(near) else "")))
 
 
@@ -240,41 +231,35 @@ def nearest_rows(counts: CountMatrix, rows: Ints, limit: int = _NEAREST) -> Iter
     """
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     few = np.flatnonzero(
-        (frequency > 1) & (frequency <= max(_FREQUENT * counts.shape[0], _MANY)))
+        (frequency > 1) & (frequency <= max(_MAX_SHARE * counts.shape[0], _MAX_ROWS)))
     cells = counts[:, few].astype(np.float64)
     cells.data = (1 + np.log(cells.data)) * np.log(counts.shape[0] / frequency[few])[cells.indices]
     norms = np.sqrt(np.asarray(cells.multiply(cells).sum(axis=1)).ravel())
     norms[norms == 0] = 1.0
     cells = cells.multiply(1 / norms[:, None]).tocsr()
-    columns, step = cells.T.tocsr(), max(1, _PAIRS // counts.shape[0])
+    columns, step = cells.T.tocsr(), max(1, _MAX_PAIRS // counts.shape[0])
     for begin in range(0, len(rows), step):
         block = rows[begin:begin + step]
         products = (cells[block] @ columns).tocsr()
         for row, start, end in zip(block, products.indptr, products.indptr[1:], strict=False):
-            others, alike = products.indices[start:end], products.data[start:end].copy()
-            alike[others == row] = 0.0
-            if len(alike) > limit:
-                # The first rows on a tie, whatever the order of the entries.
-                some = alike >= np.partition(alike, -limit)[-limit]
-                others, alike = others[some], alike[some]
-            best = np.lexsort((others, -alike))[:limit]
-            yield others[best[alike[best] > 0]].astype(np.int64)
+            others, cosines = products.indices[start:end], products.data[start:end].copy()
+            cosines[others == row] = 0.0
+            if len(cosines) > limit:
+                # With all that tie with the last of the best: the first rows of them are chosen.
+                is_near = cosines >= np.partition(cosines, -limit)[-limit]
+                others, cosines = others[is_near], cosines[is_near]
+            best = np.lexsort((others, -cosines))[:limit]
+            yield others[best[cosines[best] > 0]].astype(np.int64)
 
 
-def inseparable_classes(chances: Floats, actual: Ints) -> Iterator[tuple[int, int, float]]:
-    """Pairs of classes whose rows a model can hardly tell apart, and the area under their ROC.
-
-    Parameters
-    ----------
-    chances : float64 (n_rows, n_classes)
-    actual : int64 (n_rows,)
-    """
-    n = chances.shape[1]
+def inseparable_classes(probabilities: Floats, actual: Ints) -> Iterator[tuple[int, int, float]]:
+    """Pairs of classes whose rows a model can hardly tell apart, and the area under their ROC."""
+    n = probabilities.shape[1]
     confused, sizes = np.zeros((n, n)), np.bincount(actual, minlength=n)
-    np.add.at(confused, (actual, best_class(chances)), 1)
-    often = confused + confused.T > _CONFUSED * np.minimum(sizes, sizes[:, None])
+    np.add.at(confused, (actual, best_class(probabilities)), 1)
+    often = confused + confused.T > _MIN_CONFUSED * np.minimum(sizes, sizes[:, None])
     with np.errstate(divide="ignore"):
-        logs = np.log(chances)
+        logs = np.log(probabilities)
     for a, b in np.argwhere(np.triu(often, 1)).tolist():
         rows = np.flatnonzero((actual == a) | (actual == b))
         with np.errstate(invalid="ignore"):

@@ -40,12 +40,13 @@ def known_labels(
     """
     labels_here = labels_of(labels, first_row)
     names = pl.Series(labels_here.classes.tolist(), dtype=classes.dtype)
-    # Without a label, the codes have no type.
-    place = codes_of(names, classes)[labels_here.codes.astype(np.int64)]
+    # If no row has a label, the codes have no type of integers.
+    codes = codes_of(names, classes)[labels_here.codes.astype(np.int64)]
     if labels_here.link == "softmax":
-        return place
+        return codes
     actual = np.zeros((len(labels), len(classes)), dtype=np.bool_)
-    actual[labels_here.rows[place >= 0], place[place >= 0]] = True
+    is_known = codes >= 0
+    actual[labels_here.rows[is_known], codes[is_known]] = True
     return actual
 
 
@@ -73,30 +74,22 @@ def labelled_batches(
 
     Parameters
     ----------
-    rows : LazyFrame
     columns : sequence of str
         The columns that a model reads.
     label : str or None
         The label column; batches hold it as `LABEL`. None if there is none.
-    classes : Series
-        The model's classes.
-    progress : callable, optional
     text : sequence of str, optional
         Columns of text, by whose size rows are divided into batches; ``columns`` if not given.
-    of_lists : bool
 
     Raises
     ------
     DataError
         If there are no rows, or a label is null.
     """
-    if label is not None:
-        kind = pl.List(classes.dtype) if of_lists else classes.dtype
-        own = [labels_as(label, rows, kind).alias(LABEL)]
-    else:
-        own = []
+    label_type = pl.List(classes.dtype) if of_lists else classes.dtype
+    label_columns = [] if label is None else [labels_as(label, rows, label_type).alias(LABEL)]
     first = 0
-    for batch in batches(rows.select(*columns, *own),
+    for batch in batches(rows.select(*columns, *label_columns),
                          columns if text is None else text, progress=progress):
         if label is not None:
             yield batch, known_labels(batch[LABEL].rename(label), classes, first)
@@ -161,12 +154,8 @@ def score_held_out(
 ) -> HeldOut:
     """Score documents as `held_out` does, without its warning.
 
-    Parameters
-    ----------
-    watch : callable, optional
-        Called with each batch and its counts.
-    labelled : bool
-        Whether there are labels; if not, ``actual`` says nothing.
+    ``watch`` is called with each batch and its counts. If rows are not ``labelled``, ``actual`` has
+    no meaning.
     """
     novelty = NoveltyCount(fitted) if labelled else None
     parts = []
@@ -190,14 +179,14 @@ def scored_batches(
     decision, empty = fitted.decision if of_lists else None, fitted.counts.class_count == 0
 
     def score(part: tuple[pl.DataFrame, NDArray[Any]]) -> tuple[pl.DataFrame, SparseRows, HeldOut]:
-        batch, own = part
+        batch, actual = part
         counts = fitted.vocabulary.rows(batch, fitted.columns)
         scores = fitted.form.scores(counts)
         return batch, counts, HeldOut(
-            fitted.classes, scores, own, lengths(fitted, counts), UNVERIFIED,
+            fitted.classes, scores, actual, lengths(fitted, counts), UNVERIFIED,
             link="sigmoid" if of_lists else "softmax",
             unknown=unknown_labels(batch[LABEL], fitted.labels) if labelled else None,
-            without_class=None if of_lists else in_classes(own, empty),
+            without_class=None if of_lists else in_classes(actual, empty),
             answers=None if decision is None else choose_labels(scores, labels, decision))
 
     with reading(frame):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -50,10 +50,10 @@ class LabelEvaluation:
     hamming_loss : float
         The share of wrong pairs of a document and a label.
     ranking : DataFrame
-        ``k``, ``precision`` (P@k) and ``ndcg`` (nDCG@k) for the first 1, 3 and 5 labels by
-        probability, whether or not they are predicted: see
-        `LabelRanking`. P@k is below 1 if documents have fewer
-        than k labels.
+        ``k`` (1, 3 and 5, up to the number of labels), ``precision`` (P@k: the share of right
+        labels among the k most probable, whether or not they are predicted; below 1 if documents
+        have fewer than k labels) and ``ndcg`` (nDCG@k: right labels weigh more at the beginning; 1
+        is the best possible order). Equal scores are in the labels' order.
     coverage_error : float
         The mean number of labels, from the most probable on, that contain all of a document's.
     label_ranking_average_precision : float
@@ -106,7 +106,7 @@ class LabelEvaluation:
             "documents", descending=True, maintain_order=True),
             "Missed labels, and what was predicted wrongly in their place": self.confused}
         return notebook.box(repr(self), *(
-            notebook.table(table.columns, table.head(notebook.ROWS).rows(), caption, table.height)
+            notebook.frame_table(table, caption)
             for caption, table in tables.items()))
 
     def rates(self, positive: Any) -> Rates:
@@ -148,16 +148,7 @@ def evaluation_of_lists(
 ) -> LabelEvaluation:
     """Compare lists of labels with predictions and scores of the labels that a model knows.
 
-    Parameters
-    ----------
-    actual : Series of lists
-    known : Series
-        The model's labels.
-    blocks : callable
-        See `Blocks`; a column for each of the model's labels, as ``predicted`` has.
-    predicted : csr_array (n_documents, n_known)
-    textless : int
-    novelty : Novelty, optional
+    The scores in ``blocks``, and ``predicted`` (a csr_array), have a column for each known label.
     """
     labels, true, predictions = matrices(actual, known, predicted)
     place = _place_of(known, labels)
@@ -213,25 +204,15 @@ def _place_of(values: pl.Series, labels: pl.Series) -> NDArray[np.int64]:
     return labels.search_sorted(values).to_numpy().astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class LabelRanking:
+class LabelRanking(NamedTuple):
     """How well scores order the labels of each document, and the documents of each label.
 
     Attributes
     ----------
-    first : DataFrame
-        ``k`` (1, 3 and 5, up to the number of labels), ``precision`` (P@k: the share of right
-        labels among the k with the highest scores) and ``ndcg`` (nDCG@k: right labels weigh more
-        at the beginning; 1 is the best possible order). Equal scores are in the labels' order.
-    coverage_error : float
-        The mean number of labels, from the highest score on, that contain all of a document's.
-    label_ranking_average_precision : float
-        The mean, over the labels of a document, of the share of right labels among those with
-        the same score or a higher one.
+    first, coverage_error, label_ranking_average_precision
+        As in `LabelEvaluation`, where ``first`` is called ``ranking``.
     average_precision : float64 (n_labels,)
         The area under precision against recall of each label; NaN if no document has it.
-
-    Documents without a label have no order: the means leave them out, and are NaN if none is left.
     """
 
     first: pl.DataFrame
@@ -260,13 +241,13 @@ def rank_labels(blocks: Blocks, true: Any) -> LabelRanking:
     [1.0, 0.5, nan]
     """
     ks = [k for k in _FIRST if k <= true.shape[1]]
-    sums, own, start = np.zeros(2 + 2 * len(ks)), [], 0
+    sums, parts, start = np.zeros(2 + 2 * len(ks)), [np.empty(0)], 0
     for scores in blocks():
         lengths = np.diff(true.indptr[start:start + len(scores) + 1])
         columns = true.indices[true.indptr[start]:true.indptr[start + len(scores)]]
-        scores_of_own = scores[np.repeat(np.arange(len(scores)), lengths), columns]
-        sums += _sums_of_rows(scores, scores_of_own, columns, lengths, ks)
-        own.append(scores_of_own)
+        scores_of_true = scores[np.repeat(np.arange(len(scores)), lengths), columns]
+        sums += _sums_of_rows(scores, scores_of_true, columns, lengths, ks)
+        parts.append(scores_of_true)
         start += len(scores)
     labelled = int((np.diff(true.indptr) > 0).sum())
     with np.errstate(invalid="ignore"):
@@ -274,27 +255,22 @@ def rank_labels(blocks: Blocks, true: Any) -> LabelRanking:
     table = pl.DataFrame({"k": ks, "precision": first[:len(ks)], "ndcg": first[len(ks):]},
                          schema={"k": pl.Int64, "precision": pl.Float64, "ndcg": pl.Float64})
     return LabelRanking(table, coverage, precision, _average_precision(
-        blocks, np.concatenate([np.empty(0), *own]), true))
+        blocks, np.concatenate(parts), true))
 
 
 def _sums_of_rows(
-    scores: Floats, own: Floats, columns: NDArray[Any], lengths: NDArray[Any], ks: list[int]
+    scores: Floats, scores_of_true: Floats, columns: NDArray[Any], lengths: NDArray[Any],
+    ks: list[int],
 ) -> Floats:
     """Coverage, ranking precision, P@k and nDCG@k, each summed over the rows of a block.
 
-    Parameters
-    ----------
-    scores : float64 (n_rows, n_labels)
-    own, columns : (n_own,)
-        The scores and the places of the labels that rows have, row after row.
-    lengths : (n_rows,)
-        How many labels each row has.
-    ks : list of int
+    ``scores_of_true`` and ``columns`` are the scores and places of the labels that rows have, row
+    after row, and ``lengths`` how many labels each row has.
     """
     row = np.repeat(np.arange(len(scores)), lengths)
     has = np.zeros(scores.shape, dtype=np.bool_)
     has[row, columns] = True
-    reached = scores[row] >= own[:, None]
+    reached = scores[row] >= scores_of_true[:, None]
     rank = reached.sum(axis=1)
     coverage = np.zeros(len(scores), dtype=np.int64)
     np.maximum.at(coverage, row, rank)
@@ -304,24 +280,27 @@ def _sums_of_rows(
     hits = np.take_along_axis(has, order, axis=1)
     discount = 1 / np.log2(np.arange(max_k) + 2)
     ideal = np.append(0.0, np.cumsum(discount))
-    some = lengths > 0
-    ndcg = [((hits[some, :k] @ discount[:k]) / ideal[np.minimum(lengths[some], k)]).sum()
-            for k in ks]
+    has_labels = lengths > 0
+    ndcg = [((hits[has_labels, :k] @ discount[:k])
+             / ideal[np.minimum(lengths[has_labels], k)]).sum() for k in ks]
     return np.array([coverage.sum(), precision, *(hits[:, :k].sum() / k for k in ks), *ndcg])
 
 
-def _average_precision(blocks: Blocks, own: Floats, true: Any) -> Floats:
+def _average_precision(blocks: Blocks, scores_of_true: Floats, true: Any) -> Floats:
     """The average precision of each label, from the scores of the documents that have it.
 
     The precision at such a score needs no more than how many documents reach it, which is counted
     block by block.
     """
     n_labels = true.shape[1]
-    order = np.lexsort((own, true.indices))
+    order = np.lexsort((scores_of_true, true.indices))
     ends = np.cumsum(np.bincount(true.indices, minlength=n_labels))
     with_rows = np.flatnonzero(np.diff(ends, prepend=0))
-    steps = {k: np.unique(own[order[ends[k - 1] if k else 0:ends[k]]], return_counts=True)
+    starts = np.append(0, ends)
+    # For each label, the distinct scores of its documents, ascending, and how many have each.
+    steps = {k: np.unique(scores_of_true[order[starts[k]:ends[k]]], return_counts=True)
              for k in with_rows.tolist()}
+    # How many of all documents score between two of these.
     between = {k: np.zeros(len(values) + 1, dtype=np.int64) for k, (values, _) in steps.items()}
     for scores in blocks():
         columns = np.ascontiguousarray(scores.T)
@@ -330,6 +309,7 @@ def _average_precision(blocks: Blocks, own: Floats, true: Any) -> Floats:
                 np.searchsorted(values, columns[k], side="right"), minlength=len(values) + 1)
     result: Floats = np.full(n_labels, np.nan)
     for k, (_, counts) in steps.items():
-        right, reach = (np.cumsum(some[::-1])[::-1] for some in (counts, between[k][1:]))
-        result[k] = (counts / counts.sum() * right / reach).sum()
+        # How many documents with the label, and of all, score at least so much.
+        right, total = (np.cumsum(numbers[::-1])[::-1] for numbers in (counts, between[k][1:]))
+        result[k] = (counts / counts.sum() * right / total).sum()
     return result

@@ -1,9 +1,9 @@
-"""Leaks: what tells a class nearly alone, and is not there, or not known, when the model is used.
+"""Leaks: properties of rows that nearly tell their class, and that rows lack in later use.
 
-In texts that is a line of a header, the first or last words, or a term anywhere, whose presence is
-correlated with the class (phi, the correlation of two properties [1]_). In other columns it is an
-order: rows that follow each other by the column's value are of one class, be it that the value
-determines the class, or that numbers were given to one class after another.
+In texts, a leak is a line of a header, the first or last words, or any term, whose presence is
+correlated with the class (phi, the correlation of two properties [1]_). In another column, it is an
+order: sorted by the column's value, neighbouring rows are of one class, because the value
+determines the class, or because numbers were given to one class after another.
 
 References
 ----------
@@ -33,66 +33,62 @@ AT_A_PLACE, ANYWHERE, IN_ORDER = 0.8, 0.98, 0.95
 MIN_ROWS = 20
 # Where headers are looked for (lines, characters), and the first and last words (characters).
 _LINES, _HEAD, _END = 40, 2000, 120
+# The maximum number of classes to name.
+_NAMED = 5
 _HEADER = r"^\s*([A-Za-z][\w-]{0,40})\s*:\s*(.{0,80}?)\s*$"
 
 
 def leaks(
     others: pl.DataFrame, texts: pl.Series, labels: Labels, counts: CountMatrix, terms: pl.Series
 ) -> Iterator[tuple[float, str]]:
-    """The correlation and the words of each leak: of columns, then at most one per class in texts.
+    """The correlation and a description of each leak: of columns, then one per class in texts.
 
-    Parameters
-    ----------
-    others : DataFrame (n_rows)
-        The columns that are neither texts nor labels.
-    texts : Series of String (n_rows,)
-    labels : Labels
-    counts : csr_array (n_rows, n_terms)
-    terms : Series of String
+    ``others`` are the columns that are neither texts nor labels, and ``counts`` (n_rows, n_terms)
+    those of the terms in the texts.
     """
     has = merge_tokens(np.bincount(labels.rows, minlength=len(labels)), labels.codes,
                        len(labels.classes))
     sizes, names = labels.sizes, labels.classes.tolist()
-    large = (sizes >= MIN_ROWS) & (len(labels) - sizes >= MIN_ROWS)
+    is_large = (sizes >= MIN_ROWS) & (len(labels) - sizes >= MIN_ROWS)
     for column in others:
-        autocorrelation = np.where(large, _order(column, has, sizes), 0.0)
+        autocorrelation = np.where(is_large, _autocorrelation(column, has, sizes), 0.0)
         if len(classes := np.flatnonzero(autocorrelation >= IN_ORDER)):
             yield float(autocorrelation.max()), (
                 f"the column {column.name!r} tells {_enumerate(names, classes)}: by its order, "
                 "nearly every row has the label of the row before it")
-    # Of each class the first place that tells it; terms last, as lines and words have terms too.
+    # For each class, the first place that tells it. Terms come last, as lines and words hold terms.
     best = dict[int, tuple[float, str]]()
     for place, features, presence, min_phi in (
             *_places(texts), ("the term {}", terms, counts, ANYWHERE)):
-        for k, j, phi, own, rest in _correlate(has, sizes, presence, min_phi):
-            if large[k]:
-                best.setdefault(k, (phi, f"{place.format(repr(features[j]))} is in {own:.1%} of "
-                                         f"the rows of {names[k]!r}, and in {rest:.1%} of others"))
+        for k, j, phi, share, share_of_others in _correlate(has, sizes, presence, min_phi):
+            if is_large[k]:
+                best.setdefault(k, (phi, f"{place.format(repr(features[j]))} is in {share:.1%} of "
+                                         f"the rows of {names[k]!r}, and in {share_of_others:.1%} "
+                                         "of others"))
     yield from best.values()
 
 
-def _enumerate(names: Sequence[Any], places: Ints, limit: int = 5) -> str:
-    more = f" and {len(places) - limit} more" if len(places) > limit else ""
-    return ", ".join(repr(names[k]) for k in places[:limit].tolist()) + more
+def _enumerate(names: Sequence[Any], places: Ints) -> str:
+    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+    return ", ".join(repr(names[k]) for k in places[:_NAMED].tolist()) + more
 
 
-def _order(column: pl.Series, has: CountMatrix, sizes: Ints) -> Floats:
-    """How much more often than by chance a row shares a label with the next one by a column: 1 for
-    always.
+def _autocorrelation(column: pl.Series, has: CountMatrix, sizes: Ints) -> Floats:
+    """How often a row has the label of the next one by a column: 0 as by chance, 1 always.
 
-    Rows of one value are in a random order: that of the file may be the order of labels.
+    Rows of one value are in random order, as their order in the file may be that of labels.
     """
     keys = pl.DataFrame({
         "value": column, "random": np.random.default_rng(0).permutation(len(column))})
     ordered = has[keys.select(pl.arg_sort_by("value", "random")).to_series().to_numpy()]
-    both = np.asarray(ordered[:-1].multiply(ordered[1:]).sum(axis=0)).ravel()
+    n_same = np.asarray(ordered[:-1].multiply(ordered[1:]).sum(axis=0)).ravel()
     share = sizes / len(column)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.nan_to_num((both / (sizes - 1) - share) / (1 - share))
+        return np.nan_to_num((n_same / (sizes - 1) - share) / (1 - share))
 
 
 def _places(texts: pl.Series) -> Iterator[tuple[str, pl.Series, CountMatrix, float]]:
-    """Each kind of place, what stands there in enough rows, and which rows have it."""
+    """Of each kind of place: its name, what is there, which rows have it, the minimum of phi."""
     text = pl.col("text").str.to_lowercase()
     frame = pl.DataFrame({"text": texts}).with_row_index("row")
     headers = frame.select(
@@ -130,22 +126,22 @@ def _correlate(
     The highest correlation comes first.
     """
     n, frequency = presence.shape[0], np.bincount(presence.indices, minlength=presence.shape[1])
-    # phi² is at most the product of precision and recall, so a feature is about as frequent as its
-    # class: few are.
+    # phi² is at most the product of precision and recall, so that a feature can only reach the
+    # minimum if it is about as frequent as a class.
     ordered = np.append(np.sort(sizes), np.iinfo(np.int64).max)
     near = ordered[np.searchsorted(ordered, frequency * min_phi**2)] <= frequency / min_phi**2
     columns = np.flatnonzero(near & (frequency < n))
     if not len(columns):
         return
     both = (has.T @ (presence[:, columns] > 0).astype(np.float64)).tocoo()
-    size, of_feature = sizes[both.row], frequency[columns][both.col]
+    size, with_feature = sizes[both.row], frequency[columns][both.col]
     with np.errstate(invalid="ignore", divide="ignore"):
-        phi = (n * both.data - size * of_feature) / np.sqrt(
-            size * (n - size) * of_feature.astype(np.float64) * (n - of_feature))
-    own, rest = both.data / size, (of_feature - both.data) / np.maximum(n - size, 1)
+        phi = (n * both.data - size * with_feature) / np.sqrt(
+            size * (n - size) * with_feature.astype(np.float64) * (n - with_feature))
+    own, rest = both.data / size, (with_feature - both.data) / np.maximum(n - size, 1)
     for cell in np.argsort(-phi, kind="stable"):
+        # The NaN of a class that all rows have is sorted last.
         if not phi[cell] >= min_phi:
-            # NaN, of a class that all rows have, is last.
             return
         yield (int(both.row[cell]), int(columns[both.col[cell]]), float(phi[cell]),
                float(own[cell]), float(rest[cell]))

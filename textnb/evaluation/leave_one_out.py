@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The maximum number of scores that a check of a new model holds: 256 MiB.
 _MAX_SCORES = 1 << 25
-# A function that needs the parameters of the fit.
+# What needs the parameters of the fit, as errors name it.
 LEAVING_OUT = "leaving documents out"
 
 
@@ -50,11 +50,10 @@ def leave_one_out(
     Returns
     -------
     HeldOut
-        With ``method`` "leave-one-out". Of lists of labels, the documents are collected in memory,
-        and a label that no other document has scores -inf.
-        A class whose only document is left out has score -inf, and
-        the document is ``without_class``. If no term is left, the scores are the priors. An ``l``
-        that was chosen automatically is kept.
+        With ``method`` "leave-one-out". A class whose only document is left out has the score -inf,
+        and the document is ``without_class``. For lists of labels, documents are collected in
+        memory, and a label that no other document has scores -inf. If no term is left, the scores
+        are the priors. An ``l`` that was chosen automatically stays the same.
 
     Raises
     ------
@@ -80,9 +79,10 @@ def leave_one_out(
     reader, documents = open_leave_one_out(fitted, frame, counting, progress)
     with reading(frame):
         left_out, = reader.leave_out(documents, [as_smoothing(counting.l, len(fitted.terms))])
-    actual = left_out.labels.actual
-    link, alone = left_out.labels.link, reader.statistics.class_count <= 1
-    without_class = in_classes(actual, alone) if link == "softmax" else None
+    actual, link = left_out.labels.actual, left_out.labels.link
+    # Classes of a single document: the model without it has not learned the class.
+    is_single = reader.statistics.class_count <= 1
+    without_class = in_classes(actual, is_single) if link == "softmax" else None
     return HeldOut(fitted.classes, left_out.scores, actual, left_out.lengths, "leave-one-out",
                    link=link, without_class=without_class)
 

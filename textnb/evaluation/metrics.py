@@ -6,7 +6,7 @@ scikit-learn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -85,8 +85,7 @@ class Evaluation:
         decided = self.decided
         return notebook.box(
             repr(self),
-            notebook.table(self.per_class.columns, self.per_class.head(notebook.ROWS).rows(),
-                           "", self.per_class.height),
+            notebook.frame_table(self.per_class),
             "" if decided is None else notebook.table(
                 ["decision", "documents"],
                 [(name.replace("_", " "), n) for name, n in decided.items()]),
@@ -126,14 +125,6 @@ class Evaluation:
             pl.col("n").filter(part).sum().cast(pl.Int64).alias(name)
             for name, part in parts.items())
         return counts.row(0, named=True)
-
-    def with_decision(self, pairs: pl.DataFrame, decision: Decision | None) -> Evaluation:
-        """Add the results of a decision, from the column ``decision`` of ``pairs``."""
-        if decision is None:
-            return self
-        counts = pairs.group_by("actual", "decision").agg(pl.col("n").sum())
-        return replace(self, decisions=counts.sort("actual", "decision"),
-                       positive=decision.positive)
 
     @property
     def predicted_names(self) -> list[Any]:
@@ -212,12 +203,11 @@ def evaluation(
     if len(unknown) == len(present):
         raise no_known_label(unknown[0], known)
     names = pl.concat([present, pairs["predicted"].drop_nulls()]).unique().sort()
-    codes = range(len(names))
     actual = names.search_sorted(pairs["actual"]).to_numpy().astype(np.int64)
-    predicted = (pairs["predicted"].replace_strict(names, pl.Series(codes), default=len(names),
-                                                   return_dtype=pl.Int64)).to_numpy()
-    n = pairs["n"].cast(pl.Int64).to_numpy()
     # The last column counts rows that no class can have produced.
+    predicted = pairs["predicted"].replace_strict(
+        names, pl.Series(range(len(names))), default=len(names), return_dtype=pl.Int64).to_numpy()
+    n = pairs["n"].cast(pl.Int64).to_numpy()
     confusion = np.zeros((len(names), len(names) + 1), dtype=np.int64)
     np.add.at(confusion, (actual, predicted), n)
     right, labelled, answered = (
@@ -235,7 +225,10 @@ def evaluation(
         macro_f1=float(np.nan_to_num(f1).mean()),
         confusion=confusion,
         unknown_labels=unknown,
-    ).with_decision(pairs, decision)
+        decisions=None if decision is None else pairs.group_by("actual", "decision").agg(
+            pl.col("n").sum()).sort("actual", "decision"),
+        positive=None if decision is None else decision.positive,
+    )
 
 
 def _divide(part: Counts, whole: Counts) -> NDArray[np.float64]:

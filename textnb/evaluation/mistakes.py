@@ -24,11 +24,17 @@ from textnb.frames.texts import labels_as
 from textnb.learning.documents import check_nulls
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime.settings import is_number
-from textnb.scoring.columns import add_answers, best_class, lists_of, where_possible
+from textnb.scoring.columns import (
+    add_answers,
+    best_class,
+    lists_of,
+    lists_of_mask,
+    where_possible,
+)
 from textnb.scoring.scorer import calibrate_scores, rows_at_a_time
 from textnb.scoring.texts import warn_stale
 
-# Not the names that users see: a label column may have one of them.
+# With a prefix, as the user's label column may be called ``actual`` or so.
 _PREFIX = "__textnb_"
 _ACTUAL, _SELECTED, _ROW = (_PREFIX + name for name in ("actual", "selected", "row"))
 
@@ -124,7 +130,7 @@ def select_mistakes(
     scored = _score(
         fitted, rows, _margin(within), terms, progress, novelty, selected, on_end)
     read = rows.collect_schema().names()
-    added = {name: pl.col(_PREFIX + name) for name in ("row", *_answers(fitted))}
+    added = {name: pl.col(_PREFIX + name) for name in ("row", *_answer_types(fitted))}
     SchemaError.check_new(added, read)
     return chosen_in_kind_of(frame, scored.filter(_SELECTED).select(*read, **added), "row", read)
 
@@ -144,12 +150,11 @@ def _margin(within: Any) -> float:
     return float(within)
 
 
-def _answers(fitted: Fitted) -> dict[str, pl.DataType]:
-    """The columns that are added beside the number of the row, by name."""
-    lists = fitted.is_multilabel
-    return {"answer": fitted.label_type,
-            **(dict.fromkeys(("missing", "superfluous"), fitted.label_type) if lists else {}),
-            **({"worst_label": fitted.labels.dtype} if lists else {}),
+def _answer_types(fitted: Fitted) -> dict[str, pl.DataType]:
+    """The types of the columns that are added, without the number of the row."""
+    kind = fitted.label_type
+    of_lists = {"missing": kind, "superfluous": kind, "worst_label": fitted.labels.dtype}
+    return {"answer": kind, **(of_lists if fitted.is_multilabel else {}),
             "probability": pl.Float64(), "margin": pl.Float64(), "terms": pl.List(pl.String)}
 
 
@@ -169,13 +174,12 @@ def _score(
         counts, actual = fitted.vocabulary.rows(batch, columns), batch[_ACTUAL]
         check_nulls(actual.rename(fitted.label), batch[_ROW][0] if batch.height else 0)
         if novelty is not None:
-            codes = codes_of(actual, fitted.labels) if not fitted.is_multilabel else (
-                novelty.codes_of(known_labels(actual, fitted.labels)))
-            novelty.add(counts, codes)
+            novelty.add(counts, novelty.codes_of(known_labels(actual, fitted.labels)))
         parts = []
-        for at in range(0, max(1, batch.height), step):
-            judged = judge(fitted, counts[at:at + step], actual[at:at + step])
-            parts.append(_columns(fitted, counts[at:at + step], judged, within, terms))
+        for start in range(0, max(1, batch.height), step):
+            rows_here = counts[start:start + step]
+            judged = judge(fitted, rows_here, actual[start:start + step])
+            parts.append(_columns(fitted, rows_here, judged, within, terms))
             if selected is not None:
                 selected(int(parts[-1][_SELECTED].sum()), int((~judged.right).sum()))
         if progress is not None:
@@ -183,7 +187,7 @@ def _score(
         return pl.concat(parts)
 
     schema = {_SELECTED: pl.Boolean(), **{
-        _PREFIX + name: dtype for name, dtype in _answers(fitted).items()}}
+        _PREFIX + name: dtype for name, dtype in _answer_types(fitted).items()}}
     return add_answers(numbered, [*columns, _ACTUAL, _ROW], schema, answer,
                        lambda frame: batches(frame, columns), on_end)
 
@@ -197,8 +201,9 @@ class _Judged(NamedTuple):
     margin, probability : float64 (n_rows,)
         NaN where there is none.
     toward, against : int64 (n_rows,)
-        The class or label that is taken wrongly for another; -1 for none.
+        The classes or labels that terms of the row speak for, and against; -1 for none.
     columns : dict of Series
+        The answer, and for lists its wrong labels, by the names of columns.
     """
 
     right: NDArray[np.bool_]
@@ -225,14 +230,15 @@ def _judge_classes(fitted: Fitted, rows: SparseRows, labels: pl.Series) -> _Judg
                                   nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         margin = above[all_rows, np.where(answer < 0, best_class(above), answer)]
     with np.errstate(invalid="ignore"):
-        chances = np.exp(log_posterior(posterior))[all_rows, answer]
-    # What speaks for another class than the label's, or where that is unknown, for the answer.
+        probability = np.exp(log_posterior(posterior))[all_rows, answer]
+    # Terms are those that speak for a wrong answer (or the best other class) against the label; if
+    # the label is unknown, for the answer against the best other class.
     own = np.where(actual < 0, answer, actual)
     other = _best_other(scores, own)
     rival = np.where((answer >= 0) & (answer != own), answer, other)
     return _Judged(
         (answer == actual) & (actual >= 0), np.where(impossible, np.nan, margin),
-        np.where(answer < 0, np.nan, chances),
+        np.where(answer < 0, np.nan, probability),
         np.where(actual < 0, own, rival), np.where(actual < 0, other, own),
         {"answer": fitted.labels.gather(pl.Series(answer).replace(-1, None))})
 
@@ -253,7 +259,7 @@ def _best_other(scores: Floats, own: NDArray[np.int64]) -> NDArray[np.int64]:
     others[is_class, own[is_class]] = -np.inf
     best = best_class(others)
     # If all others are impossible, the first of them is the best.
-    return np.where((best == own), (own == 0).astype(np.int64), best)
+    return np.where(best == own, (own == 0).astype(np.int64), best)
 
 
 def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judged:
@@ -262,29 +268,27 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judged:
     chosen = choose_labels(scores, labels.to_list(), fitted.decision)
     wrong, all_rows = chosen != actual, np.arange(len(scores))
     with np.errstate(invalid="ignore"):
-        far = np.abs(np.nan_to_num(scores - label_thresholds(labels.to_list(), fitted.decision),
-                                   nan=0.0, posinf=np.inf, neginf=-np.inf))
-    right = ~wrong.any(axis=1) & (unknown.list.len() == 0).to_numpy()
-    place = np.where(wrong.any(axis=1), np.where(wrong, far, -np.inf).argmax(axis=1),
-                     far.argmin(axis=1))
-    is_chosen = chosen[all_rows, place]
-    chances = np.exp(log_sigmoid(calibrate_scores(fitted, rows, scores)[all_rows, place]))
-    none = ~right & ~wrong.any(axis=1)
-
-    def lists_of_labels(mask: NDArray[np.bool_]) -> pl.Series:
-        row, column = np.nonzero(mask)
-        return lists_of(row, labels.gather(pl.Series(column)), len(scores))
-
+        distance = np.abs(np.nan_to_num(
+            scores - label_thresholds(labels.to_list(), fitted.decision),
+            nan=0.0, posinf=np.inf, neginf=-np.inf))
+    has_wrong = wrong.any(axis=1)
+    right = ~has_wrong & (unknown.list.len() == 0).to_numpy()
+    worst = np.where(has_wrong, np.where(wrong, distance, -np.inf).argmax(axis=1),
+                     distance.argmin(axis=1))
+    is_chosen = chosen[all_rows, worst]
+    probability = np.exp(log_sigmoid(calibrate_scores(fitted, rows, scores)[all_rows, worst]))
+    # If only labels that the model does not know are wrong, no label is the worst.
+    has_worst = right | has_wrong
     # A term speaks for a label that is chosen wrongly, and against one that is missed.
-    toward = is_chosen == wrong[all_rows, place]
+    toward = is_chosen == wrong[all_rows, worst]
     return _Judged(
-        right, np.where(none, np.nan, far[all_rows, place]),
-        np.where(none, np.nan, chances),
-        np.where(toward & ~none, place, -1), np.where(toward | none, -1, place),
-        {"answer": lists_of_labels(chosen),
-         "missing": lists_of_labels(wrong & actual).list.set_union(unknown).list.sort(),
-         "superfluous": lists_of_labels(wrong & chosen),
-         "worst_label": where_possible(labels.gather(pl.Series(place)), pl.Series(~none))})
+        right, np.where(has_worst, distance[all_rows, worst], np.nan),
+        np.where(has_worst, probability, np.nan),
+        np.where(toward & has_worst, worst, -1), np.where(toward | ~has_worst, -1, worst),
+        {"answer": lists_of_mask(chosen, labels),
+         "missing": lists_of_mask(wrong & actual, labels).list.set_union(unknown).list.sort(),
+         "superfluous": lists_of_mask(wrong & chosen, labels),
+         "worst_label": where_possible(labels.gather(pl.Series(worst)), pl.Series(has_worst))})
 
 
 def _columns(
@@ -292,13 +296,13 @@ def _columns(
 ) -> pl.DataFrame:
     selected = ~judged.right | (judged.margin < within)
     chosen = np.flatnonzero(selected)
-    named = terms_between(
+    row, best_terms = terms_between(
         fitted, rows[chosen], judged.toward[chosen], judged.against[chosen], terms)
     return pl.DataFrame({_SELECTED: selected, **{_PREFIX + name: values for name, values in (
         *judged.columns.items(),
         ("probability", pl.Series(judged.probability).fill_nan(None)),
         ("margin", pl.Series(judged.margin).fill_nan(None)),
-        ("terms", lists_of(chosen[named[0]], named[1], len(selected))))}})
+        ("terms", lists_of(chosen[row], best_terms, len(selected))))}})
 
 
 def terms_between(
@@ -314,8 +318,8 @@ def terms_between(
             has = places[row] >= 0
             contribution[has] += sign * values.data[has] * weights[
                 values.indices[has], places[row[has]]]
-    for_it = np.flatnonzero(contribution > 0)
-    order = for_it[np.lexsort((-contribution[for_it], row[for_it]))]
+    positive = np.flatnonzero(contribution > 0)
+    order = positive[np.lexsort((-contribution[positive], row[positive]))]
     first = np.searchsorted(row[order], np.arange(rows.shape[0]))
     best = order[np.arange(len(order)) - first[row[order]] < k]
     return row[best], fitted.terms.gather(pl.Series(values.indices[best]))

@@ -38,15 +38,15 @@ from textnb.frames.token_columns import as_text
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime.settings import COUNT
 from textnb.runtime.threads import map_in_threads
-from textnb.scoring.columns import best_columns, lists_of
+from textnb.scoring.columns import best_class, best_columns, lists_of_mask
 from textnb.scoring.scorer import calibrate_scores, rows_at_a_time
 from textnb.scoring.texts import warn_stale
 from textnb.text.matrix import count_matrix
 
 # No column of a user has these names.
 _KEY, _CODE = "__textnb_key", "__textnb_code"
-# The rows of the pool: this number, or so many for each row that is chosen, and of fewer rows this
-# share of all, or so many for each row that is chosen.
+# The size of the pool is at most the larger of _POOL and _PER_ROW for each row to choose, and also
+# at most the larger of _SHARE of all rows and _MIN_PER_ROW for each row to choose.
 _POOL, _PER_ROW = 4000, 80
 _SHARE, _MIN_PER_ROW = 0.4, 20
 # Rows of this cosine similarity (of tf-idf, without repetitions) or more are near-duplicates.
@@ -182,11 +182,11 @@ def _pool(
             & (fitted.settings.tokenizer.expr(columns).list.len() > 0))
 
     def best(parts: list[pl.DataFrame], size: int) -> pl.DataFrame:
-        # The same rows, however they came in parts.
-        of_each = size // len(fitted.classes)
-        return pl.concat(parts).sort("margin", "row").unique(
-            _KEY, keep="first", maintain_order=True).sort(
-                pl.int_range(pl.len()).over(_CODE) >= of_each, maintain_order=True).head(size)
+        # The same rows, in whatever parts they come: of each class some, then the others.
+        distinct = pl.concat(parts).sort("margin", "row").unique(
+            _KEY, keep="first", maintain_order=True)
+        is_beyond = pl.int_range(pl.len()).over(_CODE) >= size // len(fitted.classes)
+        return distinct.sort(is_beyond, maintain_order=True).head(size)
 
     numbered = rows.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     parts, total = list[pl.DataFrame](), 0
@@ -206,8 +206,8 @@ def _doubts(fitted: Fitted, batch: pl.DataFrame) -> pl.DataFrame:
     counts = fitted.vocabulary.rows(batch, fitted.columns)
     step = rows_at_a_time(len(fitted.classes))
     judge = _doubts_of_lists if fitted.is_multilabel else _doubts_of_classes
-    return pl.concat([judge(fitted, counts[at:at + step])
-                      for at in range(0, max(1, batch.height), step)])
+    return pl.concat([judge(fitted, counts[start:start + step])
+                      for start in range(0, max(1, batch.height), step)])
 
 
 def _doubts_of_classes(fitted: Fitted, rows: SparseRows) -> pl.DataFrame:
@@ -220,35 +220,34 @@ def _doubts_of_classes(fitted: Fitted, rows: SparseRows) -> pl.DataFrame:
     if fitted.decision is not None:
         classes, odds = fitted.classes.tolist(), log_odds(posterior)
         answer = np.where(answer < 0, -1, fitted.decision.decide(odds, classes))
-        nearest, far = _nearest_threshold(odds, label_thresholds(classes, fitted.decision))
-        # No threshold is near if all of them are infinite.
-        second, margin = (np.where(np.isinf(far), *pair) for pair in (
-            (second, nearest), (margin, far)))
+        nearest, distance = _nearest_threshold(odds, label_thresholds(classes, fitted.decision))
+        # If all thresholds are infinite, none is near.
+        second = np.where(np.isinf(distance), second, nearest)
+        margin = np.where(np.isinf(distance), margin, distance)
     return _columns(fitted, fitted.labels.gather(pl.Series(answer).replace(-1, None)), best,
                     second, margin)
 
 
 def _doubts_of_lists(fitted: Fitted, rows: SparseRows) -> pl.DataFrame:
     scores, labels = fitted.form.scores(rows), fitted.labels.to_list()
-    row, place = np.nonzero(choose_labels(scores, labels, fitted.decision))
-    nearest, far = _nearest_threshold(scores, label_thresholds(labels, fitted.decision))
-    return _columns(fitted, lists_of(row, fitted.labels.gather(pl.Series(place)), len(scores)),
-                    nearest, nearest, far)
+    nearest, distance = _nearest_threshold(scores, label_thresholds(labels, fitted.decision))
+    answer = lists_of_mask(choose_labels(scores, labels, fitted.decision), fitted.labels)
+    return _columns(fitted, answer, nearest, nearest, distance)
 
 
 def _nearest_threshold(scores: Floats, thresholds: Floats) -> tuple[NDArray[np.int64], Floats]:
     """The label whose score is nearest to its threshold, and how near it is."""
     with np.errstate(invalid="ignore"):
-        far = np.nan_to_num(np.abs(scores - thresholds), nan=np.inf, posinf=np.inf)
-    nearest = far.argmin(axis=1) if len(far) else np.zeros(0, dtype=np.int64)
-    return nearest, far[np.arange(len(far)), nearest]
+        distance = np.nan_to_num(np.abs(scores - thresholds), nan=np.inf, posinf=np.inf)
+    nearest = best_class(-distance)
+    return nearest, distance[np.arange(len(distance)), nearest]
 
 
 def _columns(
     fitted: Fitted, answer: pl.Series, code: NDArray[np.int64], second: NDArray[np.int64],
     margin: Floats,
 ) -> pl.DataFrame:
-    # A row that no class can have produced is in doubt.
+    # The margin of a row that is impossible under every class is NaN: it is in doubt.
     return pl.DataFrame({
         _CODE: code, "answer": answer, "runner_up": fitted.labels.gather(pl.Series(second)),
         "margin": np.nan_to_num(margin, nan=0.0, posinf=np.inf)})
@@ -260,35 +259,37 @@ def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, known: pl.DataFrame) -> 
         return pool.with_columns(reason=pl.lit(None, pl.String))
     holds, terms = count_matrix([pool], fitted.settings.tokenizer, fitted.columns)
     holds.data[:] = 1
-    rows_of, lengths = holds.tocsc(), np.diff(holds.indptr)
-    frequency = np.diff(rows_of.indptr)
+    rows_by_term = holds.tocsc()
+    frequency = np.diff(rows_by_term.indptr)
     # A term that one row holds says nothing about others.
     weight = np.where(frequency > 1, frequency, 0).astype(np.float64)
-    idf = np.square(np.log((1 + pool.height) / (1 + frequency)) + 1)
-    roots = np.sqrt(np.maximum(lengths, 1))
-    norms, seen = np.sqrt(holds @ idf), _seen(fitted, terms)
+    squared_idf = np.square(np.log((1 + pool.height) / (1 + frequency)) + 1)
+    roots_of_lengths = np.sqrt(np.diff(holds.indptr))
+    norms, seen = np.sqrt(holds @ squared_idf), _seen(fitted, terms)
     gains = holds @ (weight * _novelty(seen))
-    left = (lengths > 0) & ~pool.select(_by_tokens(fitted).is_in(
+    is_left = ~pool.select(_by_tokens(fitted).is_in(
         known["tokens"].implode()))["tokens"].to_numpy()
-    codes, of_class = pool[_CODE].to_numpy(), np.zeros(len(fitted.classes))
-    of_each = np.ceil(n / len(np.unique(codes)))
+    codes, n_of_class = pool[_CODE].to_numpy(), np.zeros(len(fitted.classes))
+    per_class = np.ceil(n / len(np.unique(codes)))
     rows, reasons = list[int](), list[str]()
-    while len(rows) < n and left.any():
-        due = left & (of_class[codes] < of_each)
+    # After each choice, the gains of rows that share a term with it fall, and near-duplicates go.
+    while len(rows) < n and is_left.any():
+        is_due = is_left & (n_of_class[codes] < per_class)
         # Of equal rows the first, which is most in doubt.
-        row = int(np.where(due if due.any() else left, gains / roots, -1).argmax())
-        own = holds.indices[holds.indptr[row]:holds.indptr[row + 1]]
-        news = weight[own] * _novelty(seen[own])
-        best = own[np.argsort(-news, kind="stable")[:_NAMED]]
+        row = int(np.where(is_due if is_due.any() else is_left, gains / roots_of_lengths,
+                           -1).argmax())
+        row_terms = holds.indices[holds.indptr[row]:holds.indptr[row + 1]]
+        term_gains = weight[row_terms] * _novelty(seen[row_terms])
+        best = row_terms[np.argsort(-term_gains, kind="stable")[:_NAMED]]
         rows.append(row)
         reasons.append(f"{_doubt(fitted, pool, row)}; little seen: "
                        f"{', '.join(terms.gather(best).to_list())}")
-        of_class[codes[row]] += 1
-        seen[own] += 1
-        near = rows_of[:, own]
-        gains += near @ (weight[own] * _novelty(seen[own]) - news)
-        left &= near @ idf[own] < _ALIKE * norms * norms[row]
-        left[row] = False
+        n_of_class[codes[row]] += 1
+        seen[row_terms] += 1
+        holders = rows_by_term[:, row_terms]
+        gains += holders @ (weight[row_terms] * _novelty(seen[row_terms]) - term_gains)
+        is_left &= holders @ squared_idf[row_terms] < _ALIKE * norms * norms[row]
+        is_left[row] = False
     return pool[rows].with_columns(reason=pl.Series(reasons, dtype=pl.String))
 
 
@@ -306,7 +307,7 @@ def _novelty(seen: Floats) -> Floats:
 
 
 def _doubt(fitted: Fitted, pool: pl.DataFrame, row: int) -> str:
-    """Between what the answer to a row is in doubt, in words."""
+    """In words, why the answer to a row is in doubt."""
     answer, other, margin = (pool[name][row] for name in ("answer", "runner_up", "margin"))
     if fitted.is_multilabel or fitted.decision is not None:
         return f"{other} is {margin:.3g} from its threshold"

@@ -51,9 +51,10 @@ UNVERIFIED = "rows given as held out (can't be verified)"
 _METHODS = {"new": HELD_OUT, "learned": LEARNED, "unknown": UNVERIFIED}
 # If fewer rows than this are expected to hold a new term, there is no verdict.
 MIN_EXPECTED = 10
-# Found / expected was 0.68 to 1.65 for new rows of nine corpora in three scripts (0.53 where a
-# tokenizer does not fit the language), as terms come in bursts and rows differ. It was mostly 0.33
-# to 0.56 for sets of rows of which half were learned.
+# The ratio found / expected was 0.68 to 1.65 for new rows of nine corpora in three scripts (0.53
+# where a tokenizer does not fit the language), and mostly 0.33 to 0.56 if half of the rows were
+# learned. Rows are new above the first of these ratios; below it, they are learned if the second
+# ratio would give so few with a probability below _CHANCE.
 _MIN_RATIO_OF_NEW, _RATIO_OF_NEW, _CHANCE = 0.55, 0.65, 0.01
 
 
@@ -141,19 +142,16 @@ def evidence_of(novelty: Novelty | None) -> dict[str, Any]:
 class NoveltyCount:
     """Counts rows that hold new terms, batch by batch; several threads may add batches.
 
-    Parameters
-    ----------
-    fitted : Fitted
-        If it has counted with weights, no new terms are expected, and the verdict is "unknown".
+    If the model has counted with weights, no new terms are expected: the verdict is "unknown".
     """
 
     def __init__(self, fitted: Fitted):
         counts = fitted.counts
-        # Which counts are not 0: a table, or sorted keys if there are few.
+        # Which terms each class has counted: a table, or sorted keys if the counts are sparse.
         self._table = None if counts.is_sparse else counts.feature_count != 0
         self._keys = counts.keys if counts.is_sparse else np.zeros(0, dtype=np.int64)
         self._classes = counts.class_count
-        self._nonzero = fitted.form.used
+        self._used = fitted.form.used
         self._rates = _rates(counts)
         # Threads share the list: append is atomic.
         self._parts: list[tuple[int, float, int]] = []
@@ -161,46 +159,39 @@ class NoveltyCount:
     def add(self, counts: Any, codes: NDArray[np.int64]) -> None:
         """Count a batch of rows.
 
-        Parameters
-        ----------
-        counts : SparseRows (n_rows, n_terms)
-            Counts of the model's terms.
-        codes : int64 (n_rows,)
-            Index of each row's class, -1 for a label that the model does not know.
+        ``counts`` are of the model's terms: SparseRows (n_rows, n_terms). ``codes`` are indices of
+        classes, -1 for a label that the model does not know: (n_rows,).
         """
         known = codes >= 0
         known[known] = self._classes[codes[known]] > 0
         if not known.all():
             counts, codes = counts[known], codes[known]
-        used = self._nonzero(counts)
+        used = self._used(counts)
         sizes = np.diff(used.indptr)
         unseen = self._are_unseen(np.repeat(codes, sizes), used.indices)
-        places = np.searchsorted(used.indptr, np.flatnonzero(unseen), side="right")
+        rows_with_new = np.unique(
+            np.searchsorted(used.indptr, np.flatnonzero(unseen), side="right"))
+        # 1 - exp(-m n/N), see the top of this module.
         expected = -np.expm1(-np.asarray(used.sum(axis=1), dtype=np.float64) * self._rates[codes])
-        self._parts.append((len(codes), float(expected.sum()), len(np.unique(places))))
+        self._parts.append((len(codes), float(expected.sum()), len(rows_with_new)))
 
     def _are_unseen(self, codes: NDArray[np.int64], columns: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether each column is new to the class."""
         if self._table is not None:
             unseen: NDArray[np.bool_] = ~self._table[codes, columns]
-        else:
-            keys = columns.astype(np.int64) * len(self._classes) + codes
-            unseen = find(self._keys, keys) < 0
-        return unseen
+            return unseen
+        return find(self._keys, columns.astype(np.int64) * len(self._classes) + codes) < 0
 
     def codes_of(self, actual: NDArray[Any]) -> NDArray[np.int64]:
         """The label by which each row is judged: of several, that of the fewest documents.
 
-        Parameters
-        ----------
-        actual : int64 (n_rows,) or bool (n_rows, n_labels)
-            The label of each row, -1 for one that the model does not know; or which it has.
+        ``actual`` is as in `HeldOut`.
         """
         if actual.ndim == 1:
             return actual
         rows, codes = np.nonzero(actual)
         chosen = np.full(len(actual), UNKNOWN, dtype=np.int64)
-        # Of several labels of a row, the last one stays.
+        # Of several assignments to a row, the last one stays.
         order = np.argsort(-self._classes[codes], kind="stable")
         chosen[rows[order]] = codes[order]
         return chosen

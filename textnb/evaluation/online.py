@@ -37,9 +37,10 @@ from textnb.selection.splits import time_order
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
+# The share of ham that may be called spam where misses are measured (hm% = .1).
 HAM_SHARE = 0.001
-_SAMPLES = 200
-_PARTS = 10
+# The numbers of bootstrap samples, and of parts of the curve.
+_SAMPLES, _PARTS = 200, 10
 Interval = tuple[float, float]
 
 
@@ -200,7 +201,7 @@ def _judge_blocks(
     delay: int, progress: Progress | None, threshold_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Scores of the blocks after the first, and how many documents the model of each learned."""
-    learner, known = _learner(recipe), 0
+    learner, n_learned = _learner(recipe), 0
     begin = _first_to_judge(labels, feedback, block, delay)
     scores = ScoresByModels(labels.of_rows(np.arange(rows.height) >= begin), False, True)
     blocks = np.arange(rows.height - begin) // block
@@ -208,8 +209,8 @@ def _judge_blocks(
     for start in range(begin, rows.height, block):
         end = max(0, start - delay)
         new, past = (rows[first:end].filter(pl.Series(feedback[first:end]))
-                     for first in (known, 0))
-        fitted, known = learner(new, past), end
+                     for first in (n_learned, 0))
+        fitted, n_learned = learner(new, past), end
         batch = rows[start:start + block].select(recipe.settings.columns)
         scores.score(fitted, np.arange(batch.height) + (start - begin), batch,
                      None if threshold_of is None else threshold_of(fitted))
@@ -221,7 +222,7 @@ def _judge_blocks(
 
 
 def _method(
-    feedback: NDArray[np.bool_], block: int, delay: int, with_thresholds: bool = False
+    feedback: NDArray[np.bool_], block: int, delay: int, with_thresholds: bool
 ) -> str:
     return ", ".join([
         f"online, blocks of {block:,}", *([f"delay {delay:,}"] if delay else []),
@@ -237,8 +238,8 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
 
     def learn(new: pl.DataFrame, _: pl.DataFrame) -> Fitted:
         if new.height:
-            more = count(settings, new)
-            total[:] = [total[0] + more] if total else [more]
+            counts = count(settings, new)
+            total[:] = [total[0] + counts] if total else [counts]
         return fit_from_counts(settings, total[0])
 
     return learn
@@ -258,7 +259,7 @@ def _first_to_judge(labels: Labels, feedback: NDArray[np.bool_], block: int, del
         raise DataError(f"the documents that are learned {problem}: there is nothing to judge by")
     first, problem = ((documents.min(), "a label") if labels.link == "sigmoid"
                       else (documents.max(), "every class"))
-    # Whole blocks, and the delay.
+    # The end of the block that holds it (at least one block), and the delay.
     begin = max(block, -(-(int(first) + 1) // block) * block) + delay
     if begin >= len(labels):
         raise DataError(f"all {len(labels):,} documents are needed before {problem} was learned "
@@ -271,12 +272,7 @@ def measure_online(
 ) -> OnlineResult:
     """Measures of the scores of documents that were judged, in order or by folds.
 
-    Parameters
-    ----------
-    held : HeldOut
-    positive : label
-    learned : int64 (n_documents,), optional
-        How many documents the model of each had learned, for the curve.
+    For the curve, ``learned`` is how many documents the model of each had learned: (n_documents,).
     """
     if learned is None:
         learned = np.zeros(len(held), dtype=np.int64)
@@ -284,10 +280,10 @@ def measure_online(
     rng = np.random.default_rng(0)
     samples = []
     for _ in range(_SAMPLES):
-        some = rng.integers(len(spam), size=len(spam))
-        if spam[some].all() or not spam[some].any():
-            continue
-        samples.append((roc(spam[some], odds[some]).area_above, _miss_rate(odds[some], spam[some])))
+        sample = rng.integers(len(spam), size=len(spam))
+        labels, scores = spam[sample], odds[sample]
+        if labels.any() and not labels.all():
+            samples.append((roc(labels, scores).area_above, _miss_rate(scores, labels)))
     low, high = np.percentile(np.array(samples), [2.5, 97.5], axis=0)
     return OnlineResult(
         held, positive, held.roca(positive), _miss_rate(odds, spam), *_errors(odds, spam),

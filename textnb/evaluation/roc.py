@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError
 
-# Points of a curve that its chart draws. Areas are computed from all points.
+# The number of points of a curve that a chart draws. Areas are computed from all points.
 POINTS = 400
 
 
@@ -167,7 +167,7 @@ def errors_by_threshold(
     distinct, ranks = np.unique(score, return_inverse=True)
     others, positives = (np.bincount(ranks[rows], minlength=len(distinct))[::-1].cumsum()
                          for rows in (~positive, positive))
-    # Not -0.0.
+    # + 0.0 makes 0.0 of -0.0.
     return distinct[::-1] + 0.0, others, positives
 
 
@@ -202,6 +202,6 @@ def thin_points(x: Floats, y: Floats, points: int = POINTS) -> pl.DataFrame:
     [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)]
     """
     along = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
-    at = np.searchsorted(along, np.linspace(0.0, along[-1], points), side="left")
-    chosen = np.unique(np.concatenate([[0], at, [len(x) - 1]]).clip(max=len(x) - 1))
+    places = np.searchsorted(along, np.linspace(0.0, along[-1], points), side="left")
+    chosen = np.unique(np.concatenate([[0], places, [len(x) - 1]]).clip(max=len(x) - 1))
     return pl.DataFrame({"x": x[chosen], "y": y[chosen]})

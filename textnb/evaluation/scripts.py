@@ -1,16 +1,16 @@
-"""Rows in another script than the rest: most of their letters are of none that is usual."""
+"""Rows in another script than the rest, such as Cyrillic among Latin."""
 
 from __future__ import annotations
 
 import polars as pl
 
-# By the names of the Unicode standard; what Japanese mixes is one.
+# By the names of the Unicode standard; the three scripts that Japanese mixes count as one.
 _SCRIPTS = {"Chinese or Japanese": r"\p{Han}\p{Hiragana}\p{Katakana}"} | {
     name: rf"\p{{{name}}}" for name in (
         "Latin", "Cyrillic", "Greek", "Arabic", "Hebrew", "Armenian", "Georgian", "Hangul",
         "Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Tamil", "Telugu", "Kannada", "Malayalam",
         "Sinhala", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Ethiopic")}
-# A script is usual if it is that of this share of a sample of rows.
+# The size of the sample of rows, and the share of them that have a usual script.
 _SAMPLE, _USUAL = 1000, 0.05
 
 

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# A round compares a set with this many others that hold the same element: 8 at first, and four
-# times as many in each later round.
-_FIRST = 8
-_WIDEST = 1 << 16
+# A round compares a set with this many others that hold the same element: 8 at first, and in each
+# later round four times as many, up to a maximum.
+_FIRST, _MAX_OTHERS = 8, 1 << 16
 # The maximum numbers of pairs, and of elements of pairs, in memory at a time.
 _PAIRS, _ELEMENTS = 1 << 20, 1 << 22
+# What rounding may add to a product.
 _SLACK = 1e-9
 
 
@@ -89,36 +89,40 @@ def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
     padded = np.full(long.sum(), base - 1, dtype=np.int64)
     padded[_ranges(np.cumsum(long) - long, lengths)] = codes
     runs = long - width + 1
-    at = _ranges(np.cumsum(long) - long, runs)
-    keys, bound = padded[at], base
+    starts = _ranges(np.cumsum(long) - long, runs)
+    # The codes of a run are the digits of its key, in this base. Keys that would be too large for
+    # int64 are replaced by their ranks.
+    keys, bound = padded[starts], base
     for ahead in range(1, width):
         if bound > 2**62 // base:
             distinct, keys = np.unique(keys, return_inverse=True)
             bound = len(distinct)
         keys = keys * base
-        keys += padded[at + ahead]
+        keys += padded[starts + ahead]
         bound *= base
-    del padded, at
+    del padded, starts
     return _sets(runs, keys)
 
 
 def _sets(counts: Ints, keys: Ints) -> Sets:
-    """Make sets of keys, in which a key may be repeated."""
+    """Make sets of keys: ``counts`` of them each, of which some may be equal."""
     import scipy.sparse as sp
 
     owners = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     order = np.argsort(keys)
-    new = np.ones(len(keys), dtype=np.bool_)
-    np.not_equal(keys[order[1:]], keys[order[:-1]], out=new[1:])
+    # Whether each of the sorted keys is the first of those equal to it.
+    is_first = np.ones(len(keys), dtype=np.bool_)
+    np.not_equal(keys[order[1:]], keys[order[:-1]], out=is_first[1:])
     # Most runs of words occur once in all texts: these are only counted.
-    several = np.diff(np.flatnonzero(new), append=len(keys)) > 1
-    stored = several[np.cumsum(new) - 1]
-    owners, ids = owners[order[stored]], np.cumsum(new[stored]) - 1
+    is_repeated = np.diff(np.flatnonzero(is_first), append=len(keys)) > 1
+    stored = is_repeated[np.cumsum(is_first) - 1]
+    owners, ids = owners[order[stored]], np.cumsum(is_first[stored]) - 1
     sizes = counts - np.bincount(owners, minlength=len(counts))
     cells = sp.csr_array((np.ones(len(ids), dtype=np.int32), (owners, ids)),
-                         shape=(len(counts), int(several.sum())))
+                         shape=(len(counts), int(is_repeated.sum())))
     cells.data[:] = 1
     sizes += np.diff(cells.indptr)
+    # Equal keys may all be of one set: elements of fewer than two sets are left out here too.
     holders = np.bincount(cells.indices, minlength=cells.shape[1])
     rarest = np.argsort(holders, kind="stable")
     cells = cells[:, rarest[np.searchsorted(holders[rarest], 2):]]
@@ -160,7 +164,7 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
                 fits = (right < limits[left]) & ((other > size) if larger else (other <= size)) & (
                     np.minimum(size, other) >= near * np.maximum(size, other) - _SLACK)
                 _note_best(sets, left[fits], right[fits], near, partners, best)
-        begin, step = begin + step, min(4 * step, _WIDEST)
+        begin, step = begin + step, min(4 * step, _MAX_OTHERS)
     return partners, best
 
 
@@ -186,7 +190,7 @@ def _note_best(
     better = (similarity >= near) & ((similarity > best[left]) | (
         (similarity == best[left]) & (right < partners[left])))
     left, right, similarity = left[better], right[better], similarity[better]
-    # Of several values for one place, the last one stays.
+    # Of several assignments to a place, the last one stays: of the most similar, the first set.
     order = np.lexsort((-right, similarity))
     partners[left[order]], best[left[order]] = right[order], similarity[order]
 
@@ -203,10 +207,10 @@ def _jaccard(sets: Sets, left: Ints, right: Ints) -> Floats:
 
 def _select(cells: sp.csr_array, mask: NDArray[np.bool_]) -> sp.csr_array:
     """The cells that a mask selects."""
-    some = cells.copy()
-    some.data = mask.astype(np.int32)
-    some.eliminate_zeros()
-    return some
+    selected = cells.copy()
+    selected.data = mask.astype(np.int32)
+    selected.eliminate_zeros()
+    return selected
 
 
 def _ranges(starts: Ints, lengths: Ints) -> Ints:

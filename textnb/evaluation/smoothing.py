@@ -64,9 +64,8 @@ class SmoothingPath:
                 f"{quantity(self.documents, 'document')}, {self.method})")
 
     def _repr_html_(self) -> str:
-        return notebook.box(repr(self), notebook.table(
-            self.table.columns, self.table.head(notebook.ROWS).rows(),
-            "Losses and accuracy for each l", self.table.height))
+        return notebook.box(repr(self), notebook.frame_table(
+            self.table, "Losses and accuracy for each l"))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""

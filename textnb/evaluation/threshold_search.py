@@ -17,7 +17,7 @@ from textnb.evaluation.binomial import errors_allowed, lower_bound, trials_neede
 _CLEARANCE = 1e-6
 # In the search for a precision, each prefix is this many times as long as the one before.
 _GROWTH = 1.1
-# By what the number of rows is multiplied, to see how many would show a precision.
+# Multiples of the number of rows that are tried, to say how many rows would show a precision.
 _MORE_ROWS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
@@ -26,7 +26,7 @@ def lowest_threshold_of_rate(
 ) -> tuple[float, dict[str, Any]]:
     """Find the lowest threshold that keeps a rate of errors, and the evidence for it.
 
-    Documents that are ``wrong`` are errors where their score reaches the threshold.
+    A document of ``wrong`` is an error if its score reaches the threshold.
     """
     n = int(wrong.sum())
     allowed = errors_allowed(n, rate, confidence)
@@ -59,19 +59,9 @@ def lowest_threshold_of_precision(
     label: Any, odds: Floats, right: NDArray[np.bool_], min_precision: float, confidence: float,
     floor: float = 0.0,
 ) -> dict[str, Any]:
-    """Find the lowest threshold at which the precision of a class can be shown.
+    """Find the lowest threshold, from ``floor`` on, at which the precision of a class can be shown.
 
-    Parameters
-    ----------
-    label : label
-    odds : float64 (n_documents,)
-    right : bool (n_documents,)
-        Which documents have the label.
-    min_precision : float
-        The precision to show.
-    confidence : float
-    floor : float
-        No threshold is below this.
+    ``right`` is which documents have the label: (n_documents,), as ``odds``.
 
     Returns
     -------
@@ -79,9 +69,9 @@ def lowest_threshold_of_precision(
         ``label``, ``threshold`` (None if it can't be shown), ``answered``, ``correct``,
         ``precision_bound``, ``candidates``, ``starts``.
     """
-    own = odds >= floor
-    order = np.argsort(-odds[own], kind="stable")
-    scores, hits = odds[own][order], right[own][order].cumsum()
+    candidates = odds >= floor
+    order = np.argsort(-odds[candidates], kind="stable")
+    scores, hits = odds[candidates][order], right[candidates][order].cumsum()
     starts, level = _start_lengths(len(scores), min_precision, confidence)
     entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
              "precision_bound": None, "candidates": len(scores), "starts": starts}
@@ -125,11 +115,12 @@ def shown_instead(
             shown |= {"precision": percent / 100, "answered": entry["answered"],
                       "correct": entry["correct"]}
             break
-    own = odds >= floor
-    for times in _MORE_ROWS if own.any() else ():
-        more = np.repeat(odds[own], times), np.repeat(right[own], times)
-        if lowest_threshold_of_precision(
-                label, *more, min_precision, confidence, floor)["threshold"] is not None:
+    candidates = odds >= floor
+    for times in _MORE_ROWS if candidates.any() else ():
+        entry = lowest_threshold_of_precision(
+            label, np.repeat(odds[candidates], times), np.repeat(right[candidates], times),
+            min_precision, confidence, floor)
+        if entry["threshold"] is not None:
             shown["times"] = times
             break
     return shown

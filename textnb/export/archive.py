@@ -22,7 +22,7 @@ from textnb.bayes.forms import LinearForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
 from textnb.export.bundle import ANSWERS, Bundle, two_columns
-from textnb.export.portable import DESCRIBED
+from textnb.export.portable import FIELDS
 from textnb.export.readme import MARK
 from textnb.files.archive import (
     MAX_BYTES,
@@ -54,9 +54,9 @@ FORM, WEIGHTS, GOLDEN, CHARACTERS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json")
 _OWN_FILES = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
 _TARGET_PREFIX = "model."
-# One of a user may stand in a bundle, so it is not among the bundle's own files by its name alone.
+# A user's own README may be in the folder, so this name alone does not make it a bundle's file.
 README = "README.md"
-_COMPILED = (".o", ".obj")
+_OBJECT_FILES = (".o", ".obj")
 
 
 def write_tables(
@@ -65,15 +65,15 @@ def write_tables(
 ) -> None:
     """Write the bundle's own files; the target's file and the checksums come later."""
     features = bundle.form.features
-    version_of_form = VERSION if bundle.is_multilabel else 1 if features.is_simple else 2
-    text = write_document(FORMAT, version_of_form, {
+    version = VERSION if bundle.is_multilabel else 1 if features.is_simple else 2
+    form = write_document(FORMAT, version, {
         "textnb": __version__,
         "target": target, "reads": bundle.reads,
         "classes": write_labels(bundle.labels),
         "positive": bundle.positive,
         "intercept": bundle.intercept.tolist(),
         "above": bundle.above,
-        **({} if version_of_form == 1 else {"features": features.to_dict()}),
+        **({} if version == 1 else {"features": features.to_dict()}),
         **({"multilabel": True} if bundle.is_multilabel else {}),
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.to_dict(),
         "columns": list(bundle.columns),
@@ -84,12 +84,12 @@ def write_tables(
         "pruned": None if pruned is None else dict(pruned),
         **({} if precision is None else {"precision": dict(precision)}),
     })
-    (folder / FORM).write_text(text, "utf-8")
+    (folder / FORM).write_text(form, "utf-8")
     weights_table(bundle).write_parquet(folder / WEIGHTS)
     golden.table(bundle).write_parquet(folder / GOLDEN)
     if bundle.reads != "features":
         try:
-            words = bundle.words(DESCRIBED)
+            words = bundle.words(FIELDS)
         except ExportError:
             return  # this tokenizer can't be described by tables of characters
         (folder / CHARACTERS).write_text(json.dumps(words.to_dict(), ensure_ascii=True), "utf-8")
@@ -97,11 +97,10 @@ def write_tables(
 
 def weights_table(bundle: Bundle) -> pl.DataFrame:
     """Make ``weights.parquet``: ``term`` or ``feature``, ``words`` of n-grams, and the weights."""
-    first = "feature" if bundle.reads == "features" else "term"
-    table = pl.DataFrame({first: pl.Series(bundle.terms, dtype=pl.String)})
-    tokenizer = bundle.tokenizer
-    if tokenizer is not None and tokenizer.joins_words:
-        table = table.with_columns(tokenizer.split_all(table[first]).alias("words"))
+    terms = pl.Series("feature" if bundle.reads == "features" else "term", bundle.terms, pl.String)
+    table = terms.to_frame()
+    if bundle.tokenizer is not None and bundle.tokenizer.joins_words:
+        table = table.with_columns(bundle.tokenizer.split_all(terms).alias("words"))
     names = ["w"] if bundle.positive is not None else [str(k) for k in range(len(bundle.labels))]
     weights: NDArray[Any] = bundle.weights
     with np.errstate(over="ignore"):
@@ -127,12 +126,12 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     target = path.resolve()
     if not target.parent.is_dir():
         raise SourceError.unwritable(path, f"there is no folder {str(target.parent)!r}")
-    archived = path.suffix == ".zip"
+    is_archive = path.suffix == ".zip"
     if target == Path.cwd():
         raise SourceError("can't write a bundle in place of the current folder; name a folder")
-    if target.exists() and (why := _why_not_replaced(target, archived)):
+    if target.exists() and (why := _why_not_replaced(target, is_archive)):
         raise SourceError.unwritable(path, why)
-    if not archived:
+    if not is_archive:
         with replace_folder(path) as folder:
             yield folder
         return
@@ -181,7 +180,7 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
             (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, kind="bundle")
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
         if (folder / CHARACTERS).exists():
-            # It is for other systems, which have no other description of how texts are split.
+            # Its contents are not read: other systems need them, to split texts.
             with reading_errors(name, "bundle", CHARACTERS):
                 require(isinstance(json.loads((folder / CHARACTERS).read_bytes()), dict),
                         "it is no JSON object")
@@ -197,9 +196,8 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     require(all(type(value) in (int, float) for value in form["intercept"]),
             "its intercepts are not numbers")
     require(reads in ("text", "terms", "features"), f"it reads {reads!r}")
-    first = "feature" if reads == "features" else "term"
     names = [str(k) for k in range(len(labels))] if positive is None else ["w"]
-    terms = table[first]
+    terms = table["feature" if reads == "features" else "term"]
     require(terms.dtype == pl.String and not terms.null_count() and terms.is_unique().all(),
             "its terms are not distinct strings")
     weights = np.column_stack([table[name].cast(pl.Float64, strict=True).to_numpy()
@@ -263,8 +261,8 @@ def _why_not_replaced(target: Path, is_archive: bool) -> str:
         is_bundle, other = is_archive and _is_bundle(target), []
     else:
         names = {path.name for path in target.iterdir()}
-        own = _OWN_FILES | {README} if _has_our_readme(target) else _OWN_FILES
-        other = sorted(name for name in names - own if not name.startswith(_TARGET_PREFIX))
+        bundle_files = _OWN_FILES | {README} if _has_our_readme(target) else _OWN_FILES
+        other = sorted(name for name in names - bundle_files if not name.startswith(_TARGET_PREFIX))
         if FORM in names and other:
             return (f"beside the earlier export it holds {other[0]!r}, which would be lost; move "
                     "that elsewhere, or choose another path")
@@ -296,5 +294,5 @@ def _is_bundle(target: Path) -> bool:
 def _is_foreign(name: str) -> bool:
     """Whether to ignore a file: it is compiled in the folder, or added by a user."""
     name = name.casefold()
-    return name.endswith(_COMPILED) or not (
-        name.startswith(_TARGET_PREFIX) or name in {own.casefold() for own in _OWN_FILES})
+    return name.endswith(_OBJECT_FILES) or not (
+        name.startswith(_TARGET_PREFIX) or name in map(str.casefold, _OWN_FILES))

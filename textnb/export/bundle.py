@@ -36,13 +36,12 @@ from textnb.text.tokens import Tokenizer, check_exact
 Reads = Literal["text", "terms", "features"]
 # The possible answers of a target's file. Labels are always among them.
 ANSWERS = ("scores", "probability", "decision")
-# The maximum number of weights of an export, which writes each of them (8 bytes):
-# 1 GiB in all.
+# The maximum number of weights of an export, which writes each of them: 1 GiB, at 8 bytes each.
 _MAX_WEIGHTS = 1 << 27
-# The steps of feature maps that a bundle can have. A target may support fewer.
-_COUNTED: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length)
+# The steps of feature maps that a bundle can have, by what it reads. A target may support fewer.
+_STEPS_OF_COUNTS: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length)
 STEPS: Mapping[Reads, tuple[type[Step], ...]] = {
-    "text": _COUNTED, "terms": _COUNTED, "features": (Presence, Center)}
+    "text": _STEPS_OF_COUNTS, "terms": _STEPS_OF_COUNTS, "features": (Presence, Center)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +62,7 @@ class Bundle:
         If given, the form has two classes and is exported as one ``w`` and ``b``; this class is
         predicted if ``w·x + b > 0``.
     provenance : mapping
-        Provenance: estimator, parameters, documents per class, log priors (base e).
+        The estimator, its parameters, documents per class, and log priors (base e).
     calibration : Calibration or None
         Applied to probabilities, not to scores.
     decision : Decision or None
@@ -89,7 +88,7 @@ class Bundle:
         if form.terms is None or len(form.terms) != len(form.weights):
             raise ExportError("the form has no names for its weights")
         if isinstance(form, RequiredTermsForm) or not np.isfinite(form.weights).all():
-            raise ExportError(_infinite_weights(form))
+            raise ExportError(_infinite_weights_message(form))
         if type(form) is not LinearForm:
             raise ExportError(f"a {type(form).__name__} is more than weights and intercepts, "
                               "and a bundle can't hold it")
@@ -238,7 +237,7 @@ class Bundle:
     def decide(self, scores: Floats) -> list[Any]:
         """Choose labels: the first class with the highest score, or by the sign of one score.
 
-        Of lists of labels, each label whose score is above its threshold, as a list.
+        For lists of labels: a list of the labels whose scores are above their thresholds.
         """
         if self.is_multilabel:
             return self.labels_of(choose_labels(scores, self.labels, self.decision))
@@ -250,27 +249,28 @@ class Bundle:
                   ) -> NDArray[np.bool_]:
         """Mask of the rows whose two best scores are equal within a tolerance: (n_rows,).
 
-        For lists of labels: if a score equals its threshold, or the scores of the last label that
-        ``ranks`` allow and the next are equal. Rounding decides these. A text without known terms
-        is not among them, as its scores are the intercepts exactly.
+        For lists of labels: whose score of a label equals its threshold, or where the last label
+        that the decision's ``ranks`` allow and the next one have equal scores. Rounding decides the
+        answers to these rows. A row without known terms is not among them, as its scores are
+        exactly the intercepts.
         """
         if self.is_multilabel:
-            above = scores - self.thresholds
-            margin = np.abs(above).min(axis=1)
-            ordered = -np.sort(-above, axis=1)
-            # Labels around the last rank: rounding may exchange them.
+            excess = scores - self.thresholds
+            margin = np.abs(excess).min(axis=1)
+            ordered = -np.sort(-excess, axis=1)
+            # Rounding may exchange the labels on both sides of the last rank.
             for rank in (self.decision.ranks.values() if self.decision else ()):
-                if rank < above.shape[1]:
+                if rank < excess.shape[1]:
                     margin = np.minimum(margin, ordered[:, rank - 1] - ordered[:, rank])
         elif scores.shape[1] == 1:
             margin = np.abs(scores[:, 0])
         else:
             ordered = np.sort(scores, axis=1)
             margin = ordered[:, -1] - ordered[:, -2]
-        near = margin <= 4 * tolerance * np.maximum(1.0, np.abs(scores).max(axis=1))
+        ties: NDArray[np.bool_] = (
+            margin <= 4 * tolerance * np.maximum(1.0, np.abs(scores).max(axis=1)))
         if not isinstance(rows, np.ndarray):
-            near &= np.diff(rows.indptr) > 0
-        ties: NDArray[np.bool_] = near
+            ties &= np.diff(rows.indptr) > 0
         return ties
 
     def expected_labels(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
@@ -294,15 +294,15 @@ class Bundle:
 
     def count_tokens(self, tokens: pl.Series) -> CountMatrix:
         """Count the terms in lists of tokens, List(String): (n_rows, n_terms)."""
-        columns = pl.Series(range(len(self.terms)), dtype=pl.Int64)
         flat = tokens.explode(empty_as_null=False, keep_nulls=False)
-        known = flat.replace_strict(
-            pl.Series(self.terms, dtype=pl.String), columns, default=-1, return_dtype=pl.Int64)
-        codes = known.to_numpy()
+        columns = flat.replace_strict(
+            pl.Series(self.terms, dtype=pl.String),
+            pl.Series(range(len(self.terms)), dtype=pl.Int64), default=-1,
+            return_dtype=pl.Int64).to_numpy()
         row = np.repeat(np.arange(len(tokens)), tokens.list.len().cast(pl.Int64).to_numpy())
-        is_known = codes >= 0
+        is_known = columns >= 0
         lengths = np.bincount(row[is_known], minlength=len(tokens))
-        return merge_tokens(lengths, codes[is_known], len(self.terms))
+        return merge_tokens(lengths, columns[is_known], len(self.terms))
 
     def select(self, mask: NDArray[np.bool_]) -> Bundle:
         """A bundle with the terms that a mask selects."""
@@ -364,7 +364,7 @@ def bundle_of(
         check_exact(tokenizer, "an export")
     except ParameterError as error:
         raise ExportError(str(error)) from None
-    # A file holds only the name of a segmenter: the receiver is given the tokens.
+    # As a file holds it: of a segmenter, only the name. The receiver is given its tokens.
     tokenizer = Tokenizer.from_dict(tokenizer.to_dict())
     return Bundle(form, reads or "text", tokenizer, columns, positive,
                   provenance(model), fitted.calibration, fitted.decision)
@@ -436,7 +436,7 @@ def _with_dense_weights(form: LinearForm) -> LinearForm:
     return replace(form, weights=np.asarray(form.weights))
 
 
-def _infinite_weights(form: LinearForm) -> str:
+def _infinite_weights_message(form: LinearForm) -> str:
     where = np.argwhere(~np.isfinite(form.weights))
     example = f" (the first is {form.terms[where[0][0]]!r})" if len(where) and form.terms else ""
     return (f"{len(where)} weights are infinite{example}: with l = 0, or one that small, a term "

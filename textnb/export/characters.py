@@ -9,9 +9,9 @@ word, and σ elsewhere. It is at the end if, leaving out *ignorable* characters,
 it is *cased* and the one after it is not (the Unicode Standard, table 3-17, Final_Sigma).
 
 Normalisation decomposes each character by itself, then puts marks that follow each other in the
-order of their classes, then (NFC, NFKC) composes pairs again. The tables are made by running Polars
-on every character. The 11,172 syllables of Hangul are in none of them, as arithmetic does them;
-`syllables` is for engines without it.
+order of their classes, then (NFC, NFKC) composes pairs again. The 11,172 syllables of Hangul are in
+none of the tables, as arithmetic decomposes and composes them; engines without arithmetic use
+`syllables`.
 
 >>> table = decomposition("NFC")
 >>> table.mapping["é"] == "e" + chr(0x301), table.pairs["e" + chr(0x301)]
@@ -38,8 +38,9 @@ from textnb.text.characters import ACCENTS, COMBINING
 Ranges = tuple[tuple[int, int], ...]
 SIGMA, FINAL_SIGMA, SMALL_SIGMA = "Σ", "ς", "σ"
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-# The first and the last syllable.
+# The first and the last syllable of Hangul.
 _HANGUL = (pl.lit("\uac00"), pl.lit("\ud7a3"))
+# The mark of the highest class: normalisation moves it behind every other mark.
 _LAST_MARK = "\u0345"
 
 
@@ -114,8 +115,8 @@ def final_sigma(lower: Lowercase, code: str, end: str) -> str:
     The first group is a cased character and ignorable ones; the second, ignorable ones and then one
     that is neither, or the end. The next final Σ needs another cased character, after these.
     """
-    c, i = regex_class(lower.cased, code), regex_class(lower.ignorable, code)
-    return f"([{c}][{i}]*){SIGMA}([{i}]*(?:[^{c}{i}]|{end}))"
+    cased, ignorable = regex_class(lower.cased, code), regex_class(lower.ignorable, code)
+    return f"([{cased}][{ignorable}]*){SIGMA}([{ignorable}]*(?:[^{cased}{ignorable}]|{end}))"
 
 
 def ranges_of(characters: Iterable[str]) -> Ranges:
@@ -124,7 +125,7 @@ def ranges_of(characters: Iterable[str]) -> Ranges:
 
 
 def subtract_ranges(ranges: Ranges, inner: Ranges) -> Ranges:
-    """Remove ranges from sorted ranges; each of them lies within one of the others.
+    """Remove the ``inner`` ranges from others; both are sorted, and each inner one is within one.
 
     Examples
     --------
@@ -132,13 +133,13 @@ def subtract_ranges(ranges: Ranges, inner: Ranges) -> Ranges:
     ((3, 4), (7, 9), (20, 20))
     """
     rest = []
-    for start, last in ranges:
-        for first, end in inner:
-            if start <= first and end <= last:
-                rest.append((start, first - 1))
-                start = end + 1
-        rest.append((start, last))
-    return tuple(both for both in rest if both[0] <= both[1])
+    for first, last in ranges:
+        for inner_first, inner_last in inner:
+            if first <= inner_first and inner_last <= last:
+                rest.append((first, inner_first - 1))
+                first = inner_last + 1
+        rest.append((first, last))
+    return tuple((first, last) for first, last in rest if first <= last)
 
 
 @dataclass(frozen=True)
@@ -203,14 +204,13 @@ def dropped_with_accents(kind: str) -> Ranges:
 def _classes() -> dict[str, int]:
     characters = _characters()[1]
     characters = characters.filter(characters == characters.str.normalize("NFD"))
-    # The mark of the highest class goes behind each other mark.
     is_mark = (_LAST_MARK + characters).str.normalize("NFD").str.ends_with(_LAST_MARK)
     marks = characters.filter(is_mark)
-    known = {number: chr(code) for code in range(0x20000)
-             if (number := unicodedata.combining(chr(code)))
-             and unicodedata.is_normalized("NFD", chr(code))}
+    mark_of_class = {number: chr(code) for code in range(0x20000)
+                     if (number := unicodedata.combining(chr(code)))
+                     and unicodedata.is_normalized("NFD", chr(code))}
     classes = np.zeros(len(marks), dtype=np.int64)
-    for number, other in known.items():
+    for number, other in mark_of_class.items():
         # A mark stays behind those of its own class and of lower ones.
         stays = ((other + marks).str.normalize("NFD").str.starts_with(other) & (marks != other)
                  | (marks == other)).to_numpy()
@@ -226,8 +226,7 @@ def _pairs() -> dict[str, str]:
         pl.col("whole") == pl.col("whole").str.normalize("NFC"))
     # The last character of a decomposition is the one that joined the composition of the others.
     pairs = pl.col("apart").str.head(-1).str.normalize("NFC") + pl.col("apart").str.tail(1)
-    table = frame.select(pairs=pairs, whole="whole")
-    return dict(table.iter_rows())
+    return dict(frame.select(pairs=pairs, whole="whole").iter_rows())
 
 
 @lru_cache(maxsize=1)
@@ -240,5 +239,5 @@ def _ranges(codes: NDArray[np.int64]) -> Ranges:
     if not len(codes):
         return ()
     breaks = np.flatnonzero(np.diff(codes) > 1) + 1
-    edges = [0, *breaks.tolist(), len(codes)]
-    return tuple((int(codes[a]), int(codes[b - 1])) for a, b in pairwise(edges))
+    starts = [0, *breaks.tolist(), len(codes)]
+    return tuple((int(codes[start]), int(codes[end - 1])) for start, end in pairwise(starts))

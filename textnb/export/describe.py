@@ -30,18 +30,17 @@ def describe_model(model: Any) -> dict[str, Any]:
     dict
         ``kind``, ``estimator``, ``parameters``, ``chosen`` (the value that ``l="auto"`` chose),
         ``scores`` (whether they are log-probabilities), ``classes`` (label, rows, prior),
-        ``training_rows``, ``multilabel`` (true, only where documents have lists of labels: a
-        label's rows are those that have it, and its prior is against its rest), ``reads``
-        (columns). For models of texts: ``recipe`` (only if it is the default of mail),
-        ``vocabulary`` (number of terms), ``unlabelled_words`` (only if there are some: terms that
-        no labelled row holds), ``tokens`` counted in training, ``limits``, ``subwords``
-        and ``sharing`` (only if words share weights: the characters of their parts, and the weight
-        of these), ``vectors`` and ``vector_weight`` (only if there are: where they came from, and
-        how much they weigh), ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
-        installation, or expressions and why), ``since_fit`` (documents learned and forgotten since
-        the weights were fitted, which no answer considers), ``sample`` (only if it keeps one:
-        ``rows`` from
-        which weights are refitted, and the ``most`` of them), ``calibration`` and ``decision``
+        ``training_rows``, ``multilabel`` (only for lists of labels: true; the rows of a label are
+        then those that have it, and its prior is against its rest), ``reads`` (columns). For models
+        of texts: ``recipe`` (only if it is the default of mail), ``vocabulary`` (number of terms),
+        ``unlabelled_words`` (only if there are any: terms that no labelled row holds), ``tokens``
+        counted in training, ``limits``, ``subwords`` and ``sharing`` (only if words share weights:
+        the characters of their parts, and the weight of these), ``vectors`` and ``vector_weight``
+        (only if there are any: where they came from, and how much they weigh), ``pruned``,
+        ``tokenizer``, ``read_by`` (the compiled kernel of this installation, or expressions and
+        why), ``since_fit`` (documents learned and forgotten since the weights were fitted, which no
+        answer considers), ``sample`` (only if the model keeps one: the number of ``rows`` from
+        which weights are refitted, and ``most``, their maximum), ``calibration`` and ``decision``
         (None if there is none). For models of tables: ``features``. Versions: ``format`` (of the
         model file) and ``textnb``.
 
@@ -112,7 +111,7 @@ def describe_model(model: Any) -> dict[str, Any]:
 
 def _label_log_priors(fitted: Fitted) -> list[float] | None:
     """log π of each label against its rest; None for a model without priors."""
-    # Of a single term, as priors are of documents.
+    # The counts of one term are enough, as priors come from numbers of documents.
     counts, model = fitted.counts.select(np.array([0])), fitted.solved_model
     priors = [model_of_label(model, counts.classes, k).class_log_prior(counts.against_rest(k))
               for k in range(len(counts.classes))]

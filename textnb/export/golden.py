@@ -129,34 +129,23 @@ def answer_columns(
     """
     labels = bundle.expected_labels(scores, rows, TOLERANCE)
     columns = [
-        _names("labels", labels) if bundle.is_multilabel else pl.Series(
+        _strings("labels", labels) if bundle.is_multilabel else pl.Series(
             "label", [None if label is None else str(label) for label in labels], dtype=pl.String),
         pl.Series("probability", probabilities(bundle, scores, rows).tolist(),
                   dtype=pl.List(pl.Float64))]
     if bundle.decision is not None and not bundle.is_multilabel:
-        columns.append(_names("decision", decisions(bundle, scores, rows, TOLERANCE)))
+        columns.append(_strings("decision", decisions(bundle, scores, rows, TOLERANCE)))
     return columns
 
 
-def _names(name: str, lists: list[Any]) -> pl.Series:
-    return pl.Series(name, [labels and [*map(str, labels)] for labels in lists],
+def _strings(name: str, lists: list[list[Any] | None]) -> pl.Series:
+    """Lists of labels as lists of strings."""
+    return pl.Series(name, [None if labels is None else [*map(str, labels)] for labels in lists],
                      dtype=pl.List(pl.String))
 
 
 def posterior_scores(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats) -> Floats:
-    """Scores whose softmax (of lists of labels: sigmoid) is the probability.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    scores : float64 (n_rows, n_outputs)
-        As `Bundle.scores` gives them.
-    rows : csr_array (n_rows, n_terms), or float64 (n_rows, n_features)
-
-    Returns
-    -------
-    float64 (n_rows, n_classes)
-    """
+    """Scores whose softmax (for lists, sigmoid) is the probability: (n_rows, n_classes)."""
     if bundle.positive is not None:
         k = bundle.labels.index(bundle.positive)
         scores = scores * (np.arange(2) == k)
@@ -170,8 +159,8 @@ def probabilities(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats) ->
     """Probabilities of classes, or of each label: float64 (n_rows, n_classes)."""
     posterior = posterior_scores(bundle, scores, rows)
     logs = log_sigmoid(posterior) if bundle.is_multilabel else log_posterior(posterior)
-    chances: Floats = np.exp(logs)
-    return chances
+    result: Floats = np.exp(logs)
+    return result
 
 
 def decisions(
@@ -195,8 +184,8 @@ def decisions(
         ordered = np.sort(accepted, axis=1)
         with np.errstate(invalid="ignore"):
             near |= ordered[:, -1] - ordered[:, -2] <= margin[:, 0]
-    return [None if unclear else [] if code == UNSURE else [bundle.labels[code]]
-            for code, unclear in zip(chosen.tolist(), near.tolist(), strict=True)]
+    return [None if is_near else [] if code == UNSURE else [bundle.labels[code]]
+            for code, is_near in zip(chosen.tolist(), near.tolist(), strict=True)]
 
 
 def _documents_of_terms(bundle: Bundle) -> list[str]:
@@ -205,7 +194,7 @@ def _documents_of_terms(bundle: Bundle) -> list[str]:
     texts = []
     for number in range(_FROM_TERMS):
         digest = hashlib.shake_256(f"{SEED} {number}".encode()).digest(8 * 24)
-        numbers = [int.from_bytes(digest[at:at + 8], "big") for at in range(0, len(digest), 8)]
+        numbers = [int.from_bytes(digest[i:i + 8], "big") for i in range(0, len(digest), 8)]
         words = [terms[n % len(terms)] for n in numbers[:2 + number % 22]]
         if number % 3 == 1:
             words = [word.upper() if n % 2 else word.title()

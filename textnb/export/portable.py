@@ -35,10 +35,11 @@ from textnb.text import plan as plans
 from textnb.text.characters import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER, TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
 
-# The fields of `Words` that ``characters.json`` describes, as the page on file formats says.
-DESCRIBED = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
-             "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
-             "escaped")
+# The fields of `Words` that ``characters.json`` describes, and that all targets for texts execute.
+# A target that executes another field adds it to these, and the others refuse it.
+FIELDS = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
+          "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
+          "escaped")
 _SIZES = (plans.PAIRS, plans.SINGLE, plans.BOTH)
 
 
@@ -109,28 +110,8 @@ class Words:
         """First and last code points of the characters of words."""
         return characters.members(self.member)
 
-    @cached_property
-    def letters(self) -> characters.Ranges:
-        """Characters with which tokens of the kinds names and abbreviations begin."""
-        return characters.members(LETTER)
-
-    @cached_property
-    def letters_or_numbers(self) -> characters.Ranges:
-        """Characters of tokens of the kind names."""
-        return characters.members(LETTER_OR_NUMBER)
-
-    @cached_property
-    def emoji(self) -> characters.Ranges:
-        """Characters that the kind "emoji" keeps."""
-        return characters.members(EMOJI)
-
     def executed_by(self, names: Collection[str]) -> Words:
-        """These words, if an engine executes all that they ask for.
-
-        Parameters
-        ----------
-        names : collection of str
-            The fields that the engine executes.
+        """These words, for an engine that executes the fields of ``names`` alone.
 
         Raises
         ------
@@ -162,12 +143,12 @@ class Words:
 
     @property
     def stripping(self) -> Decomposition | None:
-        """The tables by which a text is decomposed before `dropped` characters leave it."""
+        """The tables by which a text is decomposed, before the `dropped` characters are removed."""
         return None if self.accents is None else decomposition("NFKD")
 
     @property
     def dropped(self) -> characters.Ranges:
-        """The characters that leave the text as accents."""
+        """The characters that are removed as accents."""
         return () if self.accents is None else dropped_with_accents(self.accents)
 
     @cached_property
@@ -178,10 +159,7 @@ class Words:
         return {**self.lower.mapping, characters.SIGMA: characters.SMALL_SIGMA}
 
     def to_dict(self) -> dict[str, Any]:
-        """The contents of ``characters.json``: the tables by which a reader splits texts.
-
-        The reference of file formats says how it is read.
-        """
+        """The contents of ``characters.json``: see the reference page of file formats."""
         lower, normal, stripping = self.lower, self.normalizing, self.stripping
         return {
             "members": self.members, "least": self.min_length, "stop_words": self.stop_words,
@@ -196,8 +174,9 @@ class Words:
                 "kind": self.accents, "mapping": stripping.mapping,
                 "classes": stripping.class_ranges, "dropped": self.dropped}}),
             **({} if not self.kinds else {"kept": {
-                "kinds": self.kinds, "letters": self.letters,
-                "letters_or_numbers": self.letters_or_numbers, "emoji": self.emoji}}),
+                "kinds": self.kinds, "letters": characters.members(LETTER),
+                "letters_or_numbers": characters.members(LETTER_OR_NUMBER),
+                "emoji": characters.members(EMOJI)}}),
             **({} if self.analyzer == "word" else {"analyzer": self.analyzer}),
             **({} if len(self.columns) == 1 and not self.prefixes[0] else {
                 "columns": self.columns, "prefixes": self.prefixes, "escaped": self.escaped}),
@@ -216,7 +195,7 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
     refusal = ExportError.for_tokenizer
     words = Words("", 1, False, (1, 1), (), columns=tuple(columns),
                   prefixes=tuple(plan.prefixes(columns)))
-    # The splitting is checked first: if it is not portable, changing other settings does not help.
+    # How texts are split is checked first: if that is not portable, no other setting matters.
     for step in sorted(plan.steps, key=lambda step: not isinstance(step, plans.Splitting)):
         match step:
             case plans.Lowercase():
@@ -252,8 +231,8 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
             case plans.TokenColumns():
                 raise refusal(f"{step.setting}: such columns hold lists of tokens, and this target "
                               "splits texts")
-            case plans.Escape(characters=signs):
-                words = replace(words, escaped=signs)
+            case plans.Escape(characters=escaped):
+                words = replace(words, escaped=escaped)
             case plans.NGrams():
                 words = replace(words, ngram_range=(step.min_n, step.max_n))
             case _:

@@ -12,7 +12,7 @@ from textnb.mail.columns import TOKENS
 from textnb.runtime import __version__
 from textnb.text.tokens import Tokenizer
 
-# The first line: by it, an earlier export's README is told from a file of the user.
+# The first line, which a user's own README does not have.
 MARK = "<!-- Written by textnb with this bundle, and replaced with it. -->\n"
 # The maximum number of classes or columns to name.
 _NAMED = 20
@@ -21,8 +21,8 @@ _NAMED = 20
 def readme(bundle: Bundle, target: Target) -> str:
     """Make the text of ``README.md`` for a bundle and the target whose file is in it."""
     name = f"model{target.suffix}" if target.suffix else "weights.parquet"
-    row, label = ("feature" if bundle.reads == "features" else "term",
-                  "labels" if bundle.is_multilabel else "label")
+    row = "feature" if bundle.reads == "features" else "term"
+    label = "labels" if bundle.is_multilabel else "label"
     kind = "labels, any number per document" if bundle.is_multilabel else "classes"
     parts = [f"""\
 {MARK}# A classifier for {target.name}

@@ -1,21 +1,21 @@
 """Smaller exports: with rounded weights, or with the terms that can move a decision most.
 
-The rounded weights are the export's: its golden rows have the scores that they give, and every
-target stores them as it stores others. A weight that most terms have (of naive Bayes, that of a
-term that a class has never had) is kept as it is, and with ``int8`` the distance of the others from
-it is one of 255 multiples of a step, which an output has for itself. One token changes a difference
-of two scores by at most the difference of the two weights' errors.
+Rounded weights replace the model's in the whole export: golden rows have the scores that they give,
+and every target stores them as it stores others. With ``int8``, the most frequent weight of an
+output (in naive Bayes, that of all terms that a class never had) is exact, and each other weight is
+that one plus a multiple of a step, from -127 to 127 steps. Each output has its own step. One token
+changes a difference of two scores by at most the difference of the two weights' errors.
 
-A term that is left out counts as unknown. For two classes, each of its occurrences then changes the
-difference of the scores by at most the term's *spread*: its highest weight less its lowest (for
-``w``, the absolute value). Of lists of labels, each score counts for itself, and the spread is the
-largest absolute value. So the terms with the smallest spread are left out.
+A term that is left out counts as unknown. Each of its occurrences then changes the difference of
+two scores by at most the term's *spread*: its highest weight less its lowest (for ``w``, the
+absolute value). For lists of labels, each score is compared with a threshold, and the spread is the
+largest absolute weight. The terms with the smallest spread are left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from textnb.export.bundle import Bundle, two_columns
 from textnb.export.targets.packed import most_frequent
 
 Precision = Literal["float64", "float32", "int8"]
-PRECISIONS: tuple[Precision, ...] = ("float64", "float32", "int8")
+# The number of steps of int8 on each side of the most frequent weight.
 _STEPS = 127
 
 
@@ -38,8 +38,8 @@ def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[st
     bundle : Bundle
     report : dict or None
         ``kind``, and ``worst_per_token``: the most by which one token can change the difference
-        between two scores, or the score of a label (log base e). Where texts are divided by the
-        length of their terms, this is for each term, however often it occurs.
+        between two scores, or the score of a label (log base e). If texts are divided by their
+        length, it is the most by which one term can, however often it occurs.
 
     Raises
     ------
@@ -48,8 +48,8 @@ def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[st
     ExportError
         If it reads features, or a weight is beyond float32.
     """
-    if precision not in PRECISIONS:
-        raise ParameterError.unknown_choice("precision", precision, PRECISIONS)
+    if precision not in get_args(Precision):
+        raise ParameterError.unknown_choice("precision", precision, get_args(Precision))
     if precision == "float64":
         return bundle, None
     if bundle.reads == "features":
@@ -60,23 +60,19 @@ def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[st
     if bundle.positive is None:
         rounded = replace(form, weights=weights)
     else:
-        # One output is the difference of two classes.
-        both, intercept = two_columns(
+        # The only output is the difference of the scores of two classes.
+        columns, intercept = two_columns(
             bundle.labels, bundle.positive, weights[:, 0], bundle.intercept[0])
-        rounded = replace(form, weights=both, intercept=intercept)
+        rounded = replace(form, weights=columns, intercept=intercept)
     result = replace(bundle, form=rounded)
     worst = float(token_errors(bundle, result).max(initial=0.0))
     return result, {"kind": precision, "worst_per_token": worst}
 
 
 def token_errors(bundle: Bundle, other: Bundle) -> Floats:
-    """The largest change of a difference of scores by one token of each term: (n_terms,).
+    """The most by which one token of each term changes a difference of scores: (n_terms,).
 
-    Parameters
-    ----------
-    bundle : Bundle
-    other : Bundle
-        The same with other weights.
+    The bundles differ in their weights alone.
     """
     errors = spread(bundle, bundle.weights - other.weights)
     if bundle.idf is None or any(isinstance(s, Length) for s in bundle.form.features.steps):
@@ -102,7 +98,7 @@ def _rounded(weights: Floats, precision: Precision) -> Floats:
 
 
 def spread(bundle: Bundle, values: Floats) -> Floats:
-    """The largest difference between two outputs, in each row: (n_rows,); of labels, from 0."""
+    """The spread of each row: (n_rows,), see the top of this module."""
     if values.shape[1] == 1 or bundle.is_multilabel:
         result: Floats = np.abs(values).max(axis=1)
     else:

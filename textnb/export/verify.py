@@ -126,12 +126,12 @@ def verify_export(
     ExportError
         If the engine is not installed, or fails.
     """
-    tell = progress or (lambda step: None)
-    tell("reading the bundle")
+    report = progress or (lambda step: None)
+    report("reading the bundle")
     path = Path(path)
-    single = path.is_file() and path.suffix != ".zip"
-    bundle_file = bundle_path(path) if single else path
-    if not bundle_file.exists() and single:
+    is_single_file = path.is_file() and path.suffix != ".zip"
+    bundle_file = bundle_path(path) if is_single_file else path
+    if not bundle_file.exists() and is_single_file:
         raise ExportError(f"{path} has no golden rows beside it ({bundle_file.name}); verify the "
                           "bundle, or export again")
     with archive.open_bundle(bundle_file, max_bytes) as folder:
@@ -146,7 +146,7 @@ def verify_export(
         file = folder / model_file(target)
         if target.suffix and not file.is_file():
             raise ModelFileError.damaged(str(path), f"{file.name} is missing", "bundle")
-        if single and path.read_bytes() != file.read_bytes():
+        if is_single_file and path.read_bytes() != file.read_bytes():
             raise ModelFileError.damaged(
                 str(path), f"it is not the file of its bundle, {bundle_file.name}", "bundle")
         if rows is not None:
@@ -155,7 +155,7 @@ def verify_export(
             with reading_errors(str(path), "bundle", archive.GOLDEN):
                 inputs, scores = read_golden(bundle, folder, str(path), max_bytes)
         check_target_knows(target, bundle)
-        tell(f"scoring {quantity(len(inputs), 'row')} by {target.name}")
+        report(f"scoring {quantity(len(inputs), 'row')} by {target.name}")
         try:
             return compare(target, bundle, file, inputs, scores)
         except EngineMissing as error:
@@ -178,14 +178,16 @@ def read_golden(
         documents = table.select(
             pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
         rows = TargetRows(bundle.count_tokens(table["tokens"]), documents, table["tokens"])
-    # The intercept includes the center of features, which loses digits.
+    # The intercept includes the center of features, which loses digits, so its size counts too.
     size = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
     require(bool((np.abs(bundle.scores(rows.values) - scores) <= 1e-6 * size).all()),
             f"{archive.WEIGHTS} and {archive.FORM} give other scores")
-    own = {column.name: column for column in golden.answer_columns(bundle, scores, rows.values)}
-    known = {"probability", "decision"} & set(table.columns)
-    for answer in ("labels" if bundle.is_multilabel else "label", *known):
-        require(answer in own and _agree(table[answer], own[answer]),
+    answers = {column.name: column for column in golden.answer_columns(
+        bundle, scores, rows.values)}
+    # Older bundles have labels alone.
+    others = {"probability", "decision"} & set(table.columns)
+    for answer in ("labels" if bundle.is_multilabel else "label", *others):
+        require(answer in answers and _agree(table[answer], answers[answer]),
                 f"{archive.FORM} gives another {answer}")
     return rows, scores
 
@@ -193,10 +195,10 @@ def read_golden(
 def _agree(stored: pl.Series, derived: pl.Series) -> bool:
     """Whether stored answers equal those derived from the scores; null equals anything."""
     if derived.dtype == pl.List(pl.Float64):
-        numbers = np.array(derived.to_list())
-        theirs = np.array(stored.to_list(), dtype=np.float64)
-        return theirs.shape == numbers.shape and bool(
-            (np.abs(numbers - theirs) <= _TOLERANCE).all())
+        expected, numbers = (np.array(answers.to_list(), dtype=np.float64)
+                             for answers in (derived, stored))
+        return numbers.shape == expected.shape and bool(
+            (np.abs(numbers - expected) <= _TOLERANCE).all())
     return all(left is None or right is None or left == right
                for left, right in zip(stored.to_list(), derived.to_list(), strict=True))
 
@@ -247,15 +249,16 @@ def compare(
                           f"{answers.scores.shape[1]} scores; expected {scores.shape[0]} of "
                           f"{scores.shape[1]}")
     difference = np.abs(answers.scores - scores)
+    # NaN is wrong too.
     wrong = ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores)))
     labels = bundle.decide(answers.scores) if answers.labels is None else answers.labels
     expected = bundle.expected_labels(scores, rows.values, target.tolerance)
     errors, wrong_decisions = np.zeros((len(scores), 1)), []
     if "probability" in bundle.answers:
-        chances = golden.probabilities(bundle, scores, rows.values)
-        if answers.probabilities is None or answers.probabilities.shape != chances.shape:
+        probabilities = golden.probabilities(bundle, scores, rows.values)
+        if answers.probabilities is None or answers.probabilities.shape != probabilities.shape:
             raise ExportError(f"{target.name}: the engine gave no probability for each class")
-        errors = np.abs(answers.probabilities - chances)
+        errors = np.abs(answers.probabilities - probabilities)
     if bundle.gives_decisions:
         expected_decisions = golden.decisions(bundle, scores, rows.values, target.tolerance)
         wrong_decisions = _differing(
@@ -286,5 +289,5 @@ def _differing(
 
 
 def _with_type(answer: Any) -> Any:
-    """A label with its type, as True equals 1; of a list, each of them."""
+    """A label with its type, as True equals 1; for a list, each of its labels with its type."""
     return [*map(_with_type, answer)] if isinstance(answer, list) else (type(answer), answer)

@@ -141,27 +141,13 @@ def _export(
     answers: str | None, top: int | None, precision: Precision, tell: Callable[[str], None],
 ) -> Exported:
     tell("collecting weights and golden rows")
-    whole = bundle_of(model, _choose_input(target, model, reads), positive)
+    complete = bundle_of(model, _choose_input(target, model, reads), positive)
     single = bool(target.suffix) and path.suffix == target.suffix
-    if path.suffix in {each.suffix for each in TARGETS.values()} - {"", target.suffix}:
-        own = model_file(target) if target.suffix else "several files"
-        raise ParameterError(f"{path.name!r} is the name of another target's file, and "
-                             f"{target.name} writes {own}: name a folder, or a file with that "
-                             "ending")
-    if single and target.companions:
-        raise ExportError(f"{target.name}: a model is several files ({target.suffix}, "
-                          f"{', '.join(target.companions)}): write them to a folder, or to a .zip, "
-                          f"not to {path.name!r}")
-    if single:
-        check_target(path)
-        check_target(bundle_path(path))
-        if path.exists() and not bundle_path(path).exists():
-            raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
-                              "it, so it is not an export; remove it or choose another path")
-    whole = give_answers(whole, target, answers)
-    bundle, rounding = round_weights(whole, precision)
+    _check_path(path, target, single)
+    bundle, rounding = round_weights(complete, precision)
     bundle, pruned = (bundle, None) if top is None else keep_top(bundle, top)
-    if answers == "probability" and whole.calibration is not None and bundle.calibration is None:
+    if (answers == "probability" and complete.calibration is not None
+            and bundle.calibration is None):
         raise ExportError(f"{target.name}: the model's calibration held with all terms: keep them, "
                           "or export without answers='probability'")
     bundle = give_answers(bundle, target, answers)
@@ -179,9 +165,29 @@ def _export(
             if file is not None:
                 with (folder / model_file(target)).open("rb") as source:
                     shutil.copyfileobj(source, file)
+    files = path.iterdir() if path.is_dir() else [path]
     return Exported(
-        path, target.name, bundle.reads, single, pruned, len(bundle.weights), _file_size(path),
-        bundle.answers, rounding)
+        path, target.name, bundle.reads, single, pruned, len(bundle.weights),
+        sum(written.stat().st_size for written in files), bundle.answers, rounding)
+
+
+def _check_path(path: Path, target: Target, single: bool) -> None:
+    """Raise an error if neither a bundle nor the target's ``single`` file can be written there."""
+    if path.suffix in {other.suffix for other in TARGETS.values()} - {"", target.suffix}:
+        files = model_file(target) if target.suffix else "several files"
+        raise ParameterError(f"{path.name!r} is the name of another target's file, and "
+                             f"{target.name} writes {files}: name a folder, or a file with that "
+                             "ending")
+    if single and target.companions:
+        raise ExportError(f"{target.name}: a model is several files ({target.suffix}, "
+                          f"{', '.join(target.companions)}): write them to a folder, or to a .zip, "
+                          f"not to {path.name!r}")
+    if single:
+        check_target(path)
+        check_target(bundle_path(path))
+        if path.exists() and not bundle_path(path).exists():
+            raise SourceError(f"can't write {str(path)!r}: it is there and has no bundle beside "
+                              "it, so it is not an export; remove it or choose another path")
 
 
 @contextmanager
@@ -198,42 +204,29 @@ def _replace_after_bundle(path: Path) -> Iterator[IO[bytes]]:
         raise error.after(f"{str(bundle_path(path))!r} is written: ") from error
 
 
-def give_answers(bundle: Bundle, target: Any, answer: str | None = None) -> Bundle:
+def give_answers(bundle: Bundle, target: Target, answer: str | None = None) -> Bundle:
     """The bundle with the answers that a target gives for it.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    target : Target
-    answer : {"scores", "probability", "decision"}, optional
-        An answer that must be among them.
 
     Raises
     ------
     ExportError
-        If the target or the model has no such answer.
+        If ``answer`` is given and not among them, as the target or the model does not have it.
     """
     if answer is not None and answer not in ANSWERS:
         raise ParameterError.unknown_choice("answers", answer, ANSWERS)
-    known = target.answers
     if answer == "decision" and bundle.is_multilabel:
         raise ExportError.naming(
             "{target}: lists of labels have no decision beside the labels, which are those that "
             "the thresholds choose: leave out {answers='decision'}", target=target.name)
-    if answer is not None and answer not in known:
-        raise ExportError(f"{target.name}: it answers with {' and '.join(known)}, and not with "
-                          f"{answer}; python, javascript, c, onnx, polars and SQL do")
+    if answer is not None and answer not in target.answers:
+        raise ExportError(f"{target.name}: it answers with {' and '.join(target.answers)}, and not "
+                          f"with {answer}; python, javascript, c, onnx, polars and SQL do")
     decides = bundle.decision is not None and not bundle.is_multilabel
     if answer == "decision" and not decides:
         raise ExportError(f"{target.name}: the model has no decision, or it held with all terms "
                           "alone: choose thresholds (textnb threshold), and keep all terms")
     return replace(bundle, answers=tuple(
-        name for name in known if name != "decision" or decides))
-
-
-def _file_size(path: Path) -> int:
-    files = path.iterdir() if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files)
+        name for name in target.answers if name != "decision" or decides))
 
 
 def bundle_path(path: Path) -> Path:
@@ -242,6 +235,7 @@ def bundle_path(path: Path) -> Path:
 
 
 def _choose_input(target: Target, model: Any, reads: str | None) -> Any:
+    """What the target reads of a model: ``reads``, or the first that is possible."""
     texts = fitted_texts(model)
     possible = ("features",) if texts is None else ("text", "terms")
     if reads is not None and reads not in possible:
@@ -252,8 +246,8 @@ def _choose_input(target: Target, model: Any, reads: str | None) -> Any:
                 texts.settings.tokenizer, texts.settings.columns):
             reads = "terms"
     if reads not in target.reads:
-        what = "is given the tokens, not texts" if reads == "text" else f"reads no {reads}"
-        raise ExportError(f"{target.name}: it {what}; it reads {' or '.join(target.reads)}")
+        problem = "is given the tokens, not texts" if reads == "text" else f"reads no {reads}"
+        raise ExportError(f"{target.name}: it {problem}; it reads {' or '.join(target.reads)}")
     return reads
 
 

@@ -17,13 +17,15 @@ from textnb.runtime.charts import INK, MUTED, RIGHT, WRONG
 from textnb.runtime.display import names_of, number, percent, shorten, visible
 from textnb.scoring.texts import explanation_against
 
-# Terms are shown with their weights for at most six labels; for more, only their names.
+# The maximum number of labels whose terms are shown with weights; of more labels, only names.
 _WITH_WEIGHTS = 6
+# How many are shown of a label's terms with weights, and of its terms by name; of the terms that
+# explain an answer; and of the labels that a label is confused with.
 _TERMS, _NAMED, _EXPLAINED, _CONFUSED = 12, 10, 6, 5
-# Labels of one document whose terms are shown.
-_LABELS = 5
+# How many labels of one document are explained, and how many of its features are shown.
+_LABELS, _FEATURES = 5, 12
+# The maximum number of characters of a term.
 _LONGEST_TERM = 40
-_FEATURES = 12
 # The size of a label's chart.
 _WIDTH, _HEIGHT = 200, 60
 
@@ -43,9 +45,8 @@ class Bar:
 class Card:
     """One label: its figures, the chart of its scores, its terms, and what it is confused with.
 
-    ``place`` is its row in `Scored.labels`; ``chart`` is drawn with
-    the lowest and the highest score; ``bars`` are its terms with their weights, by
-    ``measure``, and ``terms`` are only their names.
+    ``place`` is its row in `Scored.labels`. ``chart`` is an SVG with the lowest and the highest
+    score. ``bars`` are its terms with their weights, by ``measure``; ``terms`` are names of terms.
     """
 
     place: int
@@ -63,7 +64,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Reason:
-    """The terms that decided one answer; ``rest`` says what all else added."""
+    """The terms that decided one answer; ``rest`` says what the other terms and the prior added."""
 
     title: str
     caption: str
@@ -73,9 +74,9 @@ class Reason:
 
 @dataclass(frozen=True)
 class Mistake:
-    """The wrong answers to one document, or what they missed: its text, and what decided them.
+    """The wrong answers to one document, or its missed labels: its text, and what decided them.
 
-    ``relation`` stands between the ``labels`` and the ``other`` one.
+    ``relation`` is between the ``labels`` and the ``other`` one, such as "instead of".
     """
 
     row: str
@@ -98,24 +99,23 @@ def cards_of(scored: Scored) -> list[Card]:
     for label, predicted, n in scored.confused.rows():
         confused.setdefault(label, []).append(
             (nothing if predicted is None else name_of[predicted], f"{n:,}"))
-    few, terms, measure = labels.height <= _WITH_WEIGHTS, {}, ""
+    with_weights, terms, measure = labels.height <= _WITH_WEIGHTS, {}, ""
     if isinstance(scored.model, TextClassifier):
-        table = scored.model.top(_TERMS if few else _NAMED)
+        table = scored.model.top(_TERMS if with_weights else _NAMED)
         measure = str(table["measure"].first())
-        terms = {label: own.to_dicts() for (label,), own in table.group_by("class")}
+        terms = {label: rows.to_dicts() for (label,), rows in table.group_by("class")}
     documents = labels["documents"].to_numpy()
     cards = []
     for i in sorted(np.argsort(-documents, kind="stable")[:MAX_LABELS].tolist()):
         row = labels.row(i, named=True)
-        own, k = terms.get(row["label"], []), known.get(row["label"])
+        own_terms, k = terms.get(row["label"], []), known.get(row["label"])
         cards.append(Card(
             i, names[i], f"label-{i}", names[i][0].upper(),
             row["documents"], f"{quantity(row['documents'], scored.unit)}, F1 {number(row['f1'])}",
             None if k is None else _chart(scored, k),
             confused.get(row["label"], [])[:_CONFUSED],
-            bars_of([{"name": shown_term(one["term"]), "count": one["count"],
-                      "value": one[measure]} for one in own]) if few else (),
-            () if few else [shown_term(one["term"]) for one in own], measure))
+            bars_of(own_terms, measure) if with_weights else (),
+            () if with_weights else [shown_term(term["term"]) for term in own_terms], measure))
     return cards
 
 
@@ -141,7 +141,7 @@ def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
             f"M{i * step:.4g} {middle:g}v{sign * max(n / max(counts) * (middle - 3), 0.8):.1f}"
             f"h{step - 1:.4g}V{middle:g}z" for i, n in enumerate(counts) if n)
         parts.append(f'<path fill="{colour}" d="{path}"/>')
-    # Only for columns of numbers.
+    # Markup is not escaped: it holds numbers and fixed colours only.
     svg = Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'aria-hidden="true" focusable="false">{"".join(parts)}'
@@ -150,18 +150,18 @@ def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
     return svg, number(low + threshold, 1), number(high + threshold, 1)
 
 
-def bars_of(rows: Sequence[Mapping[str, Any]]) -> list[Bar]:
-    """Bars of ``name``, ``count`` and ``value``."""
-    sizes = np.nan_to_num(np.abs([row["value"] for row in rows]), nan=0.0, posinf=np.inf)
+def bars_of(rows: Sequence[Mapping[str, Any]], measure: str) -> list[Bar]:
+    """Bars of rows with a ``term``, its ``count``, and its value in the column ``measure``."""
+    sizes = np.nan_to_num(np.abs([row[measure] for row in rows]), nan=0.0, posinf=np.inf)
     largest = max(sizes[np.isfinite(sizes)], default=1.0) or 1.0
-    return [Bar(row["name"], "" if row["count"] is None else f"{row['count']:,}",
-                number(row["value"], 2),
-                round(100 * min(float(size), largest) / largest), row["value"] < 0)
+    return [Bar(shown_term(row["term"]), "" if row["count"] is None else f"{row['count']:,}",
+                number(row[measure], 2),
+                round(100 * min(float(size), largest) / largest), row[measure] < 0)
             for row, size in zip(rows, sizes, strict=True)]
 
 
 def shown_term(term: str) -> str:
-    """A term without the end, if it is long."""
+    """A term; of a long one, the beginning."""
     text, left = shorten(term, _LONGEST_TERM)
     return visible(text) + ("…" if left else "")
 
@@ -169,32 +169,33 @@ def shown_term(term: str) -> str:
 def mistakes_of(scored: Scored, frame: Any, missed: bool = False) -> list[Mistake]:
     """The most confident wrong answers, with their texts and the contributions of terms.
 
-    Of lists of labels, those that are predicted wrongly, or ``missed``: one for each document.
+    For lists of labels, the labels that are predicted wrongly, or with ``missed`` those that are
+    missing: one mistake for each document.
     """
     wrong = wrong_answers(scored, missed)
     rows = rows_at(scored.model, frame, [row for row, _ in wrong])
-    make = _list_mistake if scored.of_lists else _mistake
-    return [make(scored, row, answers, rows[row], missed) for row, answers in wrong]
+    if scored.of_lists:
+        return [_list_mistake(scored, row, answers, rows[row], missed) for row, answers in wrong]
+    return [_mistake(scored, row, answers, rows[row]) for row, answers in wrong]
 
 
 def _mistake(
-    scored: Scored, row: int, answers: Sequence[tuple[int, float]], columns: Mapping[str, Any],
-    missed: bool,
+    scored: Scored, row: int, answers: Sequence[tuple[int, float]], columns: Mapping[str, Any]
 ) -> Mistake:
     model, [(k, log_odds)] = scored.model, answers
     sure = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
             if scored.has_probabilities else f"margin {number(log_odds, 1)}")
     label = scored.classes[scored.held.actual[row]]
-    own, [other] = names_of([scored.classes[k]]), names_of([label])
-    mistake = Mistake(f"{row:,}", own, "instead of", other, sure, [_features(columns)])
+    answer, [other] = names_of([scored.classes[k]]), names_of([label])
+    mistake = Mistake(f"{row:,}", answer, "instead of", other, sure, [_features(columns)])
     if not isinstance(model, TextClassifier):
         return mistake
     difference = scored.estimator.difference_name
-    of = f"{difference} of the answer" + (
+    measure = f"{difference} of the answer" + (
         ", base e, not calibrated" if difference == "log-odds" else "")
     table = explanation_against(model.fitted_, dict(columns), _EXPLAINED, label)
     return _explained(scored, mistake, columns, [
-        _reason(scored, table, f"The terms that decided it, against {other}", of)])
+        _reason(scored, table, f"The terms that decided it, against {other}", measure)])
 
 
 def _list_mistake(
@@ -204,11 +205,11 @@ def _list_mistake(
     assert isinstance(scored.model, TextClassifier)
     labels = [scored.classes[k] for k, _ in answers]
     names = names_of(labels)
-    own = names_of(scored.held.classes[scored.held.actual[row]])
-    left = f" and {len(names) - _LABELS} more" if len(names) > _LABELS else ""
+    actual = names_of(scored.held.classes[scored.held.actual[row]])
+    more = f" and {len(names) - _LABELS} more" if len(names) > _LABELS else ""
     mistake = Mistake(
-        f"{row:,}", names[:_LABELS], f"{left} missed" if missed else f"{left} predicted wrongly",
-        "", f"Labels of the document: {', '.join(own) or 'none'}", ())
+        f"{row:,}", names[:_LABELS], f"{more} missed" if missed else f"{more} predicted wrongly",
+        "", f"Labels of the document: {', '.join(actual) or 'none'}", ())
     reasons = []
     for label, name in zip(labels[:_LABELS], names, strict=False):
         table = scored.model.explain(dict(columns), _EXPLAINED, [label])
@@ -229,21 +230,20 @@ def _explained(
         f"{scored.estimator.without_terms}.")
 
 
-def _reason(scored: Scored, table: pl.DataFrame, title: str, of: str) -> Reason:
-    """The terms of an explanation as bars, and a sentence about all else: it may be far larger."""
-    bars = bars_of([{"name": shown_term(row["term"]), "count": row["count"],
-                     "value": row["contribution"]} for row in table.filter(part="term").to_dicts()])
+def _reason(scored: Scored, table: pl.DataFrame, title: str, measure: str) -> Reason:
+    """The terms of an explanation as bars, and a sentence about the rest of the score."""
+    bars = bars_of(table.filter(part="term").to_dicts(), "contribution")
     rest = [f"{quantity(count, 'other term')} add{'s' if count == 1 else ''} {number(value, 2)}"
             for count, value in table.filter(part="other terms").select(
                 "count", "contribution").iter_rows()]
-    # That of naive Bayes is made of these.
+    # What the intercept of naive Bayes is made of.
     base, verb = ("the prior and absent terms", "add") if (
         scored.estimator.from_counts and scored.estimator.scores_are_log_probabilities) else (
         "the intercept", "adds")
     rest += [f"{base} {'' if rest else f'{verb} '}{number(value, 2)}"
              for value in table.filter(part="intercept")["contribution"]]
     sentence = ", ".join(rest)
-    return Reason(title, f"What each term added to the {of}", bars,
+    return Reason(title, f"What each term added to the {measure}", bars,
                   f"{sentence[:1].upper()}{sentence[1:]}.")
 
 

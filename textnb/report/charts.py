@@ -12,7 +12,7 @@ from textnb.errors import ParameterError
 from textnb.report.data import Curve
 from textnb.runtime.charts import INSTALL, LINES
 
-# With fewer documents, a curve has too few steps to be read.
+# The curve of a label of fewer documents has too few steps to be read.
 FEW = 20
 _SVG = "http://www.w3.org/2000/svg"
 # The elements and attributes that a chart needs. Others must not get into the page.
@@ -54,7 +54,7 @@ def draw(chart: Any) -> str:
     import vl_convert
 
     specification = chart.to_dict()
-    # The page's background shows through, which may be dark.
+    # So that the page's background is seen, which may be dark.
     specification["config"]["background"] = "transparent"
     # The data are in the specification, so no address may be loaded.
     return clean(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]))

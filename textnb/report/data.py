@@ -18,17 +18,22 @@ from textnb.bayes.forms import Floats
 from textnb.classifiers.table import TableClassifier
 from textnb.classifiers.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
-from textnb.evaluation.evaluate import learned_rows, scan_for, score_held_out_of, score_lists
-from textnb.evaluation.held_out import HeldOut, probability_measures
+from textnb.evaluation.evaluate import (
+    ScoringWatch,
+    evaluate_classes,
+    learned_rows,
+    scan_for,
+    score_lists,
+)
+from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labelled import known_labels
 from textnb.evaluation.labels import LabelEvaluation
-from textnb.evaluation.metrics import Evaluation, evaluation
+from textnb.evaluation.metrics import Evaluation
 from textnb.evaluation.novelty import UNKNOWN
 from textnb.evaluation.roc import Rates, errors_by_threshold, thin_points
 from textnb.frames.batches import Progress
 from textnb.frames.failures import reading
 from textnb.learning.fitted import fitted_texts
-from textnb.scoring.texts import coverage_of
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
@@ -54,11 +59,10 @@ class Scored:
     held : HeldOut
         Not calibrated. For lists of labels, those of at most `MAX_LABELS` known labels.
     posterior : HeldOut
-        The same documents, calibrated if the model is. The decision about one label compares these
-        scores; that about lists of labels those of ``held``.
+        The same documents, calibrated if the model is. Decisions compare these scores; for lists of
+        labels, those of ``held``.
     answers : (n_documents,) or (n_documents, n_labels)
-        The model's decisions, or else its predictions, as `HeldOut.predicted` has them; -1 for
-        none.
+        The model's decisions, or else its predictions, as in `HeldOut.predicted`; -1 for unsure.
     right : bool (n_documents,)
         Whether the prediction is right: all labels are predicted, and no others.
     coverage : TermCoverage or None
@@ -182,7 +186,7 @@ class Scored:
             return self.evaluation.labels
         table = self.evaluation.per_class.rename({"class": "label"}).with_columns(
             predicted=pl.Series(self.evaluation.confusion[:, :-1].sum(axis=0)))
-        # Also the classes that are neither in the test nor predicted.
+        # Classes that are neither in the test nor predicted are added.
         classes = pl.DataFrame({"label": pl.Series(self.classes, dtype=table.schema["label"])})
         return table.join(classes, on="label", how="full", coalesce=True).with_columns(
             pl.col("documents", "predicted").fill_null(0)).sort("label")
@@ -246,32 +250,25 @@ def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -
     held = HeldOut(
         fitted.classes[shown], np.concatenate([block[:, shown] for block in lists.scores()]),
         known_labels(lists.actual, fitted.labels.gather(pl.Series(shown))),
-        np.zeros(len(lists.actual)), lists.watch.novelty.result.method,
-        novelty=lists.watch.novelty.result, link="sigmoid")
-    own = None if model.calibration_ is None else replace(
+        np.zeros(len(lists.actual)), lists.watch.novelty.result.method, link="sigmoid")
+    calibration = None if model.calibration_ is None else replace(
         model.calibration_, sigmoids=tuple(model.calibration_.sigmoids[k] for k in shown))
-    return Scored(model, result, held, held.calibrated(own),
+    return Scored(model, result, held, held.calibrated(calibration),
                   lists.predicted[:, shown].toarray().astype(np.bool_), lists.right,
                   lists.watch.coverage)
 
 
 def _score_classes(model: Model, frame: Any, progress: Progress | None) -> Scored:
-    fitted, classes = fitted_texts(model), pl.Series(model.classes_.tolist())
-    coverage = None if fitted is None else coverage_of(fitted)
-    held = score_held_out_of(model, frame, progress, None if coverage is None else coverage.add)
-    if held.novelty is not None:
-        held.novelty.warn()
-    if coverage is not None:
-        coverage.warn()
+    fitted, batches = fitted_texts(model), list[HeldOut]()
+    watch = None if fitted is None else ScoringWatch(fitted)
+    result = evaluate_classes(model, frame, progress, batches, watch)
+    held = HeldOut.joined(batches)
     posterior = held.calibrated(getattr(model, "calibration_", None))
     decision = getattr(model, "decision_", None)
-    result = replace(evaluation(posterior.pairs(decision), classes, decision), novelty=held.novelty,
-                     textless=0 if coverage is None else coverage.textless,
-                     **probability_measures([posterior]))
     answers = held.predicted if decision is None else decision.decide(
-        log_odds(posterior.scores), classes.to_list())
-    return Scored(model, result, held, posterior, answers, held.predicted == held.actual,
-                  coverage)
+        log_odds(posterior.scores), model.classes_.tolist())
+    return Scored(model, result, held, posterior, answers, held.right,
+                  None if watch is None else watch.coverage)
 
 
 def rows_at(model: Model, frame: Any, rows: list[int]) -> dict[int, dict[str, Any]]:
@@ -286,16 +283,17 @@ def rows_at(model: Model, frame: Any, rows: list[int]) -> dict[int, dict[str, An
 def wrong_answers(
     scored: Scored, missed: bool = False
 ) -> list[tuple[int, list[tuple[int, float]]]]:
-    """The rows of the most confident wrong answers, the worst first: of labels that it knows.
+    """The rows of the most confident wrong answers, the worst first; their labels are known.
 
-    Where documents have several labels, they are labels that are predicted wrongly, or ``missed``.
+    For lists of labels, an answer is a label that is predicted wrongly, or with ``missed`` one that
+    is missing.
 
     Returns
     -------
     list of (row, list of (k, sure))
-        The indices of the row's wrong or missed labels, the worst first. How sure the model is: the
-        log-odds (base e) of a wrong class; how far the score of a label of several is from its
-        threshold.
+        The indices of the row's wrong or missed labels, the worst first, and how sure the model is:
+        the log-odds (base e) of a wrong class; for lists, how far the score of the label is from
+        its threshold.
     """
     held, thresholds = scored.held, scored.thresholds
     if scored.of_lists and thresholds is not None:
@@ -344,21 +342,14 @@ def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[C
     """Compute the curves of the labels with the most rows, at most `MAX_CURVES`.
 
     A label needs rows of its own and other rows. Labels that the model does not know count as
-    others.
-
-    Parameters
-    ----------
-    classes : (n_labels,)
-    actual : (n_documents,) or (n_documents, n_labels)
-        As in `HeldOut`.
-    odds : float64 (n_documents, n_labels)
+    others. ``actual`` is as in `HeldOut`; ``odds`` are (n_documents, n_labels).
     """
     if actual.ndim == 1 and len(classes) < 2:
         return []
     truth = [_of_label(actual, k) for k in range(len(classes))]
-    rows = np.array([int(own.sum()) for own in truth])
-    possible = np.flatnonzero((rows > 0) & (rows < len(actual)))
-    largest = possible[np.argsort(-rows[possible], kind="stable")[:MAX_CURVES]]
+    sizes = np.array([int(rows.sum()) for rows in truth])
+    possible = np.flatnonzero((sizes > 0) & (sizes < len(actual)))
+    largest = possible[np.argsort(-sizes[possible], kind="stable")[:MAX_CURVES]]
     return [_curve(classes[k], truth[k], odds[:, k]) for k in sorted(largest.tolist())]
 
 

@@ -21,11 +21,12 @@ from textnb.report.data import UNCALIBRATED, Scored
 from textnb.runtime.display import names_of, number, percent
 from textnb.text.tokens import Tokenizer
 
-# With fewer rows, a share of one half has a 95 % interval of more than 20 points each way.
+# With fewer test rows, a share of one half has a 95 % interval of more than 20 points each way.
 FEW_TESTED = 20
 FEW_LEARNED = 10
+# Classes are unbalanced if the largest has more than this many times the rows of the smallest.
 UNBALANCED = 10.0
-# A larger share of copies gives a warning: fewer move no figure that a reader compares.
+# A larger share of copies gives a warning: fewer hardly change a figure.
 MANY = 0.01
 # From this calibration error on, probabilities are said to need calibration.
 MISCALIBRATED = 0.05
@@ -41,13 +42,8 @@ Findings = Iterator[Finding]
 def findings(scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
     """Check the rows, and list what was found: warnings first, next steps, then notes.
 
-    Parameters
-    ----------
-    scored : Scored
-    frame : DataFrame, LazyFrame or path
-        The test rows, which are read again for duplicates.
-    train : DataFrame, LazyFrame or path, optional
-        The rows that the model learned.
+    ``frame`` are the test rows, which are read again for duplicates, and ``train`` the rows that
+    the model learned.
     """
     all_findings = chain(
         _learned(scored), _stale(scored), _labels(scored), _never(scored), _texts(scored),
@@ -57,7 +53,7 @@ def findings(scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
 
 def _learned(scored: Scored) -> Findings:
     """Check whether the model has learned the rows."""
-    novelty = scored.held.novelty
+    novelty = scored.evaluation.novelty
     if novelty is not None and novelty.message:
         yield ("warning" if novelty.verdict == "learned" else "note",
                f"{novelty.message[0].upper()}{novelty.message[1:]}.")
@@ -97,23 +93,24 @@ def _labels(scored: Scored) -> Findings:
 
 
 def _never(scored: Scored) -> Findings:
-    """Name the labels that no document gets rightly, and what may find them."""
+    """Name the labels that are never answered rightly, and what may help."""
     right = {k: bool((own & scored.has_answer(k)).any()) for k in range(len(scored.classes))
              if (own := scored.has(k)).any()}
     never = sorted((k for k in right if not right[k]), key=lambda k: -int(scored.has(k).sum()))
     if not never:
         return
-    ways = [f"more {scored.unit}s of them"]
+    advice = [f"more {scored.unit}s of them"]
     if isinstance(scored.model, TextClassifier):
-        ways = ["`textnb tune`", *([] if isinstance(scored.estimator, NBLinear) else [
-            "NBLinear (`--model nblinear`)"])]
+        advice = ["`textnb tune`"]
+        if not isinstance(scored.estimator, NBLinear):
+            advice.append("NBLinear (`--model nblinear`)")
         if scored.of_lists and scored.decision is None:
-            ways.append("a threshold for each label (`textnb threshold --by f1`)")
-    are = "is" if len(never) == 1 else "are"
+            advice.append("a threshold for each label (`textnb threshold --by f1`)")
+    verb = "is" if len(never) == 1 else "are"
     yield "warning", (
-        f"{len(never)} of {quantity(len(right), scored.noun)} {are} never answered rightly "
+        f"{len(never)} of {quantity(len(right), scored.noun)} {verb} never answered rightly "
         f"({_enumerate([scored.classes[k] for k in never])}): try "
-        f"{' or '.join(filter(None, (', '.join(ways[:-1]), ways[-1])))}.")
+        f"{' or '.join(filter(None, (', '.join(advice[:-1]), advice[-1])))}.")
 
 
 def _texts(scored: Scored) -> Findings:

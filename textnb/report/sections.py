@@ -28,11 +28,15 @@ from textnb.runtime.display import names_of, number, percent, visible
 
 # A heat map of more classes can't be read cell by cell.
 _MAX_CLASSES = 30
+# The maximum number of pairs of confused classes, and of confused labels of lists.
 _CONFUSED, _CONFUSED_LABELS = 12, 40
+# The maximum number of labels in the table of the lowest F1.
 _LOWEST = 15
-_ROWS = 20
+# About how many points of a chart's curves its table has.
+_POINTS = 20
+# How many findings of each kind of an audit are shown.
 _FINDINGS = 5
-_ALL = "textnb test --format json has all."
+_SEE_JSON = "textnb test --format json has all."
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ def _label_tables(scored: Scored, cards: Sequence[Card]) -> list[Table]:
     left = scored.labels.height - len(rows)
     tables = [table(f"Each {scored.noun} against the rest, those of most {scored.unit}s first",
                     largest, "" if not left else
-                    f"{quantity(left, f'more {scored.noun}')} left out here: {_ALL}")]
+                    f"{quantity(left, f'more {scored.noun}')} left out here: {_SEE_JSON}")]
     if len(lowest) > _LOWEST:
         tables += [
             table(f"The lowest F1 of all {scored.nouns}", lowest[:_LOWEST]),
@@ -135,15 +139,15 @@ def _label_tables(scored: Scored, cards: Sequence[Card]) -> list[Table]:
 
 def _confusion_section(scored: Scored) -> Section:
     """A heat map of labels and answers, and the pairs that are confused most."""
-    lists, result = scored.of_lists, scored.evaluation
+    of_lists, result = scored.of_lists, scored.evaluation
     names = dict(zip(scored.labels["label"], names_of(scored.labels["label"]), strict=True))
     names[None] = "(no answer)"
     figures, tables = [], []
     if isinstance(result, Evaluation) and result.per_class.height <= _MAX_CLASSES:
         figures = [_confusion_figure(result)]
-    pairs = scored.confused.drop_nulls("predicted") if lists else scored.confused
+    pairs = scored.confused.drop_nulls("predicted") if of_lists else scored.confused
     documents = dict(scored.labels.select("label", "documents").iter_rows())
-    shown = pairs.head(_CONFUSED_LABELS if lists else _CONFUSED)
+    shown = pairs.head(_CONFUSED_LABELS if of_lists else _CONFUSED)
     left = pairs.height - shown.height
     if pairs.height and len(documents) > 2:
         tables = [Table(
@@ -152,7 +156,7 @@ def _confusion_section(scored: Scored) -> Section:
             [[names[label], names[predicted], f"{n:,}",
               percent(n / documents[label] if documents[label] else None)]
              for label, predicted, n in shown.iter_rows()],
-            f"{quantity(left, 'more pair')}: {_ALL}" if left else "", texts=2)]
+            f"{quantity(left, 'more pair')}: {_SEE_JSON}" if left else "", texts=2)]
     return Section("confusion", "Confusions", figures=figures, tables=tables)
 
 
@@ -204,14 +208,14 @@ def _mistake_sections(scored: Scored, frame: Any) -> list[Section]:
 
 
 def _decision_table(scored: Scored, decision: Decision) -> Table:
-    """The answers of the decision to the rows of each class."""
+    """How many rows of each class the decision answers rightly, wrongly, or not at all."""
     unsure, rows = scored.answers == UNKNOWN, []
     for k, (label, name) in enumerate(zip(scored.classes, names_of(scored.classes), strict=True)):
-        own, rates, threshold = scored.has(k), scored.rates(k), decision.thresholds[label]
-        neither = int((own & unsure).sum())
-        chance = percent(expit(threshold) if scored.has_probabilities else None)
-        rows.append([name, number(threshold, 2), chance, *(f"{n:,}" for n in (
-            rates.true_positives, rates.false_negatives - neither, neither,
+        rates, threshold = scored.rates(k), decision.thresholds[label]
+        n_unsure = int((scored.has(k) & unsure).sum())
+        probability = percent(expit(threshold) if scored.has_probabilities else None)
+        rows.append([name, number(threshold, 2), probability, *(f"{n:,}" for n in (
+            rates.true_positives, rates.false_negatives - n_unsure, n_unsure,
             rates.false_positives))])
     return Table("By label, with the model's thresholds", [
         "class", scored.difference_name, "probability", "right", "wrong", "unsure",
@@ -229,38 +233,39 @@ def _curve_section(scored: Scored, positive: Any) -> Section:
     marks = {} if positive is None else _marks(scored, scored.classes.index(positive))
     about = (f"“{names[0]}” against the rest" if len(shown) == 1 else
              f"each {scored.noun} against the rest")
-    some = "" if len(shown) == len(curves) else (
+    selection = "" if len(shown) == len(curves) else (
         f" Of {len(curves)} {scored.nouns}, the {len(shown)} with the lowest average precision.")
     figures = [
         _curve_figure("ROC", {name: curve.roc for name, curve in zip(names, shown, strict=True)},
                       [{"x": rates.false_positive_rate, "y": rates.sensitivity, "name": name}
                        for name, (_, rates) in marks.items()],
                       ("false positive rate", "true positive rate"), about,
-                      f"Area under the curve: {_range(curve.auc for curve in shown)}.{some}"),
+                      f"Area under the curve: {_range(curve.auc for curve in shown)}.{selection}"),
         _curve_figure("Precision and recall", {
             name: curve.precision_recall for name, curve in zip(names, shown, strict=True)},
                       [{"x": rates.sensitivity, "y": rates.precision, "name": name}
                        for name, (_, rates) in marks.items() if rates.precision is not None],
                       ("recall", "precision"), about,
                       "Average precision: "
-                      f"{_range(curve.average_precision for curve in shown)}.{some}")]
+                      f"{_range(curve.average_precision for curve in shown)}.{selection}")]
     tables = []
     if marks:
+        threshold_name = "score above" if scored.of_lists else f"{scored.difference_name} at least"
+        rows = [[threshold_name, *(number(threshold, 2) for threshold, _ in marks.values())]]
         columns = [rates.to_dict() for _, rates in marks.values()]
-        tables = [Table(
-            f"{names[0]} against the rest where decisions are made", ["", *marks],
-            [["score above" if scored.of_lists else f"{scored.difference_name} at least",
-              *(number(at, 2) for at, _ in marks.values())],
-             *([measure.replace("_", " "), *(f"{column[measure]:,}" if isinstance(
-                 column[measure], int) else percent(column[measure]) for column in columns)]
-               for measure in columns[0])],
-            "" if scored.decision is None else "Unsure counts as the rest.")]
+        for measure in columns[0]:
+            values = [column[measure] for column in columns]
+            rows.append([measure.replace("_", " "), *(
+                f"{value:,}" if isinstance(value, int) else percent(value) for value in values)])
+        tables = [Table(f"{names[0]} against the rest where decisions are made", ["", *marks], rows,
+                        "" if scored.decision is None else "Unsure counts as the rest.")]
     return Section("curves", "Thresholds", figures=figures, tables=tables)
 
 
 def _range(values: Iterable[float]) -> str:
-    low, *_, high = 2 * sorted(values)
-    return number(low, 4) if low == high else f"{number(low, 4)} to {number(high, 4)}"
+    numbers = sorted(values)
+    low, high = number(numbers[0], 4), number(numbers[-1], 4)
+    return low if numbers[0] == numbers[-1] else f"{low} to {high}"
 
 
 def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
@@ -268,9 +273,10 @@ def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
     if scored.of_lists:
         assert scored.thresholds is not None
         return {"decision": (float(scored.thresholds[k]), scored.rates(k))}
-    cut = 0.0 if len(scored.classes) == 2 else np.nan
-    marks = {"most probable": (cut, rates_of(scored.has(k), scored.held.predicted == k))}
+    threshold = 0.0 if len(scored.classes) == 2 else np.nan
+    marks = {"most probable": (threshold, rates_of(scored.has(k), scored.held.predicted == k))}
     if scored.thresholds is not None:
+        # If both give the same answers, there is one mark.
         if marks["most probable"][1] == scored.rates(k):
             marks.clear()
         marks["decision"] = (float(scored.thresholds[k]), scored.rates(k))
@@ -281,10 +287,12 @@ def _curve_figure(
     name: str, tables: dict[str, pl.DataFrame], points: list[dict[str, Any]],
     axes: tuple[str, str], about: str, caption: str,
 ) -> Figure:
-    some = max(3, _ROWS // len(tables))
-    rows = [[label, percent(x), percent(y)] for label, table in tables.items()
-            for x, y in table[np.linspace(0, table.height - 1, some).astype(np.int64)].unique(
-                maintain_order=True).rows()]
+    number_of_points = max(3, _POINTS // len(tables))
+    rows = []
+    for label, table in tables.items():
+        places = np.linspace(0, table.height - 1, number_of_points).astype(np.int64)
+        points_of_label = table[places].unique(maintain_order=True).rows()
+        rows += [[label, percent(x), percent(y)] for x, y in points_of_label]
     return _figure(
         curve_chart(tables, points, *axes, chance=name == "ROC"),
         f"{name} of {about}: {axes[1]} over {axes[0]}", f"{name}: {about}. {caption}",

@@ -73,6 +73,11 @@ def table(
         note(f"… and {left_out:,} more") if left_out > 0 else "")
 
 
+def frame_table(frame: Any, caption: str = "") -> str:
+    """The first `ROWS` rows of a DataFrame as a `table`."""
+    return table(frame.columns, frame.head(ROWS).rows(), caption, frame.height)
+
+
 def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Sequence[Any],
            caption: str) -> str:
     """Counts as shaded cells: the larger the share of its row, the darker.

@@ -244,6 +244,12 @@ def lists_of(row: Any, values: pl.Series, n_rows: int) -> pl.Series:
     return joined.fill_null(pl.Series([[]], dtype=pl.List(values.dtype)))
 
 
+def lists_of_mask(mask: Any, labels: pl.Series) -> pl.Series:
+    """The labels that each row of a mask (an array, dense or sparse) selects, as a list."""
+    row, place = mask.nonzero()
+    return lists_of(row, labels.gather(pl.Series(place)), mask.shape[0])
+
+
 def best_class(scores: Floats) -> NDArray[np.int64]:
     """Index of the highest score of each row, the first on a tie."""
     best: NDArray[np.int64] = scores.argmax(axis=1)

@@ -87,9 +87,10 @@ def _type_of(frame: DataFrame, column: str) -> DataType:
 
 def _label_type(frame: DataFrame, label: str) -> DataType:
     """The type of the labels, also of those in arrays."""
-    own: Any = _type_of(frame, label)
-    kind: DataType = own.elementType if _kind(own) == "array" else own
-    return kind
+    column_type: Any = _type_of(frame, label)
+    label_type: DataType = (
+        column_type.elementType if _kind(column_type) == "array" else column_type)
+    return label_type
 
 
 def check_no_tokens(tokenizer: Tokenizer, text: Sequence[str]) -> None:
@@ -110,11 +111,11 @@ def _check_column(
     names = frame.columns
     if column not in names:
         raise SchemaError.missing_column(column, names, role)
-    check_single(frame, [column])
-    own = _type_of(frame, column)
-    if _kind(own) not in types:
+    check_unique(frame, [column])
+    column_type = _type_of(frame, column)
+    if _kind(column_type) not in types:
         raise SchemaError(f"{role} column {column!r} must be {expected}; it is "
-                          f"{own.simpleString()}. Cast it: frame.withColumn({column!r}, "
+                          f"{column_type.simpleString()}. Cast it: frame.withColumn({column!r}, "
                           f"{reference(column)}.cast('string'))")
 
 
@@ -147,7 +148,7 @@ def unsupported_types(frame: DataFrame) -> SchemaError:
                        "and join them to the answers")
 
 
-def check_single(frame: DataFrame, columns: Sequence[str]) -> None:
+def check_unique(frame: DataFrame, columns: Sequence[str]) -> None:
     """Raise SchemaError if several columns of the frame have one of these names."""
     for column in columns:
         if frame.columns.count(column) > 1:
@@ -221,14 +222,14 @@ def map_rows(
 
     Its DataError becomes a row with an ``error``, as Spark would retry after an exception.
     """
-    def safe(batches: Batches) -> Batches:
+    def run_safely(batches: Batches) -> Batches:
         try:
             for rows in run(batches):
                 yield from arrow_rows(rows, columns)
         except DataError as error:
             yield from arrow_rows(pl.DataFrame({"error": [str(error)]}), columns)
 
-    return frame.mapInArrow(safe, spark_schema(columns))
+    return frame.mapInArrow(run_safely, spark_schema(columns))
 
 
 def spark_schema(columns: Columns) -> str:

@@ -4,10 +4,12 @@
                    (null), term, count, occurrences         document frequency, if needed
                    label, (null), count                     documents of the class
                    (null), (null), count                    rows without a label
-                   (null), term, count, whole               all documents, for lists of labels
-                   (null), (null), count, whole             the number of documents
-    shuffle    ->  the same, once for each (label, term, whole)
+                   (null), term, count, whole               for lists: count in all documents
+                   (null), (null), count, whole             for lists: the number of documents
+    shuffle    ->  sums of the counts of rows with the same label, term and whole
     driver     ->  Counts
+
+The column ``whole`` is true or null.
 
 A task holds the terms of its partition in memory; the driver holds the terms of the model.
 """
@@ -54,17 +56,8 @@ def term_statistics(
 ) -> Counts:
     """Count the rows of a Spark frame, as `TextClassifier.count` counts local ones.
 
-    Parameters
-    ----------
-    model : TextClassifier
-    frame : pyspark.sql.DataFrame
-        With columns that were checked.
-    estimator : CountModel
-        The model's.
-    text : list of str
-        Its text columns.
-    prune : bool
-        Collect only the terms that are within the model's limits, or in its vocabulary.
+    The columns were checked. With ``prune``, only terms are collected that are within the model's
+    limits, or in its vocabulary.
 
     Raises
     ------
@@ -78,8 +71,7 @@ def term_statistics(
     columns = [*text, model.label]
     vocabulary = (vocabulary_series(model.vocabulary)
                   if prune and model.vocabulary is not None else None)
-
-    lists = has_lists(frame, model.label)
+    of_lists = has_lists(frame, model.label)
 
     def count(batches: Batches) -> Iterator[pl.DataFrame]:
         return count_rows(batches, model, estimator, columns, vocabulary)
@@ -91,7 +83,7 @@ def term_statistics(
         # The sums are used twice: to choose terms, and to collect their counts.
         sums.persist()
         try:
-            collected = collect(_apply_limits(sums, model, lists))
+            collected = collect(_apply_limits(sums, model, of_lists))
             _check_collected(collected, sums, model)
         finally:
             sums.unpersist()
@@ -134,33 +126,34 @@ def _statistics_rows(counts: Counts) -> Iterator[pl.DataFrame]:
     yield pl.DataFrame({"label": labels, "count": counts.class_count})
     yield pl.DataFrame({"label": labels.gather(counts.codes),
                         "term": counts.terms.gather(counts.columns), "count": counts.values})
-    of_all = {name: values for name, values in (
+    per_term = {name: values for name, values in (
         ("count", counts.document_frequency), ("occurrences", counts.occurrences))
         if values is not None}
-    if of_all:
-        yield pl.DataFrame({"term": counts.terms, **of_all})
+    if per_term:
+        yield pl.DataFrame({"term": counts.terms, **per_term})
     if counts.is_multilabel:
         yield pl.DataFrame({"count": [counts.rows], "whole": [True]})
         yield pl.DataFrame({"term": counts.terms, "count": counts.total}).with_columns(whole=True)
 
 
-def _apply_limits(sums: DataFrame, model: TextClassifier, lists: bool) -> DataFrame:
-    """Keep the sums of the terms that are within the limits, and the rows that name no term."""
+def _apply_limits(sums: DataFrame, model: TextClassifier, of_lists: bool) -> DataFrame:
+    """Keep the sums of the terms that are within the limits, and the rows without a term."""
     from pyspark.sql import functions as F
 
     limits = _limits(model)
     other_rows, of_terms = sums.where("term IS NULL"), sums.where("term IS NOT NULL")
-    # For lists of labels, the rows with ``whole``; else the sum over the classes.
-    all_rows = "whole" if lists else "label IS NOT NULL"
-    documents = other_rows.where(all_rows).agg(F.sum("count")).collect()[0][0]
+    # Rows whose sum is about all documents: for lists of labels those with `whole`, else those of
+    # the classes.
+    of_all = "whole" if of_lists else "label IS NOT NULL"
+    documents = other_rows.where(of_all).agg(F.sum("count")).collect()[0][0]
     if not documents or other_rows.where("label IS NULL AND whole IS NULL").count():
         # There is nothing to fit. `_assemble` raises the error from these rows.
         return other_rows
-    per_class = F.sum(F.when(F.expr(all_rows), F.col("count")))
+    in_all = F.sum(F.when(F.expr(of_all), F.col("count")))
     terms = of_terms.groupBy("term").agg(
         F.sum(F.when(F.expr("label IS NULL AND whole IS NULL"), F.col("count"))
               ).alias("documents"),
-        F.coalesce(F.sum("occurrences"), per_class).alias("total"))
+        F.coalesce(F.sum("occurrences"), in_all).alias("total"))
     selection = terms
     if limits.need_document_frequency:
         min_documents, max_documents = limits.bounds(documents)
@@ -174,7 +167,7 @@ def _apply_limits(sums: DataFrame, model: TextClassifier, lists: bool) -> DataFr
 
 def _check_collected(collected: pl.DataFrame, sums: DataFrame, model: TextClassifier) -> None:
     """Raise VocabularyError if there are terms, and the limits leave none of them."""
-    # Rows with neither label nor term are errors or null labels, for which `_assemble` raises.
+    # If a row has no label, `_assemble` raises an error for that.
     whole = collected.filter(pl.col("whole"))
     if collected["term"].count() or collected["label"].null_count() > whole.height:
         return
@@ -193,6 +186,7 @@ def _assemble(
     collected: pl.DataFrame, model: TextClassifier, frame: DataFrame, estimator: CountModel,
     vocabulary: pl.Series | None,
 ) -> Counts:
+    """Make counts of the collected sums; DataError if a row has no label, or there are no rows."""
     label, term = pl.col("label"), pl.col("term")
     whole = collected.filter(pl.col("whole"))
     collected = collected.filter(pl.col("whole").is_null())

@@ -13,7 +13,7 @@ from textnb.engines.spark.columns import (
     check_columns,
     check_frame,
     check_no_tokens,
-    check_single,
+    check_unique,
     has_lists,
     polars_schema,
 )
@@ -105,7 +105,7 @@ def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClass
     check_no_tokens(fresh.text_settings().tokenizer, fresh.text_columns)
     text = fresh.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
     check_columns(frame, text, model.label, lists=True)
-    # Counting one row refuses wrong settings before the cluster starts to work.
+    # To count one row here raises errors about settings before the cluster starts to work.
     row: dict[str, Any] = {name: ["a"] for name in text}
     fresh.count(pl.DataFrame(
         {**row, model.label: [["a"]] if has_lists(frame, model.label) else ["a"]}))
@@ -154,7 +154,7 @@ def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableCl
     check_columns(frame, [], model.label)
     empty = polars_schema(frame)
     columns = feature_columns(empty, model.features, model.label)
-    check_single(frame, columns)
+    check_unique(frame, columns)
     names = feature_names(empty, columns)
     learned = unfitted(estimator)
     learned.name_features(names)

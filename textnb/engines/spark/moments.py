@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = {"part": pl.Int64, "label": pl.String, "rows": pl.Int64,
             "mean": pl.List(pl.Float64), "scatter": pl.List(pl.Float64), "error": pl.String}
-# 32 neighbouring parts are merged into one, twice: 1,024 partitions become one row per class.
+# So many neighbouring parts are merged into one, so many times: 1,024 become one row per class.
 _MERGED, _TIMES = 32, 2
 _ROWS = 8192
 
@@ -66,7 +66,7 @@ def moment_statistics(
 
     def merge(table: pa.Table) -> pa.Table:
         rows = merge_parts(table, diagonal)
-        # The session decides between two Arrow types of strings, and Spark expects the same one.
+        # Spark expects the Arrow type of strings that the session chose, which `table` has.
         return rows.cast(table.select(rows.column_names).schema)
 
     parts = map_rows(select_numbered(frame, columns), count, _COLUMNS)
@@ -88,8 +88,11 @@ def moment_rows(
     batches: Batches, columns: list[str], diagonal: bool
 ) -> Iterator[pl.DataFrame]:
     """Compute the moments of one partition as rows for Spark; none if it is empty."""
-    part, label = _partition(), columns[-1]
-    unlabelled = 0
+    from pyspark import TaskContext
+
+    context, label, unlabelled = TaskContext.get(), columns[-1], 0
+    assert context is not None
+    part = context.partitionId()
 
     def read() -> Iterator[tuple[NDArray[Any], pl.Series]]:
         nonlocal unlabelled
@@ -127,7 +130,7 @@ def merge_parts(table: pa.Table, diagonal: bool) -> pa.Table:
 
 
 def _class_rows(statistics: MomentStatistics, part: int) -> pl.DataFrame:
-    lower = _lower(statistics.n_features, statistics.diagonal)
+    lower = _lower_triangle(statistics.n_features, statistics.diagonal)
     return pl.DataFrame({
         "label": pl.Series(statistics.classes.tolist()).cast(pl.String),
         "rows": statistics.class_count, "mean": statistics.mean.tolist(),
@@ -138,29 +141,20 @@ def _class_rows(statistics: MomentStatistics, part: int) -> pl.DataFrame:
 def _add_up(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
     """Add the moments of the rows, in their order."""
     width = len(rows["mean"][0])
-    lower = _lower(width, diagonal)
+    lower = _lower_triangle(width, diagonal)
     total: MomentStatistics | None = None
     for label, count, mean, values in rows.select("label", "rows", "mean", "scatter").iter_rows():
         scatter = np.zeros(width if diagonal else (width, width))
         scatter[lower] = values
         if not diagonal:
             scatter.T[lower] = values
-        one = MomentStatistics(pl.Series([label]).to_numpy(), np.array([count]),
-                               np.array([mean], dtype=float), scatter[None])
-        total = one if total is None else total + one
+        part = MomentStatistics(pl.Series([label]).to_numpy(), np.array([count]),
+                                np.array([mean], dtype=float), scatter[None])
+        total = part if total is None else total + part
     assert total is not None
     return total
 
 
-def _lower(width: int, diagonal: bool) -> Any:
+def _lower_triangle(width: int, diagonal: bool) -> Any:
     """The index of the lower triangle, which determines a symmetric scatter."""
     return slice(None) if diagonal else np.tril_indices(width)
-
-
-def _partition() -> int:
-    """The number of the partition that this task works on."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    return int(context.partitionId())

@@ -20,7 +20,7 @@ from textnb.engines.spark.columns import (
     check_columns,
     check_frame,
     check_no_tokens,
-    check_single,
+    check_unique,
     number_columns,
     polars_frame,
     polars_schema,
@@ -113,7 +113,7 @@ def predict(
         scorer = broadcast.model()
         for batch in batches:
             rows = polars_frame(batch.select(places), read)
-            # A lazy frame, because errors of others name a row number, here that of the batch.
+            # Lazily: errors about other frames name the number of a row, here that in the batch.
             columns = scorer.predict(rows.lazy(), **settings).select(answer_names).collect()
             yield _add_columns(batch, columns, names, types)
 
@@ -160,7 +160,7 @@ def _input_columns(model: TextClassifier | TableClassifier, frame: DataFrame) ->
         check_columns(frame, columns)
         return columns
     columns = model.input_columns(polars_schema(frame))
-    check_single(frame, columns)
+    check_unique(frame, columns)
     return columns
 
 

@@ -21,7 +21,8 @@ from textnb.text.tokens import Tokenizer
 
 # All steps of feature maps.
 ALL_STEPS: tuple[type[Step], ...] = (Presence, Center, Sublinear, Idf, Length)
-# The decisions of a target: one class, or the labels above their thresholds.
+# What a target decides (`Target.decides`): one class; also the labels above their thresholds; also
+# by the ranks of labels.
 ONE: tuple[str, ...] = ("class",)
 LISTS: tuple[str, ...] = (*ONE, "labels")
 RANKS: tuple[str, ...] = (*LISTS, "ranks")
@@ -65,9 +66,10 @@ class TargetAnswers:
     labels : list or None
         One per row, or a list per row; None if the target gives scores only.
     probabilities : float64 (n_rows, n_classes) or None
-        None if the bundle's ``answers`` don't have them; so for decisions.
+        None if the bundle's ``answers`` don't have them.
     decisions : list of list or None
-        The label that the decision gives, in a list, which is empty if it is unsure.
+        The label that the decision gives, in a list, which is empty if it is unsure. None if the
+        bundle's ``answers`` don't have decisions.
     """
 
     scores: Floats
@@ -82,15 +84,7 @@ class TargetAnswers:
     ) -> TargetAnswers:
         """Make the answers of an engine, without those that the bundle's ``answers`` don't have.
 
-        Parameters
-        ----------
-        bundle : Bundle
-        scores, probabilities : array-like
-            Row by row.
-        labels : sequence
-            One per row, or a list per row.
-        decisions : iterable of label or None
-            None for unsure.
+        Each has an item per row. A decision of None is unsure.
         """
         return cls(
             np.asarray(scores, np.float64).reshape(len(labels), len(bundle.intercept)),
@@ -120,8 +114,8 @@ class Target(ABC):
     steps : tuple of type
         The steps of feature maps that it executes; forms with others are refused before `write`.
     decides : tuple of str
-        What it decides: `ONE` class, or also `LISTS` of labels, of a bundle that
-        ``is_multilabel``; with `RANKS`, also by ``at_least`` and ``at_most`` of a decision.
+        `ONE` class; with `LISTS`, also lists of labels, of a bundle that ``is_multilabel``; with
+        `RANKS`, also by ``at_least`` and ``at_most`` of a decision.
     answers : tuple of {"scores", "probability", "decision"}
         Its answers, apart from labels.
     needs : str

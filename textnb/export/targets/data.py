@@ -38,15 +38,17 @@ from textnb.export.targets.base import (
 )
 from textnb.files.parquet import decode
 
-# The maximum size of an array of strings, which are padded to the longest: 64 MiB.
+# The maximum number of characters of an array of strings, padded to the longest: 64 MiB.
 _MAX_PADDED = 1 << 24
 
 
 class _Weights(Target):
     reads = ("terms", "features")
     decides = LISTS
-    # Where a reader finds weights and intercepts, and the steps of a feature map.
-    places: ClassVar[tuple[str, str]]
+    steps = ALL_STEPS
+    # Two parts of a sentence: where weights and intercepts are in the file, and where the steps of
+    # a feature map are.
+    layout: ClassVar[tuple[str, str]]
 
     def usage(self, bundle: Bundle) -> str:
         row, name = (("row", "feature") if bundle.reads == "features" else ("document", "term"))
@@ -55,7 +57,7 @@ class _Weights(Target):
                     ("them for each class", " of the class"))
         steps = [*value_steps(bundle), f"Multiply each by the weights of its {name}, and add "
                  f"{sums}.", f"Add the intercept{of}."]
-        intercept, features = self.places
+        intercept, features = self.layout
         return (f"`{f'model{self.suffix}' if self.suffix else 'weights.parquet'}` is data, for "
                 f"{self.needs}: {intercept}"
                 + ("" if bundle.form.features.is_simple else f"; {features}")
@@ -68,9 +70,8 @@ class Json(_Weights):
 
     name = "json"
     suffix = ".json"
-    steps = ALL_STEPS
     needs = "a JSON reader"
-    places = ("`weights` are in the order of `terms`; `intercept` has the intercepts",
+    layout = ("`weights` are in the order of `terms`; `intercept` has the intercepts",
               "`features` has the steps between counts and weights")
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -103,19 +104,18 @@ class Csv(_Weights):
 
     name = "csv"
     suffix = ".csv"
-    steps = ALL_STEPS
     needs = "a CSV reader"
-    places = ("a row of the kind `weight` has a name and its weights; that of the kind `intercept` "
+    layout = ("a row of the kind `weight` has a name and its weights; that of the kind `intercept` "
               "has the intercepts",
               "that of the kind `features` has the steps between counts and weights, as JSON")
 
     def write(self, bundle: Bundle, path: Path) -> None:
         if any("\0" in term for term in bundle.terms):
             raise ExportError("a term holds the character NUL, which CSV readers refuse; use json")
-        heads = output_names(bundle)
+        outputs = ["w"] if bundle.positive is not None else [*map(str, bundle.labels)]
         with path.open("w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
-            rows.writerow(["kind", "name", *heads])
+            rows.writerow(["kind", "name", *outputs])
             labels = bundle.labels if bundle.positive is None else [
                 bundle.positive, bundle.negative]
             kind = "label" if bundle.is_multilabel else "class"
@@ -139,11 +139,11 @@ class Csv(_Weights):
         intercept = next(values for kind, _, *values in lines if kind == "intercept")
         thresholds = next(([*map(float, values)] for kind, _, *values in lines
                            if kind == "threshold"), None)
-        described: dict[str, Any] = {"above": next(
+        document: dict[str, Any] = {"above": next(
             (float(value) for kind, value, *_ in lines if kind == "above"), None)}
-        described |= {kind: json.loads(value) for kind, value, *_ in lines if kind == "features"}
+        document |= {kind: json.loads(value) for kind, value, *_ in lines if kind == "features"}
         return score_rows(names, np.array(weights, dtype=np.float64),
-                          list(map(float, intercept)), features_of(described), rows, bundle,
+                          list(map(float, intercept)), features_of(document), rows, bundle,
                           thresholds)
 
 
@@ -153,17 +153,16 @@ class Npz(_Weights):
     ``names`` (of terms or features) and ``labels`` (of classes) hold the UTF-8 bytes of all
     strings, and ``names_ends`` and ``labels_ends`` the end of each string, so that arrays need
     neither pickle nor padding. ``names_text`` and ``labels_text`` are the same as arrays of
-    strings, where no string ends with NUL, which NumPy would take off, and padding takes little.
-    All are compressed. ``positive`` is the index of the positive class, or -1. Of lists of labels,
-    ``thresholds`` has a number per label. ``features`` has the steps of a feature map beyond
-    presence, as the UTF-8 bytes of JSON.
+    strings; they are only there if padding takes little, and no string ends with NUL, which NumPy
+    would remove. All arrays are compressed. ``positive`` is the index of the positive class, or -1.
+    Of lists of labels, ``thresholds`` has a number per label. ``features`` has the steps of a
+    feature map beyond presence, as the UTF-8 bytes of JSON.
     """
 
     name = "npz"
     suffix = ".npz"
-    steps = ALL_STEPS
     needs = "NumPy"
-    places = ("`weights` are in the order of `names` (UTF-8 bytes, each up to its place in "
+    layout = ("`weights` are in the order of `names` (UTF-8 bytes, each up to its place in "
               "`names_ends`); `intercept` has the intercepts",
               "`features` has the steps between counts and weights, as the bytes of JSON")
 
@@ -190,13 +189,14 @@ class Npz(_Weights):
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with np.load(path, allow_pickle=False) as arrays:
             raw, ends = arrays["names"].tobytes(), arrays["names_ends"].tolist()
-            names = [raw[a:b].decode() for a, b in zip([0, *ends], ends, strict=False)]
+            names = [raw[start:end].decode()
+                     for start, end in zip([0, *ends], ends, strict=False)]
             above = float(arrays["above"])
-            described: dict[str, Any] = {"above": None if np.isnan(above) else above}
+            document: dict[str, Any] = {"above": None if np.isnan(above) else above}
             if "features" in arrays:
-                described["features"] = json.loads(arrays["features"].tobytes())
+                document["features"] = json.loads(arrays["features"].tobytes())
             return score_rows(names, arrays["weights"], arrays["intercept"],
-                              features_of(described), rows, bundle, arrays.get("thresholds"))
+                              features_of(document), rows, bundle, arrays.get("thresholds"))
 
 
 class Parquet(_Weights):
@@ -204,10 +204,9 @@ class Parquet(_Weights):
 
     name = "parquet"
     suffix = ""
-    steps = ALL_STEPS
     decides = RANKS
     needs = "a Parquet reader"
-    places = ("`0`, `1` ... or `w` are the columns of weights; `intercept` in `form.json` has the "
+    layout = ("`0`, `1` ... or `w` are the columns of weights; `intercept` in `form.json` has the "
               "intercepts",
               "`features` there has the steps between counts and weights")
 
@@ -260,16 +259,11 @@ def _features_json(bundle: Bundle) -> str | None:
     return None if features.is_simple else json.dumps(features.to_dict(), allow_nan=False)
 
 
-def output_names(bundle: Bundle) -> list[str]:
-    """The names of the columns of weights: the classes, or ``w``."""
-    return ["w"] if bundle.positive is not None else [str(label) for label in bundle.labels]
-
-
-def features_of(described: Mapping[str, Any]) -> FeatureMap:
+def features_of(document: Mapping[str, Any]) -> FeatureMap:
     """The feature map of a document: its ``features``, or else presence by its ``above``."""
-    if "features" in described:
-        return FeatureMap.from_dict(described["features"])
-    return presence_map(described["above"])
+    if "features" in document:
+        return FeatureMap.from_dict(document["features"])
+    return presence_map(document["above"])
 
 
 def score_rows(
@@ -280,7 +274,7 @@ def score_rows(
 
     Labels are chosen by the file's ``thresholds``; without them, the caller chooses.
     """
-    place = {name: row for row, name in enumerate(names)}
+    row_of = {name: row for row, name in enumerate(names)}
     intercept = np.asarray(intercept, dtype=np.float64)
     table = np.asarray(weights, dtype=np.float64).reshape(len(names), len(intercept))
     if bundle.reads == "features":
@@ -289,11 +283,11 @@ def score_rows(
         pairs = ([*Counter(tokens).items()] for tokens in rows.tokens.to_list())
     scores = []
     for row in pairs:
-        known = [(place[name], value) for name, value in row if name in place]
-        columns, values = features.of_one(
-            np.array([at for at, _ in known], dtype=np.int64),
+        known = [(row_of[name], value) for name, value in row if name in row_of]
+        terms, values = features.of_one(
+            np.array([term for term, _ in known], dtype=np.int64),
             np.array([value for _, value in known], dtype=np.float64))
-        scores.append(intercept + values @ table[columns])
+        scores.append(intercept + values @ table[terms])
     array: Floats = np.array(scores, dtype=np.float64).reshape(len(scores), len(intercept))
     if thresholds is None:
         return TargetAnswers(array)

@@ -15,22 +15,14 @@ from math import inf
 from typing import Any
 
 from textnb.export.bundle import Bundle
+from textnb.export.portable import FIELDS
 from textnb.export.targets.packed import pack_weights
 from textnb.runtime import __version__
 
 # Characters that could end a literal or a script. In JSON they occur inside strings only.
 _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
-_LARGEST = sys.float_info.max
-# The fields of `Words` that the templates execute.
-_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
-             "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
-             "escaped")
-# The head of a part of a template, such as `#[text terms]` or `//[features]`. The part is used for
-# these inputs, for forms with `simple` feature maps (presence at most) or `mapped` ones (all
-# others), for texts of which more than words is `kept`, or not (`unkept`), for n-grams of
-# `words`, of the `characters` of a text or of those `within` words, for texts whose characters are
-# `decomposed`, of one `field`, or of several or with prefixes (`fields`), or for answers that are
-# `one` class or a list of `labels`, and of one class also by a decision (`decided`).
+# The first line of a part of a template, such as `#[text terms]` or `//[features]`. The part is for
+# bundles that have one of these tags, see `_tags`.
 _PART = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
 _ANALYZERS = {"word": "words", "char": "characters", "char_wb": "within"}
 _MARK = re.compile(r"@([A-Z]+)@")
@@ -39,34 +31,14 @@ _MARK = re.compile(r"@([A-Z]+)@")
 def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
     """Choose the parts of a template that fit a bundle, and replace its ``@MARKS@``.
 
-    Parameters
-    ----------
-    template : str
-        Name of a file in the folder of templates.
-    bundle : Bundle
-    **texts : str
-        A text for each mark but ``@VERSION@``, and ``@UNPACK@``, which reads packed weights in
-        Python. Marks inside these texts are not replaced.
+    There is a text for each mark but ``@VERSION@``, and ``@UNPACK@``, which reads packed weights in
+    Python. Marks inside these texts are not replaced.
     """
     templates = resources.files(__package__).joinpath("templates")
-    whole = templates.joinpath(template).read_text("utf-8")
-    first, *parts = _PART.split(whole)
-    simple = bundle.form.features.is_simple
-    own = {"all", bundle.reads, "simple" if simple else "mapped",
-           "labels" if bundle.is_multilabel else "one"}
-    if bundle.gives_decisions:
-        own |= {"decided", "decidedtext"} if bundle.reads == "text" else {"decided"}
-    if bundle.reads == "text" and bundle.tokenizer is not None:
-        own.add(_ANALYZERS[bundle.tokenizer.analyzer])
-        if bundle.tokenizer.analyzer != "char":
-            own.add("kept" if bundle.tokenizer.keep else "unkept")
-        if bundle.tokenizer.normalize or bundle.tokenizer.strip_accents:
-            own.add("decomposed")
-        fields = len(bundle.columns) > 1 or bundle.tokenizer.field_prefix
-        words = bundle.tokenizer.analyzer == "word"
-        own |= {"fields", "fieldwords" if words else "fieldcharacters"} if fields else {"field"}
-    source = first + "".join(text for tags, text in zip(parts[::2], parts[1::2], strict=True)
-                             if own & set(tags.split()))
+    first, *parts = _PART.split(templates.joinpath(template).read_text("utf-8"))
+    tags = _tags(bundle)
+    source = first + "".join(text for tags_of_part, text in zip(
+        parts[::2], parts[1::2], strict=True) if not tags.isdisjoint(tags_of_part.split()))
     texts |= {"VERSION": __version__,
               "UNPACK": templates.joinpath("unpack.txt").read_text("utf-8").rstrip("\n")}
     pieces = _MARK.split(source)
@@ -74,21 +46,37 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
     return "".join(pieces)
 
 
+def _tags(bundle: Bundle) -> set[str]:
+    """The tags of a bundle: parts of templates that have one of them are used for it."""
+    # A simple feature map is at most presence.
+    tags = {"all", bundle.reads, "simple" if bundle.form.features.is_simple else "mapped",
+            "labels" if bundle.is_multilabel else "one"}
+    if bundle.gives_decisions:
+        tags |= {"decided", "decidedtext"} if bundle.reads == "text" else {"decided"}
+    tokenizer = bundle.tokenizer
+    if bundle.reads != "text" or tokenizer is None:
+        return tags
+    tags.add(_ANALYZERS[tokenizer.analyzer])
+    if tokenizer.analyzer != "char":
+        # Whether tokens of other kinds than words are kept.
+        tags.add("kept" if tokenizer.keep else "unkept")
+    if tokenizer.normalize or tokenizer.strip_accents:
+        tags.add("decomposed")
+    if len(bundle.columns) > 1 or tokenizer.field_prefix:
+        return tags | {"fields",
+                       "fieldwords" if tokenizer.analyzer == "word" else "fieldcharacters"}
+    return tags | {"field"}
+
+
 def embed_json(
     bundle: Bundle, *, words: bool = False, by_output: bool = False,
     columns: Sequence[str] | None = None,
 ) -> str:
-    """Write the bundle as JSON: of texts as `packed` does, of features one to a line.
+    """Write the bundle as JSON: weights of terms as `packed` does, those of features one to a line.
 
-    Parameters
-    ----------
-    bundle : Bundle
-    words : bool
-        Include what ``characters.json`` holds of how texts are split.
-    by_output : bool
-        Write the weights of features output by output, not one feature after the other.
-    columns : sequence of str, optional
-        The columns of the input.
+    With ``words``, it has what ``characters.json`` says of how texts are split, and with
+    ``columns``, the columns of the input. With ``by_output``, a line has the weights of one output,
+    not those of one feature.
     """
     center, intercept = bundle.center_and_intercept()
     head: dict[str, Any] = {
@@ -101,7 +89,7 @@ def embed_json(
         head["steps"] = [{name: value for name, value in step.items() if name != "weights"}
                          for step in bundle.form.features.to_dict()["steps"]]
     if bundle.is_multilabel:
-        # `at_most` is the number of labels where the decision says nothing.
+        # Without `at_most` in the decision, it is the number of labels.
         ranks = {} if bundle.decision is None else bundle.decision.ranks
         head["thresholds"] = bundle.thresholds.tolist()
         head["ranks"] = [ranks.get("at_least", 0), ranks.get("at_most", len(bundle.labels))]
@@ -111,19 +99,20 @@ def embed_json(
         for name in ("link", "temperature", "length_exponent", "shift", "sigmoids")}
     if bundle.decision is not None and not bundle.is_multilabel:
         # Null if a class is never an answer.
-        head["least"] = [None if value == inf else float(max(value, -_LARGEST))
+        head["least"] = [None if value == inf else float(max(value, -sys.float_info.max))
                          for value in bundle.min_odds]
     if columns is not None:
         head["columns"] = list(columns)
     if words:
-        head["words"] = bundle.words(_EXECUTES).to_dict()
+        head["words"] = bundle.words(FIELDS).to_dict()
     if bundle.reads != "features":
         idf = {} if bundle.idf is None else {"idf": bundle.idf}
-        return _inert({**head, "packed": pack_weights(bundle.terms, bundle.weights, **idf)})
+        return _inert_json({**head, "packed": pack_weights(bundle.terms, bundle.weights, **idf)})
     weights = (bundle.weights.T if by_output else bundle.weights).tolist()
-    return (_inert(head)[:-1] + ',"terms":[\n' + ",\n".join(map(_inert, bundle.terms))
-            + '\n],"weights":[\n' + ",\n".join(map(_inert, weights)) + "\n]}")
+    return (_inert_json(head)[:-1] + ',"terms":[\n' + ",\n".join(map(_inert_json, bundle.terms))
+            + '\n],"weights":[\n' + ",\n".join(map(_inert_json, weights)) + "\n]}")
 
 
-def _inert(value: Any) -> str:
+def _inert_json(value: Any) -> str:
+    """Write a value as JSON that can't end a literal around it."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).translate(_INERT)

@@ -11,10 +11,10 @@ from textnb.export.targets.base import EngineMissing, Program, TargetAnswers, Ta
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.python import program_usage, score_with_program
 
-# JavaScript rounds larger integers, and V8 has no longer strings and no larger Maps.
-_INTEGER = 2**53 - 1
-_CHARACTERS = 2**29 - 24
-_TERMS = 2**24
+# JavaScript rounds larger integers, and V8 can't hold longer strings or larger Maps.
+_MAX_INTEGER = 2**53 - 1
+_MAX_CHARACTERS = 2**29 - 24
+_MAX_TERMS = 2**24
 
 
 class JavaScript(Program):
@@ -26,7 +26,7 @@ class JavaScript(Program):
 
     def write(self, bundle: Bundle, path: Path) -> None:
         for label in bundle.labels:
-            if isinstance(label, int) and abs(label) > _INTEGER:
+            if isinstance(label, int) and abs(label) > _MAX_INTEGER:
                 raise ExportError.naming(
                     "label {label} is beyond 2**53 - 1, where JavaScript's numbers are no longer "
                     "exact; make labels strings and train again, or use {to='python'}", label=label)
@@ -35,7 +35,7 @@ class JavaScript(Program):
         data = embed_json(bundle, words=bundle.reads == "text")
         quoted = data.replace("\\", r"\\").replace("\n", "\\\n")
         text = fill_template("javascript.txt", bundle, DATA=quoted)
-        if len(text) > _CHARACTERS or len(bundle.terms) > _TERMS:
+        if len(text) > _MAX_CHARACTERS or len(bundle.terms) > _MAX_TERMS:
             raise ExportError.naming(
                 "{terms:,} terms in {size:,} characters are more than a JavaScript engine holds in "
                 "one file; keep fewer ({top}), or use {to='json'}", terms=len(bundle.terms),

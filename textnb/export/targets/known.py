@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import get_args
 
 from textnb.errors import Mention, ParameterError
+from textnb.export.bundle import Reads
 from textnb.export.targets.base import Target
 from textnb.export.targets.c import C
 from textnb.export.targets.data import Csv, Json, Npz, Parquet
@@ -35,7 +37,6 @@ _SYNONYMS = {
     "sqlite3": "sql-sqlite", "chdb": "sql-clickhouse", "numpy": "npz", "svmlight": "liblinear",
     "libsvm": "liblinear", "onnxruntime": "onnx",
 }
-_READS = ("text", "terms", "features")
 
 
 def register_target(target: Target) -> None:
@@ -64,8 +65,9 @@ def register_target(target: Target) -> None:
                        ("steps", tuple), ("needs", str)):
         if not isinstance(getattr(target, part, None), kind):
             raise ParameterError(f"the target {name!r} does not say its {part} ({kind.__name__})")
-    if not target.reads or not set(target.reads) <= set(_READS):
-        raise ParameterError.out_of_range("reads", f"some of {', '.join(_READS)}", target.reads)
+    if not target.reads or not set(target.reads) <= set(get_args(Reads)):
+        raise ParameterError.out_of_range(
+            "reads", f"some of {', '.join(get_args(Reads))}", target.reads)
     TARGETS[name] = target
 
 

@@ -5,10 +5,10 @@ Rows are in the format of svmlight, one per line, with indices in ascending orde
     0 3:1 17:2        the label (any number), then index:value; an empty row has a label only
 
 The index of a term is its row in ``weights.parquet`` plus 1, and the value is its count. If the
-model counts presence (``above`` in ``form.json``), the data file must hold the value 1
-if the count is above that number, and leave the index out if not. If ``form.json`` has
-``features``, steps such as tf-idf, the values are those after these steps. LIBLINEAR's labels are
-integers: here, the position of the class in the ``classes`` of ``form.json``, counted from 0.
+model counts presence (``above`` in ``form.json``), the value is 1 if the count is above that
+number, and the index is left out if not. If ``form.json`` has ``features``, steps such as tf-idf,
+the values are those after these steps. LIBLINEAR's labels are integers: here, the position of the
+class in the ``classes`` of ``form.json``, counted from 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO
 
@@ -32,12 +33,12 @@ from textnb.export.targets.data import numbered, value_steps
 from textnb.export.targets.program import run_program
 
 PROGRAM = "liblinear-predict"
-# A logistic solver: the class with the highest score, or of two, by the sign of the only score.
-SOLVER = "L2R_LR"
-# A regression solver: the program prints the score itself.
-_REGRESSION = "L2R_L2LOSS_SVR"
+# With a logistic solver, the program prints the class with the highest score; of two classes, the
+# one that the sign of the only score says. With a regression solver, it prints the score itself.
+SOLVER, _REGRESSION = "L2R_LR", "L2R_L2LOSS_SVR"
 _MAX_WEIGHTS = 2**31 - 1
 _SMALLEST_NORMAL = np.finfo(np.float64).tiny
+# The number of rows that are converted to Python's numbers at a time.
 _CHUNK = 4096
 
 
@@ -73,9 +74,11 @@ class Liblinear(Target):
             raise ExportError.naming(
                 "{terms:,} terms of {classes} classes: LIBLINEAR counts weights in 32 bits; keep "
                 "fewer terms ({top})", terms=len(weights), classes=len(intercept))
-        with path.open("w", encoding="ascii", newline="\n") as file:
-            _write_model(file, [f"solver_type {SOLVER}", f"nr_class {len(order)}",
-                                f"label {' '.join(map(str, order))}"], weights, intercept)
+        starts = range(0, len(weights), _CHUNK)
+        rows = (row for start in starts for row in weights[start:start + _CHUNK].tolist())
+        _write_model(path, SOLVER, [f"nr_class {len(order)}", f"label {' '.join(map(str, order))}"],
+                     len(weights), (" ".join(f"{value:.17g}" for value in row) + " "
+                                    for row in chain(rows, [intercept.tolist()])))
 
     def usage(self, bundle: Bundle) -> str:
         steps = value_steps(bundle)
@@ -90,7 +93,7 @@ class Liblinear(Target):
         program = shutil.which(PROGRAM)
         if program is None:
             raise EngineMissing(f"{PROGRAM} is not there: apt-get install liblinear-tools")
-        values = _values(bundle, rows)
+        values = _values_of(bundle, rows)
         with tempfile.TemporaryDirectory(prefix="textnb-") as name:
             folder = Path(name)
             data, regression = folder / "data", folder / "sums.model"
@@ -98,13 +101,9 @@ class Liblinear(Target):
                 write_data(file, values)
             labels = _predict(program, data, path, folder)
             columns = []
-            for k, column in enumerate(_columns(path)):
-                with regression.open("w", encoding="ascii", newline="\n") as file:
-                    file.write(f"solver_type {_REGRESSION}\nnr_class 2\n"
-                               f"nr_feature {len(bundle.terms)}\nbias 1\nw\n")
-                    file.write("\n".join(column) + "\n")
+            for column in _read_columns(path):
+                _write_model(regression, _REGRESSION, ["nr_class 2"], len(bundle.terms), column)
                 columns.append(_predict(program, data, regression, folder))
-                assert len(columns[k]) == values.shape[0]
         return TargetAnswers(np.column_stack(columns),
                              [bundle.labels[int(label)] for label in labels])
 
@@ -113,19 +112,17 @@ def write_data(file: IO[str], rows: sp.csr_array) -> None:
     """Write rows in the format of svmlight, all with the label 0."""
     rows = rows.tocsr()
     rows.sort_indices()
-    indptr = rows.indptr.tolist()
-    for first in range(0, rows.shape[0], _CHUNK):
-        last = min(first + _CHUNK, rows.shape[0])
-        start = indptr[first]
-        indices = rows.indices[start:indptr[last]].tolist()
-        values = rows.data[start:indptr[last]].tolist()
+    for start in range(0, rows.shape[0], _CHUNK):
+        chunk = rows[start:start + _CHUNK]
+        ends, indices, values = (array.tolist() for array in (
+            chunk.indptr, chunk.indices + 1, chunk.data))
         file.writelines(
-            "0" + "".join(f" {indices[at - start] + 1}:{values[at - start]:.17g}"
-                          for at in range(indptr[row], indptr[row + 1])) + "\n"
-            for row in range(first, last))
+            "0" + "".join(f" {index}:{value:.17g}" for index, value in zip(
+                indices[begin:end], values[begin:end], strict=True)) + "\n"
+            for begin, end in pairwise(ends))
 
 
-def _values(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
+def _values_of(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
     """The values of the data file: counts, presence or features, without zeros."""
     values = sp.csr_array(rows.values).astype(np.float64)
     if not bundle.form.features.is_simple:
@@ -139,23 +136,20 @@ def _values(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
 
 
 def _write_model(
-    file: IO[str], head: Iterable[str], weights: Floats, intercept: Floats
+    path: Path, solver: str, classes: Sequence[str], n_features: int, rows: Iterable[str]
 ) -> None:
-    file.write("\n".join([*head, f"nr_feature {len(weights)}", "bias 1", "w", ""]))
-    for first in range(0, len(weights), _CHUNK):
-        file.writelines(_line(row) for row in weights[first:first + _CHUNK].tolist())
-    file.write(_line(intercept.tolist()))
+    """Write a model file: rows of weights, and the intercepts as the last row."""
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        file.write("\n".join([f"solver_type {solver}", *classes, f"nr_feature {n_features}",
+                              "bias 1", "w", ""]))
+        file.writelines(f"{row}\n" for row in rows)
 
 
-def _line(values: list[float]) -> str:
-    return " ".join(f"{value:.17g}" for value in values) + " \n"
-
-
-def _columns(path: Path) -> Iterable[list[str]]:
+def _read_columns(path: Path) -> Iterable[Sequence[str]]:
     """The columns of weights of a model file as strings, the intercept last."""
     lines = path.read_text("ascii").splitlines()
     rows = [line.split() for line in lines[lines.index("w") + 1:]]
-    return map(list, zip(*rows, strict=True))
+    return zip(*rows, strict=True)
 
 
 def _predict(program: str, data: Path, model: Path, folder: Path) -> Floats:

@@ -1,7 +1,7 @@
 """An ONNX model: texts, tokens or features in; scores (float64) and labels out.
 
-Standard operators split a text and count its terms. They run in a loop over the documents, because
-StringSplit pads its rows: a batch would need a table as wide as its longest document.
+Standard operators split a text and count its terms. They run in a loop over the documents: for
+several documents at once, StringSplit would make a table as wide as the longest of them.
 
     StringSplit -> [n-grams: Slice, StringConcat] -> LabelEncoder (term to row; unknown: a row of
     zeros) -> Unique (rows, counts) -> Gather (weights) -> MatMul
@@ -48,10 +48,10 @@ from textnb.text.tokens import Tokenizer
 # Versions that onnxruntime 1.31 loads; StringSplit and StringConcat need 20, LabelEncoder ml 2.
 IR_VERSION, OPSET, ML_OPSET = 10, 22, 4
 FORMAT = "textnb-onnx 1"
-# A protobuf message must be smaller than 2 GiB; the margin of 1 MiB is for the graph itself.
+# A protobuf message must be smaller than 2 GiB, of which 1 MiB is left to the graph itself.
 MAX_BYTES = 2**31 - 2**20
 INSTALL = "pip install 'textnb[onnx]'"
-# `[^x]+`: one character separates words. StringSplit can match no other pattern.
+# A pattern such as `[^x]+`, in which one character separates words: StringSplit can do no other.
 _SEPARATED = re.compile(r"\[\^([^\\\[\]^]|\\[tnr]|\\[!-/:;=?@\[-`{-~])\]\+")
 _ESCAPES = {r"\t": "\t", r"\n": "\n", r"\r": "\r"}
 
@@ -133,7 +133,7 @@ class Onnx(Program):
 
 
 class _Graph:
-    """The graph of a bundle."""
+    """The graph of a bundle. Methods ``add_...`` add nodes, and return the name of an output."""
 
     def __init__(self, bundle: Bundle, separator: str | None, split: Split | None) -> None:
         try:
@@ -146,17 +146,17 @@ class _Graph:
 
     def model(self) -> Any:
         bundle, helper, types = self.bundle, self.onnx.helper, self.onnx.TensorProto
-        declare, numeric = helper.make_tensor_value_info, bundle.reads == "features"
-        length = self.features() if numeric else self.documents()
-        outputs = [declare("scores", types.DOUBLE, ["N", len(bundle.intercept)]), self.labels()]
+        declare, reads_numbers = helper.make_tensor_value_info, bundle.reads == "features"
+        length = self.add_feature_scores() if reads_numbers else self.add_document_scores()
+        outputs = [declare("scores", types.DOUBLE, ["N", len(bundle.intercept)]), self.add_answer()]
         if "probability" in bundle.answers:
             posterior = add_probability(self.nodes, bundle, "scores", length)
             outputs.append(declare("probability", types.DOUBLE, ["N", len(bundle.labels)]))
             if bundle.gives_decisions:
                 add_decision(self.nodes, bundle, posterior)
                 outputs.append(declare("decision", types.INT64, ["N"]))
-        source = declare(bundle.reads, types.DOUBLE if numeric else types.STRING,
-                         ["N", len(bundle.terms)] if numeric else ["N"])
+        source = declare(bundle.reads, types.DOUBLE if reads_numbers else types.STRING,
+                         ["N", len(bundle.terms)] if reads_numbers else ["N"])
         model = helper.make_model(
             helper.make_graph(self.nodes.nodes, "textnb", [source], outputs, self.nodes.constants),
             ir_version=IR_VERSION, producer_name="textnb", doc_string=self.description(),
@@ -167,9 +167,9 @@ class _Graph:
 
     # Scores
 
-    def features(self) -> str:
-        """Add ``scores`` of features, and return the name of their sums, or ""."""
-        nodes, name = self.nodes, self.presence(self.nodes, "features")
+    def add_feature_scores(self) -> str:
+        """Add ``scores`` of features; the name of their sums, or "" if these are not needed."""
+        nodes, name = self.nodes, self.add_presence(self.nodes, "features")
         center, intercept = self.bundle.center_and_intercept()
         if center is not None:
             # The center is subtracted first, so that features far from 0 keep their digits.
@@ -177,28 +177,28 @@ class _Graph:
         nodes.add("Add", nodes.add("MatMul", name, self.bundle.weights), intercept, to=["scores"])
         return nodes.sum(name) if self.bundle.needs_length else ""
 
-    def documents(self) -> str:
-        """Add the loop over documents to ``scores``, and return the name of counts, or ""."""
+    def add_document_scores(self) -> str:
+        """Add the loop that gives ``scores`` of documents; the name of their lengths, or ""."""
         declare, types, bundle = (
             self.onnx.helper.make_tensor_value_info, self.onnx.TensorProto, self.bundle)
         n_terms, n_outputs = bundle.weights.shape
         body = Nodes(self.onnx, self.nodes)
-        tokens = self.tokens(body, body.add("Gather", bundle.reads, "row"))
+        tokens = self.add_tokens(body, body.add("Gather", bundle.reads, "row"))
         codes = body.add("LabelEncoder", tokens, domain="ai.onnx.ml", default_int64=n_terms,
-                         **self.keys())
+                         **self.row_of_term())
         # One unknown token is added to every document, so that no list is empty.
         body.add("Unique", body.add("Concat", codes, [n_terms], axis=0),
                  to=["found", "", "", "times"], sorted=0)
-        value = self.mapped(body, body.cast("times", "DOUBLE"))
+        value = self.add_feature_map(body, body.cast("times", "DOUBLE"))
         # The last row is for all unknown tokens.
-        weights = self.find_weights(body, np.vstack([bundle.weights, np.zeros((1, n_outputs))]))
+        weights = self.add_weights(body, np.vstack([bundle.weights, np.zeros((1, n_outputs))]))
         body.add("MatMul", value, weights, to=["sum"])
         body.add("Identity", "going", to=["still_going"])
         results = [declare("still_going", types.BOOL, []),
                    declare("sum", types.DOUBLE, [n_outputs])]
         outputs = ["sums"]
         if bundle.needs_length:
-            # Without the unknown tokens. One number for each document is a column of them.
+            # Of known tokens only. An array of one number per document makes a column.
             body.add("ReduceSum", per_term(body, value, np.ones(n_terms)), to=["counted_here"])
             results.append(declare("counted_here", types.DOUBLE, [1]))
             outputs.append("counted")
@@ -209,28 +209,28 @@ class _Graph:
         self.nodes.add("Add", "sums", bundle.intercept, to=["scores"])
         return "counted" if bundle.needs_length else ""
 
-    def find_weights(self, nodes: Nodes, weights: Floats) -> str:
-        """Add nodes that look up the weights of the terms ``found``, each number once."""
+    def add_weights(self, nodes: Nodes, weights: Floats) -> str:
+        """Add nodes that look up the weights of the terms ``found``; each number is stored once."""
         numbers, places = find_table(weights.ravel())
         if places is None:
             return nodes.add("Gather", weights, "found")
         kind = np.min_scalar_type(len(numbers) - 1)
         codes = nodes.add("Gather", places.astype(kind).reshape(weights.shape), "found")
-        # Indices are signed.
+        # Indices must be signed.
         return nodes.add("Gather", numbers, nodes.cast(codes, "INT64"))
 
-    def presence(self, nodes: Nodes, counts: str) -> str:
+    def add_presence(self, nodes: Nodes, counts: str) -> str:
         """Add nodes from counts to presence, if the form has it."""
         above = self.bundle.above
         return counts if above is None else nodes.cast(
             nodes.add("Greater", counts, float(above)), "DOUBLE")
 
-    def mapped(self, nodes: Nodes, name: str) -> str:
+    def add_feature_map(self, nodes: Nodes, name: str) -> str:
         """Add the nodes of the feature map's steps, from the counts of the terms ``found``."""
         for step in self.bundle.form.features.steps:
             match step:
                 case Presence():
-                    name = self.presence(nodes, name)
+                    name = self.add_presence(nodes, name)
                 case Sublinear():
                     name = nodes.add("Add", nodes.add("Log", name), 1.0)
                 case Idf(weights=weights):
@@ -246,7 +246,7 @@ class _Graph:
 
     # Tokens
 
-    def tokens(self, nodes: Nodes, document: str) -> str:
+    def add_tokens(self, nodes: Nodes, document: str) -> str:
         """Add nodes from a document to its tokens."""
         split = self.split
         words = nodes.add("StringSplit", document, to=["pieces", "pieces_number"],
@@ -267,27 +267,27 @@ class _Graph:
                 "StringConcat", prefix, nodes.add("Slice", words, [n], [2**62])))
         return nodes.add("Concat", *grams[min_n - 1:], axis=0)
 
-    def keys(self) -> dict[str, Any]:
-        """The terms, as the graph makes them, and their rows."""
+    def row_of_term(self) -> dict[str, Any]:
+        """The attributes of a LabelEncoder from terms, as the graph makes them, to their rows."""
         split = self.split
         rows = {term: row for row, term in enumerate(self.bundle.terms)}
         if split is not None and split.ngram_range[1] > 1:
             words = self.bundle.splitter.split_all(pl.Series(list(rows), dtype=pl.String)).to_list()
-            rows = {gram: row for (term, row), own in zip(rows.items(), words, strict=True)
-                    if (gram := self.gram(term, own))}
+            rows = {ngram: row for (term, row), own_words in zip(rows.items(), words, strict=True)
+                    if (ngram := self.join_words(term, own_words))}
         elif split is not None:
             for word in split.stops:
                 rows.pop(word, None)
-        # An empty piece counts as unknown. The key is also needed because lists can't be empty.
+        # An empty piece is unknown. With this key, the lists are never empty, which ONNX refuses.
         rows[""] = len(self.bundle.terms)
         return {"keys_strings": [term.encode() for term in rows],
                 "values_int64s": list(rows.values())}
 
-    def gram(self, term: str, words: list[str]) -> str | None:
-        """An n-gram as the graph makes it, of its words; None for a term that no text can hold.
+    def join_words(self, term: str, words: list[str]) -> str | None:
+        """An n-gram as the graph makes it: its words, joined by the separator, which no word holds.
 
-        The separator, which no word holds, joins its words. They are not escaped, as ONNX can't
-        replace characters.
+        Words are not escaped, as ONNX can't replace characters. None for a term that is not made of
+        these words, as no text can hold it.
         """
         separator = self.separator or ""
         escaped = " ".join(re.sub(r"([\\ ])", r"\\\1", word) for word in words)
@@ -295,7 +295,7 @@ class _Graph:
             return None
         return separator.join(words)
 
-    def labels(self) -> Any:
+    def add_answer(self) -> Any:
         """Add nodes from ``scores`` to ``label`` or ``labels``, and declare that output."""
         bundle, nodes, types = self.bundle, self.nodes, self.onnx.TensorProto
         labels, declare = bundle.labels, self.onnx.helper.make_tensor_value_info
@@ -373,8 +373,8 @@ def split_of(plan: Plan, columns: Sequence[str]) -> Split:
     if len(columns) > 1:
         raise _beyond_split(f"several text columns ({', '.join(columns)})")
     separator, ngrams = None, NGrams(1, 1)
-    # Steps are sorted so that the first refusal is one that a user can act on: escapes follow from
-    # other settings.
+    # Of several steps that can't be executed, the error names one that a user can change: escapes
+    # follow from other settings, and come last.
     for step in sorted(plan.steps, key=lambda step: (
             not isinstance(step, TokenColumns), not isinstance(step, Splitting),
             isinstance(step, Escape))):

@@ -16,11 +16,7 @@ from textnb.export.bundle import Bundle
 class Nodes:
     """Nodes in their order, and the constants that they need.
 
-    Parameters
-    ----------
-    onnx : module
-    outer : Nodes, optional
-        The nodes around these, as those of a loop are around its body.
+    The body of a loop has nodes of its own; those around the loop are its ``outer`` ones.
     """
 
     def __init__(self, onnx: Any, outer: Nodes | None = None) -> None:
@@ -32,17 +28,10 @@ class Nodes:
     def add(
         self, kind: str, *inputs: str | ArrayLike, to: Sequence[str] = (), **settings: Any
     ) -> str:
-        """Add a node, and return the name of its first output.
+        """Add a node of an operator, and return the name of its first output.
 
-        Parameters
-        ----------
-        kind : str
-        *inputs : str, or array-like
-            A string is the name of an output or an input; others are constants.
-        to : sequence of str, optional
-            The names of the outputs.
-        **settings
-            The attributes of the operator.
+        A string among the inputs is the name of an output or an input; others are constants.
+        ``to`` are the names of the outputs, and ``settings`` the attributes of the operator.
         """
         names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         outputs = list(to) or [self._name(kind)]
@@ -53,13 +42,13 @@ class Nodes:
         """Add a node that sums the columns of each row."""
         return self.add("ReduceSum", name, [1], keepdims=1)
 
-    def cast(self, name: str, kind: str, to: Sequence[str] = ()) -> str:
+    def cast(self, name: str, kind: str) -> str:
         """Add a node that converts to a type, such as ``DOUBLE``."""
-        # The operator's own attribute has the name of `add`'s parameter.
-        outputs = list(to) or [self._name("Cast")]
+        # Without `add`, whose parameter `to` has the name of the operator's attribute.
+        output = self._name("Cast")
         self.nodes.append(self.onnx.helper.make_node(
-            "Cast", [name], outputs, to=getattr(self.onnx.TensorProto, kind)))
-        return outputs[0]
+            "Cast", [name], [output], to=getattr(self.onnx.TensorProto, kind)))
+        return output
 
     def constant(self, value: ArrayLike) -> str:
         """Add a constant, and return its name."""
@@ -81,15 +70,9 @@ class Nodes:
 
 
 def add_probability(nodes: Nodes, bundle: Bundle, scores: str, length: str) -> str:
-    """Add ``probability``, and return the name of the scores that it is of.
+    """Add ``probability``, and return the name of the scores whose softmax or sigmoid it is.
 
-    Parameters
-    ----------
-    nodes : Nodes
-    bundle : Bundle
-    scores : str
-    length : str
-        The sums of the counts of rows, a column of them; "" if nothing needs them.
+    ``length`` is the output with the sum of each row's counts, as a column; "" if it is not needed.
     """
     calibration = bundle.calibration
     if bundle.positive is not None:
@@ -120,7 +103,7 @@ def add_probability(nodes: Nodes, bundle: Bundle, scores: str, length: str) -> s
 def add_decision(nodes: Nodes, bundle: Bundle, posterior: str) -> None:
     """Add ``decision``, by log-odds against all other classes and their thresholds.
 
-    The highest of the scores whose exponentials are added is subtracted from them.
+    Before exponentials are added, the highest of their scores is subtracted: none overflows.
     """
     add, min_odds = nodes.add, np.array(bundle.min_odds)
     if len(min_odds) == 1:
@@ -144,13 +127,13 @@ def add_decision(nodes: Nodes, bundle: Bundle, posterior: str) -> None:
 
 
 def add_labels(nodes: Nodes, bundle: Bundle) -> None:
-    """Add ``labels``, of lists of labels: which of them each row has."""
+    """Add ``labels``: which labels each row has, for lists of labels."""
     add, decision, thresholds = nodes.add, bundle.decision, bundle.thresholds
     if decision is None or not decision.ranks:
         add("Greater", "scores", thresholds, to=["labels"])
         return
     chosen = add("Greater", "scores", thresholds)
-    # Of equal ones, TopK takes the first.
+    # Of equal margins, TopK takes the first.
     margins = add("Sub", "scores", thresholds)
     if decision.at_least:
         chosen = add("Or", chosen, _best(nodes, bundle, margins, decision.at_least))
@@ -166,7 +149,7 @@ def _best(nodes: Nodes, bundle: Bundle, margins: str, k: int) -> str:
         return nodes.add("ConstantOfShape", nodes.add("Shape", shape), value=tensor)
 
     places = f"places_{k}"
-    # Outputs can't be left out here.
+    # TopK must have both outputs, so the values are named too.
     nodes.add("TopK", margins, [min(k, len(bundle.labels))], to=[f"best_{k}", places], axis=1)
     marks = nodes.add("ScatterElements", fill("scores", 0), places, fill(places, 1), axis=1)
     return nodes.cast(marks, "BOOL")

@@ -91,13 +91,13 @@ def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> di
     """
     cells = Cells.of(weights)
     packed = {"terms": _deflate(json.dumps(list(terms), separators=(",", ":")).encode("ascii")),
-              **_numbers("default", cells.default), **_integers("cells", cells.counts),
-              **_integers("outputs", cells.outputs)}
+              **_pack_numbers("default", cells.default), **_pack_integers("cells", cells.counts),
+              **_pack_integers("outputs", cells.outputs)}
     for name, values in {"table": cells.values, **numbers}.items():
         table, places = find_table(values)
-        packed |= _numbers(name, table)
+        packed |= _pack_numbers(name, table)
         if places is not None:
-            packed |= _integers("places" if name == "table" else f"{name}_places", places)
+            packed |= _pack_integers("places" if name == "table" else f"{name}_places", places)
     return packed
 
 
@@ -109,13 +109,13 @@ def most_frequent(column: Floats) -> float:
     return float(values[counts.argmax()])
 
 
-def _integers(name: str, values: NDArray[np.int64]) -> dict[str, Any]:
+def _pack_integers(name: str, values: NDArray[np.int64]) -> dict[str, Any]:
     highest = int(values.max(initial=0))
     kind = "u1" if highest < 1 << 8 else "u2" if highest < 1 << 16 else "u4"
-    return _numbers(name, values.astype(kind))
+    return _pack_numbers(name, values.astype(kind))
 
 
-def _numbers(name: str, values: NDArray[Any]) -> dict[str, Any]:
+def _pack_numbers(name: str, values: NDArray[Any]) -> dict[str, Any]:
     with np.errstate(over="ignore"):
         if values.dtype == np.float64 and np.array_equal(values.astype(np.float32), values):
             values = values.astype(np.float32)

@@ -1,8 +1,8 @@
 """A linear model as Polars expressions, for users of Polars without textnb.
 
 The file holds source code, because the serialised form of expressions changes between versions of
-Polars, and pickle and eval are not safe for files from others. For tokens, an object in place of
-Polars writes down what `textnb.text.expressions` calls.
+Polars, and pickle and eval are not safe for files from others. For tokens,
+`textnb.text.expressions` runs with an object in place of Polars that writes down each call.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class _Recorder:
 def _source_of_argument(value: Any) -> str | _Recorder:
     """The source of an argument, in ASCII; a recorder stands for its own."""
     if isinstance(value, list):
-        parts = [part for each in value for part in (", ", _source_of_argument(each))]
+        parts = [part for item in value for part in (", ", _source_of_argument(item))]
         return _Recorder("[", *parts[1:], "]")
     return value if isinstance(value, _Recorder) else ascii(value)
 
@@ -206,7 +206,7 @@ def _recording_expressions() -> Any:
     module: Any = module_from_spec(spec)
     spec.loader.exec_module(module)
     module.pl = _Recorder("pl")
-    # The tokens of stop words are needed now: the functions of the first copy compute them.
+    # The values of these functions are part of the code, so Polars must compute them.
     module._stop_tokens = expressions._stop_tokens
     module.stop_tokens_of_lists = expressions.stop_tokens_of_lists
     return module

@@ -52,17 +52,10 @@ def run_program(command: Sequence[str], input: bytes = b"") -> bytes:
 def run_in_child(
     code: str, arguments: Sequence[str], tables: Mapping[str, pl.DataFrame], input: str = ""
 ) -> list[pl.DataFrame]:
-    """Run Python code in a process of its own, on tables.
+    """Run Python code in a process of its own, on tables, and return those that it writes.
 
-    Parameters
-    ----------
-    code : str
-        Its arguments are a folder, where it reads ``NAME.parquet`` of each table and writes
-        ``answers0.parquet`` and so on, and then the others.
-    arguments : sequence of str
-    tables : mapping of str to DataFrame
-    input : str
-        Its standard input.
+    The code's arguments are a folder, where it reads ``NAME.parquet`` of each table and writes
+    ``answers0.parquet`` and so on, and then the others. ``input`` is its standard input.
 
     Raises
     ------
@@ -84,19 +77,19 @@ def run_in_child(
 @contextmanager
 def deadline(interrupt: Callable[[], None]) -> Iterator[None]:
     """Interrupt an engine in this process that does not end within ``SECONDS``."""
-    alarm = Timer(SECONDS, interrupt)
-    alarm.daemon = True
-    alarm.start()
+    timer = Timer(SECONDS, interrupt)
+    timer.daemon = True
+    timer.start()
     try:
         yield
     finally:
-        alarm.cancel()
+        timer.cancel()
 
 
 def _wait(process: subprocess.Popen[bytes], *outputs: int) -> None:
-    deadline, pause = time.monotonic() + SECONDS, 0.002
+    end, pause = time.monotonic() + SECONDS, 0.002
     while process.poll() is None:
-        if time.monotonic() > deadline:
+        if time.monotonic() > end:
             raise ExportError(f"the engine did not end within {SECONDS:g} s")
         if any(os.fstat(output).st_size > MAX_BYTES for output in outputs):
             raise ExportError(f"the engine wrote more than {MAX_BYTES:,} bytes")

@@ -49,7 +49,7 @@ def program_usage(command: str, bundle: Bundle) -> str:
 
 def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows) -> TargetAnswers:
     """Score rows with a program that reads a JSON value per line and writes an object per line."""
-    lines = "".join(json.dumps(value) + "\n" for value in _values(bundle, rows))
+    lines = "".join(json.dumps(value) + "\n" for value in _inputs(bundle, rows))
     if len(bundle.answers) > 1:
         command = [*command, "--answers", ",".join(bundle.answers)]
     output = run_program(command, lines.encode("ascii"))
@@ -65,7 +65,7 @@ def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows)
         raise ExportError(f"the engine's answers can't be read: {error}") from None
 
 
-def _values(bundle: Bundle, rows: TargetRows) -> Iterator[Any]:
+def _inputs(bundle: Bundle, rows: TargetRows) -> Iterator[Any]:
     if bundle.reads == "features":
         return iter(rows.features.tolist())
     if bundle.reads == "terms":

@@ -31,24 +31,21 @@ from textnb.bayes.features import Idf, Length, Presence, Sublinear, unknown_step
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.portable import Words
+from textnb.export.portable import FIELDS, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import ALL_STEPS, Program, TargetRows
 from textnb.export.targets.packed import CELLS_PER_VALUE, most_frequent
 from textnb.export.targets.sql_answers import decision_view, probability_view, ranked_labels_view
 from textnb.export.targets.sql_texts import chunks, number
 
-# The fields of `Words` that the scripts execute; `words` refuses some of their values.
-_EXECUTES = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
-             "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
-             "escaped")
+# The views and tables that a script makes, in an order in which they can be dropped.
 _VIEWS = ("decisions", "probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
 _TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable",
            *sql_texts.TABLES)
 # The number of rows of an INSERT whose columns are lists.
 _ROWS_OF_LISTS = 20_000
 # The maximum number of arguments of a function call: SQLite allows 127.
-_ARGUMENTS = 100
+_MAX_ARGUMENTS = 100
 
 
 class Sql(Program, sql_texts.Dialect):
@@ -151,9 +148,9 @@ class Sql(Program, sql_texts.Dialect):
     def unnest(
         self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]
     ) -> str:
-        """Write columns from literals: terms with a separator between them, numbers with commas.
+        """Write columns that are read from literals, and then columns of ``constants``.
 
-        Behind them are columns of constants.
+        ``terms`` are joined by the separator, and the numbers of each column by commas.
         """
         raise NotImplementedError
 
@@ -188,16 +185,17 @@ class Sql(Program, sql_texts.Dialect):
             yield f"CREATE VIEW textnb_terms AS {grams};"
             return
         yield sql_texts.pieces_view(self, words, source)
-        short = ""
+        short_words = ""
         if words.analyzer == "char_wb":
             keys += ", word_position"
-            # With a space on both sides, a word has three characters or more.
+            # A word that, with its two spaces, is shorter than every n-gram is a term.
             if words.ngram_range[0] > 3:
-                shorter = self.char_length.format("word")
-                short = (f"\nUNION ALL SELECT id, {prefix}{sql_texts.escaped(self, words)} AS term "
-                         f"FROM textnb_words\nWHERE {shorter} < {words.ngram_range[0] - 2}")
+                length = self.char_length.format("word")
+                short_words = (
+                    f"\nUNION ALL SELECT id, {prefix}{sql_texts.escaped(self, words)} AS term "
+                    f"FROM textnb_words\nWHERE {length} < {words.ngram_range[0] - 2}")
         grams = sql_texts.ngrams_of(self, words.ngram_range, "textnb_pieces", keys, "", prefix)
-        yield f"CREATE VIEW textnb_terms AS {grams}{short};"
+        yield f"CREATE VIEW textnb_terms AS {grams}{short_words};"
 
     def check(self, bundle: Bundle) -> None:
         """Raise ExportError if the engine can't hold the bundle, or split its texts."""
@@ -215,7 +213,7 @@ class Sql(Program, sql_texts.Dialect):
 
     def words(self, bundle: Bundle) -> Words:
         """The words of texts; ExportError if the engine does not find them."""
-        words = bundle.words(_EXECUTES)
+        words = bundle.words(FIELDS)
         if words.normalize in ("NFC", "NFKC"):
             raise ExportError.for_tokenizer(
                 f"normalize={words.normalize!r}: it composes characters one after another, and "
@@ -301,7 +299,7 @@ class Sql(Program, sql_texts.Dialect):
         columns = "".join(f",\n  {name} {self.number_type}" for name in names)
         yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY{columns});"
         center, intercept = bundle.center_and_intercept()
-        # Qualified names, because ClickHouse takes a bare `x1` for the alias of another feature.
+        # With the table's name: ClickHouse takes `x1` alone for the alias of another feature.
         inputs = [f"CAST(documents.{name} AS {self.number_type})" for name in names]
         if bundle.above is not None:
             inputs = [f"CASE WHEN {x} > {number(bundle.above)} THEN 1e0 WHEN {x} IS NOT NULL "
@@ -310,7 +308,7 @@ class Sql(Program, sql_texts.Dialect):
             inputs = [f"{x} - {number(c)}" for x, c in zip(inputs, center.tolist(), strict=True)]
         expressions = "".join(f",\n  {x} AS x{i}" for i, x in enumerate(inputs))
         totals = "".join(
-            f",\n{balanced_sum([f'x{i} * {number(w)}' for i, w in enumerate(column)])}"
+            f",\n{balanced([f'x{i} * {number(w)}' for i, w in enumerate(column)], '+')}"
             f" + {number(b)} AS s{k}" for k, (column, b)
             in enumerate(zip(bundle.weights.T.tolist(), intercept.tolist(), strict=True)))
         yield (f"CREATE VIEW textnb_sums AS\nSELECT id{totals}\n"
@@ -325,22 +323,21 @@ def sums_view(bundle: Bundle) -> str:
         terms = ("(SELECT id, term FROM textnb_terms GROUP BY id, term "
                  f"HAVING count(*) > {number(bundle.above)})")
     totals = ", ".join(f"sum(w.w{k}) AS s{k}" for k in outputs)
-    length = bundle.needs_length
-    if length:
+    if bundle.needs_length:
         totals += ", CAST(count(*) AS DOUBLE PRECISION) AS n"
     source = f"{terms} t JOIN textnb_weights w ON w.term = t.term"
     if not bundle.form.features.is_simple:
         value, division = map_counts(bundle)
         totals = ", ".join(f"sum(x * w{k}){division} AS s{k}" for k in outputs)
-        if length:
+        if bundle.needs_length:
             totals += f", sum(x){division} AS n"
         weights = ", ".join(f"w.w{k}" for k in outputs)
         counts = "(SELECT id, term, count(*) AS n FROM textnb_terms GROUP BY id, term)"
         source = (f"(SELECT t.id, {value} AS x, {weights}\n"
                   f"  FROM {counts} t JOIN textnb_weights w ON w.term = t.term) t")
     columns = ", ".join(f"coalesce(t.s{k}, 0e0) + {number(b)} AS s{k}"
-                      for k, b in zip(outputs, bundle.intercept.tolist(), strict=True))
-    if length:
+                        for k, b in zip(outputs, bundle.intercept.tolist(), strict=True))
+    if bundle.needs_length:
         columns += ", coalesce(t.n, 0e0) AS n"
     return (f"CREATE VIEW textnb_sums AS SELECT d.id, {columns}\nFROM documents d LEFT JOIN (\n"
             f"  SELECT t.id, {totals}\n  FROM {source}\n"
@@ -366,28 +363,28 @@ def map_counts(bundle: Bundle) -> tuple[str, str]:
 
 
 def answer_views(
-    bundle: Bundle, function: str, list_of: Callable[[Sequence[tuple[str, str]]], str]
+    bundle: Bundle, greatest: str, list_of: Callable[[Sequence[tuple[str, str]]], str]
 ) -> Iterator[str]:
     """Write the views of scores by class and of labels."""
     outputs = [f"s{k}" for k in range(bundle.weights.shape[1])]
     if bundle.positive is None:
         cases = " ".join(f"WHEN {k} THEN s.{s}" for k, s in enumerate(outputs))
-        score, which = f"CASE c.position {cases} END", ""
+        score, where = f"CASE c.position {cases} END", ""
         answer = "0"
         if len(outputs) > 1:
             # If several scores are the highest, the first of them is the answer.
             first = " ".join(f"WHEN {s} THEN {k}" for k, s in enumerate(outputs))
-            answer = f"CASE {greatest(outputs, function)} {first} END"
+            answer = f"CASE {highest_of(outputs, greatest)} {first} END"
         if bundle.reads == "features":
             # A null feature makes all scores null, and engines would still choose one as highest.
             answer = f"CASE WHEN {outputs[0]} IS NOT NULL THEN {answer} END"
     else:
         position = bundle.labels.index(bundle.positive)
-        score, which = "s.s0", f"\nWHERE c.position = {position}"
+        score, where = "s.s0", f"\nWHERE c.position = {position}"
         answer = f"CASE WHEN s0 > 0 THEN {position} WHEN s0 <= 0 THEN {1 - position} END"
     # Documents come first in the join, so that engines compute their sums once, not per class.
     yield (f"CREATE VIEW textnb_scores AS SELECT s.id, c.position, c.label, {score} AS score\n"
-           f"FROM textnb_sums s CROSS JOIN textnb_classes c{which};")
+           f"FROM textnb_sums s CROSS JOIN textnb_classes c{where};")
     if bundle.is_multilabel and bundle.decision is not None and bundle.decision.ranks:
         yield ranked_labels_view(bundle, list_of)
         return
@@ -398,7 +395,7 @@ def answer_views(
                f"{', '.join(outputs)} FROM textnb_sums;")
         return
     columns = ", ".join(f"s.{s}" for s in outputs)
-    # A join of ClickHouse gives "" where it finds nothing.
+    # For a position without a class, a join of ClickHouse gives "" and not null.
     label = ("CASE WHEN s.position IS NOT NULL THEN c.label END AS label"
              if bundle.reads == "features" else "c.label")
     yield (f"CREATE VIEW textnb_labels AS SELECT s.id, s.position, {label}, {columns}\n"
@@ -406,50 +403,45 @@ def answer_views(
            "LEFT JOIN textnb_classes c ON c.position = s.position;")
 
 
-def greatest(names: Sequence[str], function: str) -> str:
+def highest_of(names: Sequence[str], greatest: str) -> str:
     """Write the highest of several columns, in calls with a limited number of arguments."""
     while len(names) > 1:
-        names = [f"{function}({', '.join(names[i:i + _ARGUMENTS])})" if names[i + 1:i + 2]
-                 else names[i] for i in range(0, len(names), _ARGUMENTS)]
+        groups = [names[i:i + _MAX_ARGUMENTS] for i in range(0, len(names), _MAX_ARGUMENTS)]
+        names = [f"{greatest}({', '.join(group)})" if len(group) > 1 else group[0]
+                 for group in groups]
     return names[0]
 
 
-def balanced_sum(parts: list[str]) -> str:
-    """Write a sum as a balanced tree, whose depth stays below the limits of parsers."""
-    return balanced(parts, "+") if parts else "0e0"
-
-
 def balanced(parts: list[str], operator: str) -> str:
-    """Write an associative operation on one or more parts as a balanced tree."""
+    """Write an associative operation on one or more parts as a balanced tree.
+
+    Its depth stays below the limits of parsers.
+    """
     while len(parts) > 1:
         parts = [f"({f' {operator} '.join(parts[i:i + 2])})" for i in range(0, len(parts), 2)]
     return parts[0]
 
 
-def token_rows(tokens: pl.Series) -> pl.DataFrame:
-    """A row (id, term) for each token."""
-    return (pl.DataFrame({"id": pl.int_range(len(tokens), eager=True), "term": tokens})
-            .explode("term", empty_as_null=False, keep_nulls=False))
-
-
 def user_tables(bundle: Bundle, rows: TargetRows) -> dict[str, pl.DataFrame]:
     """The rows as the user's tables, by their names."""
-    numbers = pl.DataFrame({"id": pl.int_range(len(rows), eager=True)})
+    ids = pl.DataFrame({"id": pl.int_range(len(rows), eager=True)})
     if bundle.reads == "features":
         features = pl.DataFrame(rows.features, schema=dict.fromkeys(bundle.terms, pl.Float64))
-        return {"documents": numbers.hstack(features)}
+        return {"documents": ids.hstack(features)}
     if bundle.reads == "text":
         texts = rows.documents.select(pl.col(name).cast(pl.String) for name in bundle.columns)
         if texts.width == 1:
             texts.columns = ["text"]
-        return {"documents": numbers.hstack(texts)}
-    return {"documents": numbers, "document_terms": token_rows(rows.tokens)}
+        return {"documents": ids.hstack(texts)}
+    terms = ids.with_columns(term=rows.tokens).explode(
+        "term", empty_as_null=False, keep_nulls=False)
+    return {"documents": ids, "document_terms": terms}
 
 
 class WeightRows:
-    """The rows of ``textnb_weights``, in groups that name only the columns in which they differ.
+    """The rows of ``textnb_weights``, in groups that name only columns with other than the default.
 
-    Most terms have the weight of most others for nearly all outputs: it is the column's default.
+    A column's default is its most frequent weight, which most terms have for nearly all outputs.
 
     Attributes
     ----------
@@ -457,21 +449,22 @@ class WeightRows:
         The columns, w0, w1, ... and idf if the form has one, and their most frequent numbers.
     """
 
-    # Separators of terms: one of them that no term holds.
+    # Terms are separated by the first of these that none of them holds.
     _SEPARATORS = "|\u00a6\u241e\u241f"
-    # A group of fewer rows is not worth its statement: they are written whole.
+    # Rows of a smaller group get no statement of their own: all their columns are written.
     _MIN_GROUP = 16
     # Rows with the same numbers get a statement of their own if there are at least this many.
     _MIN_SAME = 64
 
     def __init__(self, bundle: Bundle, as_term: Callable[[str], str | None] = str) -> None:
         """``as_term`` converts a term to the form of an engine; None leaves the term out."""
-        self._terms, self._as_term, weights = bundle.terms, as_term, bundle.weights
+        self._terms, self._as_term, self._weights = bundle.terms, as_term, bundle.weights
+        self._names = [f"w{k}" for k in range(bundle.weights.shape[1])]
         if bundle.idf is not None:
-            weights = np.column_stack([weights, bundle.idf])
-        self._weights = weights
-        self._names = _columns(bundle)
-        self.defaults = dict(zip(self._names, map(most_frequent, weights.T), strict=True))
+            self._weights = np.column_stack([bundle.weights, bundle.idf])
+            self._names.append("idf")
+        self.defaults = dict(zip(self._names, map(most_frequent, self._weights.T), strict=True))
+        self._differs = self._weights != np.array([*self.defaults.values()])
 
     @cached_property
     def separator(self) -> str | None:
@@ -483,19 +476,19 @@ class WeightRows:
 
     def groups(self) -> Iterator[tuple[list[str], list[float] | None, Iterator[list[Any]]]]:
         """Groups of rows: column names, their numbers if all rows have the same, and the rows."""
-        other = self._weights != np.array([*self.defaults.values()])
-        bits = np.packbits(other, axis=1)
-        # One value of some bytes says which columns of a row differ, so rows can be grouped by it.
-        which = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).reshape(-1)
-        _, group, sizes = np.unique(which, return_inverse=True, return_counts=True)
+        bits = np.packbits(self._differs, axis=1)
+        # The bytes of a row as one value, which says in which columns the row differs.
+        differing = np.ascontiguousarray(bits).view(
+            np.dtype((np.void, bits.shape[1]))).reshape(-1)
+        _, group, sizes = np.unique(differing, return_inverse=True, return_counts=True)
         group = np.where(sizes[group] < self._MIN_GROUP, len(sizes), group)
-        for rows in _split(np.arange(len(group)), group):
-            whole = group[rows[0]] == len(sizes)
-            places = [*range(len(self._names))] if whole else np.flatnonzero(
-                other[rows[0]]).tolist()
-            names = [self._names[k] for k in places]
-            for same, part in self._of_same_numbers(rows, places):
-                yield names, same, self._rows(part, places)
+        for rows in _split(group):
+            all_columns = group[rows[0]] == len(sizes)
+            columns = [*range(len(self._names))] if all_columns else np.flatnonzero(
+                self._differs[rows[0]]).tolist()
+            names = [self._names[k] for k in columns]
+            for same, part in self._of_same_numbers(rows, columns):
+                yield names, same, self._rows(part, columns)
 
     def codes(self) -> tuple[list[Floats], Iterator[list[Any]]] | None:
         """The distinct numbers of each column, and rows of a term and codes of its numbers.
@@ -503,58 +496,47 @@ class WeightRows:
         Numbers that equal the default have no code. The code of the i-th distinct number (from 1)
         of column k is ``k + n * i``, for n columns. None if codes would not be shorter.
         """
-        other = self._weights != np.array([*self.defaults.values()])
-        codes = np.zeros(other.shape, np.int64)
-        numbers = []
-        for k in range(other.shape[1]):
-            values, places = np.unique(self._weights[other[:, k], k], return_inverse=True)
-            codes[other[:, k], k] = k + other.shape[1] * (1 + places)
+        differs, numbers = self._differs, []
+        codes = np.zeros(differs.shape, np.int64)
+        for k in range(differs.shape[1]):
+            values, places = np.unique(self._weights[differs[:, k], k], return_inverse=True)
+            codes[differs[:, k], k] = k + differs.shape[1] * (1 + places)
             numbers.append(values)
         if codes.max(initial=0) >= 1 << 32 or (
-                CELLS_PER_VALUE * sum(map(len, numbers)) > np.count_nonzero(other)):
+                CELLS_PER_VALUE * sum(map(len, numbers)) > np.count_nonzero(differs)):
             return None
-        ends = np.cumsum(np.count_nonzero(other, axis=1)).tolist()
-        return numbers, self._code_rows(codes[other].tolist(), ends)
-
-    def _code_rows(self, codes: list[int], ends: list[int]) -> Iterator[list[Any]]:
-        for term, start, end in zip(map(self._as_term, self._terms), [0, *ends], ends,
-                                    strict=False):
-            if term is not None:
-                yield [term, codes[start:end]]
+        ends = np.cumsum(np.count_nonzero(differs, axis=1)).tolist()
+        all_codes, terms = codes[differs].tolist(), map(self._as_term, self._terms)
+        return numbers, ([term, all_codes[start:end]] for term, start, end in zip(
+            terms, [0, *ends], ends, strict=False) if term is not None)
 
     def full_rows(self) -> Iterator[list[Any]]:
         """Rows of a term and all its numbers."""
         return self._rows(np.arange(len(self._terms)), [*range(len(self._names))])
 
     def _of_same_numbers(
-        self, rows: NDArray[np.int64], places: list[int]
+        self, rows: NDArray[np.int64], columns: list[int]
     ) -> Iterator[tuple[list[float] | None, NDArray[np.int64]]]:
         """Groups of rows with the same numbers (common if there are few columns), and the rest."""
         numbers, group, counts = np.unique(
-            self._weights[rows][:, places], axis=0, return_inverse=True, return_counts=True)
+            self._weights[rows][:, columns], axis=0, return_inverse=True, return_counts=True)
         group = group.reshape(-1)
         group = np.where(counts[group] < self._MIN_SAME, len(counts), group)
-        for part in _split(np.arange(len(rows)), group):
+        for part in _split(group):
             first = group[part[0]]
             yield numbers[first].tolist() if first < len(counts) else None, rows[part]
 
-    def _rows(self, rows: NDArray[np.int64], places: list[int]) -> Iterator[list[Any]]:
+    def _rows(self, rows: NDArray[np.int64], columns: list[int]) -> Iterator[list[Any]]:
         for start in range(0, len(rows), 1000):
             block = rows[start:start + 1000]
             for row, numbers in zip(
-                    block.tolist(), self._weights[block][:, places].tolist(), strict=True):
+                    block.tolist(), self._weights[block][:, columns].tolist(), strict=True):
                 if (term := self._as_term(self._terms[row])) is not None:
                     yield [term, *numbers]
 
 
-def _split(rows: NDArray[np.int64], keys: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
-    """The rows of each key, in their order."""
+def _split(keys: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+    """The indices of each key, in their order."""
     order = np.argsort(keys, kind="stable")
     parts = np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
-    return (rows[part] for part in parts if len(part))
-
-
-def _columns(bundle: Bundle) -> list[str]:
-    """The columns of weights: w0, w1, ... and idf if the form has one."""
-    names = [f"w{k}" for k in range(bundle.weights.shape[1])]
-    return names if bundle.idf is None else [*names, "idf"]
+    return (part for part in parts if len(part))

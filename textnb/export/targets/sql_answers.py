@@ -11,7 +11,7 @@ from textnb.export.bundle import Bundle
 from textnb.export.targets.base import TargetAnswers
 from textnb.export.targets.sql_texts import number
 
-# For lower exponents, engines may raise an error because the exponential underflows.
+# For lower exponents, some engines raise an error, as the exponential underflows.
 _LOWEST = "-700e0"
 LABELS = "SELECT * FROM textnb_labels ORDER BY id"
 PROBABILITIES = "SELECT probability FROM textnb_probabilities ORDER BY id, position"
@@ -27,18 +27,13 @@ def queries(bundle: Bundle) -> list[str]:
 def read_answers(
     bundle: Bundle, ask: Callable[[str], Iterable[Sequence[Any]]]
 ) -> TargetAnswers:
-    """Read the views of answers.
+    """Read the views of answers; ``ask`` gives the rows of each of `queries`.
 
-    A list of labels is JSON where an engine has no lists.
-
-    Parameters
-    ----------
-    bundle : Bundle
-    ask : callable
-        Gives the rows of each of `queries`.
+    A list of labels is JSON if the engine has no lists.
     """
     rows = list(ask(LABELS))
-    first = 2 if bundle.is_multilabel else 3
+    # Columns: id, position, label and scores; of lists of labels id, labels and scores.
+    first_score = 2 if bundle.is_multilabel else 3
     labels: list[Any] = [row[1] for row in rows]
     if bundle.is_multilabel:
         by_name = {str(label): label for label in bundle.labels}
@@ -49,7 +44,7 @@ def read_answers(
     probabilities, places = (
         [row[0] for row in ask(query)] if query in queries(bundle) else []
         for query in (PROBABILITIES, DECISIONS))
-    return TargetAnswers.of(bundle, [row[first:] for row in rows], labels, probabilities,
+    return TargetAnswers.of(bundle, [row[first_score:] for row in rows], labels, probabilities,
                             bundle.labels_at(places))
 
 
@@ -77,7 +72,7 @@ def ranked_labels_view(
 ) -> str:
     """Write the view ``textnb_labels`` of a decision that ranks lists of labels.
 
-    Labels are ranked by the score less the threshold, and of equal ones the first is better.
+    Labels are ranked by score - threshold; of equal ones, the first label ranks higher.
     """
     assert bundle.decision is not None
     at_least, at_most = bundle.decision.at_least, bundle.decision.at_most
@@ -88,7 +83,7 @@ def ranked_labels_view(
     chosen = f"above > 0e0 OR place <= {at_least}" if at_least else "above > 0e0"
     if at_most is not None:
         chosen = f"({chosen}) AND place <= {at_most}"
-    # Labels that are never given have the last ranks, which `at_least` may reach.
+    # A label that is never predicted has one of the last ranks; `at_least` may include them.
     labels = list_of([
         ("1 = 0" if threshold == inf else
          f"max(CASE WHEN position = {k} THEN chosen ELSE 0 END) = 1", str(label))
@@ -110,8 +105,8 @@ def ranked_labels_view(
 def decision_view(bundle: Bundle) -> str:
     """Write the view ``textnb_decisions`` of id, position and label, which are null for unsure.
 
-    The log-odds of a class are its score less the logarithm of the sum of the exponentials of all
-    others, of which the highest is subtracted before `exp`. The best class has standing 1.
+    Log-odds of class k with scores x are x_k - log(sum of exp(x_j) over all j other than k); the
+    highest of the scores is subtracted before `exp`. The best class has standing 1.
     """
     conditions = " ".join(
         f"WHEN {k} THEN {_condition(value)}" for k, value in enumerate(bundle.min_odds))

@@ -45,7 +45,7 @@ class ClickHouse(Re2Sql):
     # Each INSERT makes a part of a table on disk.
     rows_per_insert = 50_000
     hex_literal = "unhex('{}')"
-    # Only for ASCII.
+    # `lower` changes ASCII only.
     ascii_lower = "lower(text)"
     byte_length = "length({})"
     char_length = "lengthUTF8({})"
@@ -71,7 +71,7 @@ class ClickHouse(Re2Sql):
         return quote_name(name.replace("\\", r"\\"))
 
     def column_key(self, name: str) -> str:
-        # Names of other cases are other columns.
+        # Names are case-sensitive.
         return name
 
     def opening(self) -> Iterator[str]:

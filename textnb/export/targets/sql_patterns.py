@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from textnb.export.characters import SIGMA, Lowercase, Ranges, final_sigma, ranges_of, regex_class
+from textnb.export.characters import (
+    SIGMA,
+    Lowercase,
+    Ranges,
+    final_sigma,
+    members,
+    ranges_of,
+    regex_class,
+)
 from textnb.export.portable import Words
 from textnb.export.targets.sql import Sql
 from textnb.export.targets.sql_texts import Fold, keys_of, parts_of, replace_strings
@@ -80,11 +88,10 @@ class PatternSql(Sql):
         return f"CASE WHEN {condition}{has_pairs} THEN\n{pairs} ELSE {text} END"
 
     def kinds_or_word(self, words: Words) -> str:
-        """Write the pattern of kept tokens and of words in a text whose pairs are apart."""
+        """Write the pattern of tokens of other kinds, of words, and of separated pairs."""
         pattern = kinds_pattern(words.kinds)
-        for name, ranges in ((LETTER_OR_NUMBER, words.letters_or_numbers),
-                             (LETTER, words.letters), (EMOJI, words.emoji)):
-            pattern = pattern.replace(name, self.one_of(ranges))
+        for name in (LETTER_OR_NUMBER, LETTER, EMOJI):
+            pattern = pattern.replace(name, self.one_of(members(name)))
         pairs = f"|{self.one_of(words.unspaced)}+" if words.unspaced else ""
         return f"{pattern}|{self.one_of(words.members)}{{{words.min_length},}}{pairs}"
 
@@ -145,10 +152,10 @@ class Re2Sql(PatternSql):
         if words.lower is None:
             return "text"
         mapping, text = words.lower_mapping, self.final_sigmas(words.lower, "text")
-        for character, becomes in mapping.items():
-            if len(becomes) != 1:
-                text = f"replace({text}, {self.literal(character)}, {self.literal(becomes)})"
-        single = {c: to for c, to in mapping.items() if len(to) == 1}
+        single = {c: lower for c, lower in mapping.items() if len(lower) == 1}
+        for character, lower in mapping.items():
+            if character not in single:
+                text = f"replace({text}, {self.literal(character)}, {self.literal(lower)})"
         upper = self.pattern(self.one_of(ranges_of(c for c in mapping if not c.isascii())))
         is_ascii = f"{self.byte_length.format('text')} = {self.char_length.format('text')}"
         # `translate` builds its table for each row, so it is called only for rows that need it.

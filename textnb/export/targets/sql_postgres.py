@@ -109,37 +109,38 @@ class Postgres(PatternSql):
     def split(self, words: Words, source: str) -> Iterator[str]:
         mapping = words.lower_mapping
         word = "w.word"
-        single = [c for c, to in mapping.items() if len(to) == 1 and not c.isascii()]
+        single = [c for c, small in mapping.items() if len(small) == 1 and not c.isascii()]
         if single:
-            # `translate` searches its list for each character, so only words that need it get it.
+            # `translate` searches its list for each character, so it is called only where needed.
             word = (f"CASE WHEN p.wide AND w.word ~ '{self.one_of(ranges_of(single))}' "
                     f"THEN translate(w.word,\n{self.literal(''.join(single))},\n"
                     f"{self.literal(''.join(mapping[c] for c in single))}) ELSE w.word END")
         stops = ("\nWHERE s.word NOT IN (SELECT word FROM textnb_stop_words)"
                  if words.stop_words else "")
         members = regex_class(_members_in_any_case(words), self.code)
-        parts, pairs = "p.text", ""
+        text, separation = "p.text", ""
         if words.unspaced:
-            parts = "q.text"
-            text = self.separate_pairs(words, "p.text", "p.wide AND ")
-            pairs = f"CROSS JOIN LATERAL (SELECT {text} AS text OFFSET 0) q\n"
+            expression = self.separate_pairs(words, text, "p.wide AND ")
+            text = "q.text"
+            separation = f"CROSS JOIN LATERAL (SELECT {expression} AS text OFFSET 0) q\n"
         words_query = (f"SELECT w.position, {word} AS word\n"
-                 f"  FROM unnest(regexp_split_to_array({parts}, '[^{members}]+'))\n"
-                 "    WITH ORDINALITY AS w(word, position)\n"
-                 f"  WHERE {self.is_word(words, 'w.word')}")
+                       f"  FROM unnest(regexp_split_to_array({text}, '[^{members}]+'))\n"
+                       "    WITH ORDINALITY AS w(word, position)\n"
+                       f"  WHERE {self.is_word(words, 'w.word')}")
         if words.kinds:
-            words_query = (f"SELECT m.position, m.word[1] AS word FROM regexp_matches({parts},\n"
-                     f"  '{self.kinds_or_word(words)}', 'g') WITH ORDINALITY AS m(word, position)")
+            words_query = (
+                f"SELECT m.position, m.word[1] AS word FROM regexp_matches({text},\n"
+                f"  '{self.kinds_or_word(words)}', 'g') WITH ORDINALITY AS m(word, position)")
         # OFFSET 0 keeps the planner from merging the steps, which would join each word with its
         # whole text.
         keys = ", ".join(f"d.{key}" for key in keys_of(words).split(", "))
         yield (f"CREATE VIEW textnb_words AS SELECT {keys}, s.position, s.word FROM {source} d\n"
                "CROSS JOIN LATERAL (SELECT octet_length(d.text) > char_length(d.text) AS wide,\n"
-               f"  {self._prepare_text(words)} AS text OFFSET 0) p\n{pairs}"
+               f"  {self._prepare_text(words)} AS text OFFSET 0) p\n{separation}"
                f"CROSS JOIN LATERAL ({words_query} OFFSET 0) s{stops};")
 
     def lowers_before(self, words: Words) -> bool:
-        # Words that are runs are lowered one by one; kept tokens are found in lower case.
+        # `split` converts words one by one; tokens of other kinds are found in lower-case text.
         return bool(words.kinds) or super().lowers_before(words)
 
     def _prepare_text(self, words: Words) -> str:
@@ -150,9 +151,9 @@ class Postgres(PatternSql):
         if words.lower is None:
             return text
         text = self.final_sigmas(words.lower, text)
-        for character, to in words.lower_mapping.items():
-            if len(to) != 1:
-                text = f"replace({text}, '{character}', '{to}')"
+        for character, small in words.lower_mapping.items():
+            if len(small) != 1:
+                text = f"replace({text}, '{character}', '{small}')"
         return f"lower({text})"
 
     def present_text(self, words: Words) -> str:
@@ -206,7 +207,8 @@ def _members_in_any_case(words: Words) -> Ranges:
     mapping = words.lower_mapping
     codes = {code for first, last in words.members for code in range(first, last + 1)}
     codes -= set(map(ord, mapping))
-    codes |= {ord(c) for c, to in mapping.items() if len(to) == 1 and words.is_member(to)}
+    codes |= {ord(capital) for capital, small in mapping.items()
+              if len(small) == 1 and words.is_member(small)}
     return ranges_of(map(chr, codes))
 
 
@@ -236,9 +238,9 @@ def _fill(connection: Any, table: str, frame: pl.DataFrame) -> None:
 def _without_nul(bundle: Bundle, frame: pl.DataFrame) -> pl.DataFrame:
     """Remove the character NUL, which PostgreSQL can't hold.
 
-    In a text, NUL separates words, so it becomes a space. Of n-grams of characters, none with it is
-    known, so it becomes a character that is in no term either. A token with NUL is dropped; if it
-    is a term, the document can't be in this database, which is an ExportError.
+    In a text, NUL separates words, so it becomes a space. An n-gram of characters with NUL is not a
+    term, so NUL becomes another character that is in no term. A token with NUL is dropped; if it is
+    a term, an ExportError says that the document can't be in this database.
     """
     if bundle.reads == "text":
         return frame.with_columns(
@@ -262,5 +264,5 @@ def _instead_of_nul(bundle: Bundle, frame: pl.DataFrame) -> str:
     if nul and "\0" in used:
         raise ExportError("documents hold the character NUL, and so do terms, but no text of "
                           "PostgreSQL does; train without it")
-    # A control character first, as accents may be stripped of all beyond ASCII.
+    # Control characters are tried first: stripping accents may remove all characters beyond ASCII.
     return next(c for c in map(chr, (*range(1, 9), *range(0xE000, 0xF900))) if c not in used)

@@ -47,25 +47,26 @@ _OLDEST = (3, 38)
 # When all `][` are removed, the parts between two bars are the pairs, as in [a|ab|bc|c]. With
 # characters it becomes [c|c|c], and two are [a|a|ab|b|b].
 _OPEN, _BETWEEN, _CLOSE = "char(1)", "char(2)", "char(3)"
-# The replacement of a character: itself, another, or a space if no row holds it. One that is kept
-# is a word alone, with a bar before it.
+# The replacement of a character: itself, another, or a space if it is in no range of the table. A
+# token of one character (see `_KINDS`) becomes a word of its own, with a bar before it.
 _REPLACEMENT = f"""coalesce((SELECT CASE WHEN last >= unicode(rest) THEN CASE becomes
           WHEN '' THEN {_OPEN} || @COPIES@ || {_CLOSE}
           WHEN {_BETWEEN} THEN ' ' || {_BETWEEN} || substr(rest, 1, 1) || ' '
           ELSE coalesce(becomes, substr(rest, 1, 1)) END END
         FROM textnb_characters
         WHERE first <= unicode(rest) ORDER BY first DESC LIMIT 1), ' ')"""
-# The kinds of kept tokens that need no regular expression.
+# The kinds of tokens other than words that need no regular expression: each is one character.
 _KINDS = {"emoji": EMOJI, "punctuation": "[!?]"}
 _TEXT = "SELECT coalesce(CAST(documents.text AS TEXT), '') AS text"
-# A text is taken apart in pieces of so many characters, as each of them is copied for the rest.
+# A text is cut into pieces of this many characters: each cut copies the rest of the text.
 _PIECE = 128
-# JSON writes NUL as \u0000. Backslashes are escaped as \u005c before that, so that a backslash of
-# the text can't stand before it.
+# In JSON, NUL is \u0000, and is replaced there. A backslash of the text must not look like the one
+# of \u0000, so the backslashes of the text become \u005c first.
 _WITHOUT_NUL = r"""CASE WHEN instr(CAST(text AS BLOB), x'00') = 0 THEN text ELSE
       json_extract('[' || replace(replace(json_quote(text), '\\', '\u005c'), '\u0000', {}) || ']',
         '$[0]') END"""
-# NUL ends a string for most functions. N-grams of characters hold this instead: no text holds it.
+# N-grams of characters hold this in place of NUL, at which most functions end a string: a
+# surrogate, which no text holds.
 _NUL, _SURROGATE = "CAST(x'EDA080' AS TEXT)", "\ud800"
 
 
@@ -83,7 +84,7 @@ class Sqlite(Sql):
     id_type = "INTEGER"
     greatest = "max"
     hex_literal = "CAST(x'{}' AS TEXT)"
-    # Only for ASCII.
+    # `lower` changes ASCII only.
     ascii_lower = "lower(text)"
     byte_length = "length(CAST({} AS BLOB))"
     char_length = "length({})"
@@ -91,7 +92,7 @@ class Sqlite(Sql):
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         yield from super().load_weights(bundle)
-        # An index that is made of all rows at once takes half the time.
+        # To make the index after all rows were inserted takes half the time.
         yield "CREATE UNIQUE INDEX textnb_weights_by_term ON textnb_weights (term);"
 
     def term(self, term: str, bundle: Bundle) -> str | None:
@@ -233,10 +234,11 @@ def _without_nul(words: Words) -> str:
 
 def _replacements(words: Words) -> list[tuple[int, int, str | None]]:
     """Ranges of the characters of words with their replacements; None for unchanged ones."""
-    changed = sorted((ord(c), "".join(t if words.is_member(t) else " " for t in to))
-                     for c, to in words.lower_mapping.items())
+    changed = sorted(
+        (ord(capital), "".join(c if words.is_member(c) else " " for c in small))
+        for capital, small in words.lower_mapping.items())
     rows: list[tuple[int, int, str | None]] = [
-        (code, code, to) for code, to in changed if to.strip(" ")]
+        (code, code, becomes) for code, becomes in changed if becomes.strip(" ")]
     cuts = [code for code, _ in changed]
     # The characters of pairs do not change in lower case.
     mark = "" if 2 in words.sizes else "\x02"
@@ -254,7 +256,7 @@ def _replacements(words: Words) -> list[tuple[int, int, str | None]]:
 
 
 def _without_marks() -> str:
-    """Write the text without the characters that mark pairs; they are part of no word."""
+    """Write the text with spaces for the characters that mark pairs, which belong to no word."""
     return f"replace(replace(replace(text, {_OPEN}, ' '), {_BETWEEN}, ' '), {_CLOSE}, ' ')"
 
 
@@ -280,7 +282,8 @@ def _pairs() -> str:
       ORDER BY key LIMIT 1) END"""
 
 
-def _kind(character: str) -> str:
+def _cased_of(character: str) -> str:
+    """Write 1 for a cased character, 0 for an ignorable one, and null for others."""
     return (f"(SELECT CASE WHEN last >= unicode({character}) THEN cased END FROM textnb_casing "
             f"WHERE first <= unicode({character}) ORDER BY first DESC LIMIT 1)")
 
@@ -293,8 +296,8 @@ def _with_sigma() -> str:
     cased, or an end of the text.
     """
     ignorable = "(SELECT characters FROM textnb_ignorable)"
-    last, first = _kind("substr(piece, -1)"), _kind("piece")
-    ends, begins = _kind("substr(back, -1)"), _kind("front")
+    last, first = _cased_of("substr(piece, -1)"), _cased_of("piece")
+    ends, begins = _cased_of("substr(back, -1)"), _cased_of("front")
     return f"""CASE WHEN instr(text, '{SIGMA}') = 0 THEN text ELSE (
       SELECT group_concat(joined, '') OVER (ORDER BY key
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)

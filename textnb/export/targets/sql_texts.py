@@ -5,9 +5,9 @@
     textnb_cleaned      texts in lower case and without accents
     textnb_pieces       the characters of texts or of words, of which n-grams are made
 
-A text is changed by its characters: each is joined with a table of what it becomes, and the parts
-are put together again in the order of marks. Texts without a character of the table are left as
-they are.
+A text is changed character by character: each is joined with a table of what it becomes, and the
+results are put together again, with marks in the order of their classes. Texts without a character
+of the table are left as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from textnb.export.characters import Lowercase, Ranges, members, ranges_of, syll
 from textnb.export.portable import Words
 from textnb.text.plan import WHITE
 
-# In the order in which they can be dropped.
+# The views and tables of this module, in an order in which they can be dropped.
 VIEWS = ("pieces", "words", "cleaned", "normalized", "fields")
 TABLES = ("normalized_characters", "cleaned_characters")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
@@ -39,13 +39,13 @@ class Fold:
     name : str
         The name of the view is ``textnb_NAME``, of the table ``textnb_NAME_characters``.
     parts : dict of str to str
-        What characters become.
+        What characters become: one part, or several.
     classes : dict of str to int
-        Of marks, which are sorted by them; without any, nothing is sorted.
+        The classes by which marks are sorted; without any, nothing is sorted.
     dropped : frozenset of str
-        Parts that leave the text, after the sort.
+        Parts that are removed, after the sort.
     ascii : bool
-        Whether characters beyond ASCII that are not among the ``parts`` leave the text.
+        Whether characters beyond ASCII that are not among the ``parts`` are removed.
     otherwise : str
         The expression for a ``text`` that has none of these characters.
     """
@@ -69,7 +69,8 @@ class Fold:
     def rows(self) -> Iterator[tuple[str, int, str, int]]:
         """Each character, the number of a part, the part, and its class.
 
-        What holds neither marks nor characters that are dropped is one part.
+        A string without marks and dropped characters is one part; others have a part for each
+        character.
         """
         special = self.dropped.union(self.classes)
         for character, becomes in self.parts.items():
@@ -91,9 +92,9 @@ class Dialect(ABC):
     ascii_lower : str
         The column ``text`` with its ASCII in lower case.
     byte_length, char_length : str
-        Of any string: the number of its bytes, and of its characters.
+        The number of bytes, and of characters, of any string.
     nullable : str
-        A string of a type that has null, which `lead` gives behind the last row.
+        A string as a type that has null: after the last row, `lead` gives null.
     nul : str
         What texts hold in place of the character NUL; empty if they hold NUL itself.
     """
@@ -173,14 +174,14 @@ def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
     -------
     statements : list of str
     source : str
-        The table or view of the texts: `keys_of`, and ``text``.
+        The table or view of the texts, with the columns `keys_of` and ``text``.
     words : Words
-        The steps that are still to do.
+        What remains to be done to these texts.
     """
     statements, source = [], "documents"
     if len(words.columns) > 1:
         fields = "\nUNION ALL ".join(
-            # With the table's name, as ClickHouse takes a bare one for the alias before it.
+            # With the table's name: ClickHouse would take `text` alone for the alias.
             f"SELECT id, {number} AS field, documents.{target.quote_name(name)} AS text "
             "FROM documents"
             for number, name in enumerate(words.columns))
@@ -210,7 +211,7 @@ def keys_of(words: Words) -> str:
 
 
 def prefixes(target: Dialect, words: Words) -> str:
-    """Write the begin of an expression that puts field prefixes before a string; may be empty."""
+    """Write the beginning of an expression that puts field prefixes before a string, or ""."""
     if not any(words.prefixes):
         return ""
     literals = [target.literal(prefix) for prefix in words.prefixes]
@@ -243,7 +244,7 @@ def pieces_view(target: Dialect, words: Words, source: str) -> str:
 
 
 def _single_spaces(target: Dialect, keys: str, rows: str) -> str:
-    """Write the characters of which each run of two or more white ones is one space."""
+    """Write characters in which one space replaces each run of two or more of white space."""
     white = ", ".join(target.literal(chr(code)) for first, last in members(f"[{WHITE}]")
                       for code in range(first, last + 1))
     return (
@@ -258,16 +259,19 @@ def _single_spaces(target: Dialect, keys: str, rows: str) -> str:
 
 
 def _cleaning(target: Dialect, words: Words) -> Fold:
+    """How texts change to lower case, and lose accents."""
     lower, stripping = words.lower_mapping, words.stripping
     otherwise = "text" if words.lower is None else target.ascii_lower
     if stripping is None:
         return Fold("cleaned", lower, otherwise=otherwise)
     mapping = stripping.mapping
+    # A capital becomes the parts of its small letter.
     parts = {**lower, **mapping, **{
-        c: "".join(mapping.get(part, part) for part in to) for c, to in lower.items()}}
+        c: "".join(mapping.get(part, part) for part in small) for c, small in lower.items()}}
     if words.accents == "ascii":
-        parts = {c: "".join(filter(str.isascii, to)) for c, to in parts.items()}
-        parts = {c: to for c, to in parts.items() if to} | dict.fromkeys(target.nul, target.nul)
+        parts = {c: "".join(filter(str.isascii, part)) for c, part in parts.items()}
+        parts = {c: part for c, part in parts.items() if part}
+        parts |= dict.fromkeys(target.nul, target.nul)
         return Fold("cleaned", parts, ascii=True, otherwise=otherwise)
     dropped = frozenset(chr(code) for first, last in words.dropped
                         for code in range(first, last + 1))
@@ -279,6 +283,7 @@ def _cleaning(target: Dialect, words: Words) -> Fold:
 def _fold_views(
     target: Dialect, fold: Fold, keys: str, source: str, text: str
 ) -> Iterator[str]:
+    """Write the table of a fold, and the view of the texts that it changes."""
     columns = ("character", "number", "part", "class")
     yield target.create_fold_table(fold.table)
     yield from target.load(fold.table, columns, fold.rows())
@@ -288,7 +293,7 @@ def _fold_views(
 
 
 def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
-    """Write the parts of the characters of texts, with what they are sorted by."""
+    """Write the parts that characters become, with the columns by which parts are sorted."""
     unknown = "c.character"
     if fold.ascii:
         is_ascii = f"{target.byte_length.format('c.character')} = 1"
@@ -302,7 +307,7 @@ def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
     within = f"PARTITION BY {keys} " if keys else ""
     run = "0"
     if fold.classes:
-        # Marks of one run have the same number of other characters before them.
+        # A run of marks is numbered by how many other characters are before it.
         run = (f"sum(CASE WHEN class = 0 THEN 1 ELSE 0 END) OVER ({within}ORDER BY place, number\n"
                "    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)")
     return (f"SELECT {keys}{', ' if keys else ''}place, number, class, part, {run} AS run\n"
