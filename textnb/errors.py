@@ -32,9 +32,10 @@ _LESS_MEMORY = (
     "learn fewer classes; or see whether the label column is one: thousands of classes may be "
     "numbers of rows; or work where more memory is free")
 _FEWER_TERMS = "Load it where there is more, or train it with fewer terms ({memory_limit})"
-_MOST_LISTED = 100
-# What is for one label per document only: where a user meets it, and why. The page *Several labels
-# per document* lists it, and what is not here can't refuse lists of labels.
+# The maximum numbers of choices, and of other names, that a message lists.
+_MAX_CHOICES, _MAX_LISTED = 100, 20
+# Features that need one label per document: where a user meets each, and why. Only these may refuse
+# lists of labels. The page *Several labels per document* has the same list.
 ONE_LABEL = {
     "a mail filter": ("`filter`, `serve`, `MailFilter`", "it tells spam from the rest"),
     "a threshold for one class": (
@@ -240,11 +241,11 @@ class ParameterError(TextnbError, ValueError):
     ) -> ParameterError:
         """An error for a value that is none of the choices; see `suggestion` for ``synonyms``."""
         known = [str(choice) for choice in choices]
-        more = f" and {len(known) - _MOST_LISTED:,} more" if len(known) > _MOST_LISTED else ""
+        more = f" and {len(known) - _MAX_CHOICES:,} more" if len(known) > _MAX_CHOICES else ""
         return cls.naming(
             "{setting}: unknown value {got!r}{near}; choose one of {known}", setting=Mention(name),
             got=got, near=suggestion(str(got), known, synonyms),
-            known=", ".join(known[:_MOST_LISTED]) + more)
+            known=", ".join(known[:_MAX_CHOICES]) + more)
 
     @classmethod
     def unknown_setting(
@@ -391,10 +392,10 @@ class SchemaError(DataError):
         message = super().message(write)
         if self.missing_role is None:
             return message
-        # A reader who can't say which column it is, as it is the model's, writes a plain name.
+        # A command without an option for the column, as the model names it, writes the plain name.
         role = Mention(self.missing_role)
-        own = write(role)
-        return message if own == str(role) else f"{message}, or say which with {own}"
+        option = write(role)
+        return message if option == str(role) else f"{message}, or say which with {option}"
 
     @classmethod
     def wrong_type(cls, column: str, role: str, expected: str, got: object) -> SchemaError:
@@ -589,6 +590,7 @@ def suggestion(got: str, known: Sequence[str], synonyms: Mapping[str, str] | Non
     return f" - did you mean {' or '.join(map(repr, near[:3]))}?" if near else ""
 
 
-def _listing(items: Sequence[object], limit: int = 20) -> str:
-    shown = ", ".join(repr(item) for item in items[:limit])
-    return shown + (f" and {len(items) - limit} more" if len(items) > limit else "")
+def _listing(items: Sequence[object]) -> str:
+    beginning = ", ".join(map(repr, items[:_MAX_LISTED]))
+    more = len(items) - _MAX_LISTED
+    return beginning + (f" and {more} more" if more > 0 else "")

@@ -25,10 +25,7 @@ from textnb.frames.failures import reading
 from textnb.frames.features import check_values, matrix
 from textnb.frames.kinds import in_memory, to_kind_of
 from textnb.frames.scan import scan_table
-from textnb.frames.texts import (
-    labels_are_separate,
-    labels_as,
-)
+from textnb.frames.texts import labels_are_separate, labels_as
 from textnb.learning.documents import announced_labels, check_known, moments
 from textnb.learning.journal import log_learned
 from textnb.learning.parameters import copied

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from textnb.runtime.progress import Line, Size
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED
-_PLAN = "\n\nThis error occurred in the following expression:"
+# Polars adds the place in its plan where an error occurred, which no user knows.
+_PLACE_IN_PLAN = "\n\nThis error occurred in the following expression:"
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -56,7 +57,7 @@ def guarded(
     ----------
     function : callable
     bad_data, bad_usage, reader_gone : int
-        The exit codes.
+        The exit codes; the last one is for output whose reader has closed it.
     write : callable
         Gives the words of the command line for a setting that an error names.
     """
@@ -88,14 +89,12 @@ def guarded(
                     # The engine stopped, and the interrupt itself was lost in a callback.
                     leave_interrupted()
                 return result
-            except ParameterError as error:
-                raise _report_failure(error, bad_usage, write) from None
             except TextnbError as error:
                 if _was_interrupted(error):
                     leave_interrupted()
-                raise _report_failure(error, bad_data, write) from None
+                code = bad_usage if isinstance(error, ParameterError) else bad_data
+                raise _report_failure(error, code, write) from None
             except BrokenPipeError:
-                # The reader of the output has closed it.
                 _drop_output()
                 _leave(reader_gone)
             except KeyboardInterrupt:
@@ -114,7 +113,7 @@ def guarded(
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether an interrupt is behind an error: in a callback of the engine it becomes a panic."""
+    """Whether an interrupt caused an error: one in a callback of the engine becomes a panic."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) or (
                 type(error).__name__ in ("PanicException", "ComputeError")
@@ -124,7 +123,7 @@ def _was_interrupted(error: BaseException | None) -> bool:
     return False
 
 
-# The styles of what a line begins with, where standard error is a terminal that shows colours.
+# Styles of lines by their first word, on a terminal that shows colours.
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -205,15 +204,15 @@ def progress(
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     # A line that is drawn anew would run into answers on the same terminal.
-    with live(activity, quiet=target == "-" and sys.stdout.isatty()) as shown:
-        if shown is not None:
-            shown.begin(phase, size(), unit)
+    with live(activity, quiet=target == "-" and sys.stdout.isatty()) as line:
+        if line is not None:
+            line.begin(phase, size(), unit)
 
         def advance(rows: int) -> None:
             nonlocal seen
             seen += rows
-            if shown is not None:
-                shown.advance(rows)
+            if line is not None:
+                line.advance(rows)
 
         try:
             yield advance
@@ -233,15 +232,15 @@ def live(title: str, quiet: bool = False) -> Iterator[Line | None]:
         return
     from textnb.runtime.progress import live_line
 
-    with live_line(title, stderr()) as shown:
-        yield shown
+    with live_line(title, stderr()) as line:
+        yield line
 
 
 @contextmanager
 def steps(title: str, quiet: bool) -> Iterator[Callable[[str], None]]:
     """Show the current step of long work and the time since its start, on a terminal."""
-    with live(title, quiet) as shown:
-        yield (lambda step: None) if shown is None else shown.step
+    with live(title, quiet) as line:
+        yield (lambda step: None) if line is None else line.step
 
 
 def _drop_output() -> None:
@@ -278,8 +277,7 @@ def _report_failure(
     except OSError:
         _drop_output()
     message = error.message(write) if isinstance(error, TextnbError) else str(error)
-    # The engine adds the place in its plan where the error occurred, which no user knows.
-    note(f"error: {message.split(_PLAN)[0]}")
+    note(f"error: {message.split(_PLACE_IN_PLAN)[0]}")
     return click.exceptions.Exit(code)
 
 

@@ -37,7 +37,7 @@ def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> Non
     from textnb.frames.failures import reading
     from textnb.workflow.export import export
 
-    # Before the model is read.
+    # An unknown target is refused before the model is read.
     _ = target_of_path(output.output) if options.to is None else target_of(options.to)
     classifier = any_model(file.model)
     with reading(file.model), steps("exporting", output.quiet) as progress:

@@ -112,7 +112,7 @@ def filter_mail(
                               ("--timeout", options.timeout is not None)):
             if present:
                 raise ParameterError(f"{name} is for one message; --maildir files many")
-        _file(model, settings, maildir.maildir, maildir, output.results_format)
+        _file_messages(model, settings, maildir.maildir, maildir, output.results_format)
         return
     for name, value in (("--dry-run", maildir.dry_run), ("--spam-folder", maildir.spam_folder),
                         ("--unsure-folder", maildir.unsure_folder)):
@@ -134,9 +134,10 @@ def _load(model: str, settings: dict[str, Any]) -> MailFilter:
     return MailFilter.load(model, **settings)
 
 
-def _file(
+def _file_messages(
     model: str, settings: dict[str, Any], maildir: str, options: MaildirOptions, format: str,
 ) -> None:
+    """Judge the new messages of a Maildir, and move them into the folders of their verdicts."""
     from textnb.errors import SourceError, first_line, printable
     from textnb.filter.judged_messages import JudgedMessages, judge_key
     from textnb.filter.maildir import (
@@ -195,9 +196,9 @@ def _file(
                 continue
             counts[verdict.status] += 1
             reasons.add(verdict.reason)
-            shown = {"path": path, **verdict_as_dict(verdict),
-                     "filed": None if options.dry_run else target}
-            out(as_json(shown) if format == "json"
+            answer = {"path": path, **verdict_as_dict(verdict),
+                      "filed": None if options.dry_run else target}
+            out(as_json(answer) if format == "json"
                 else f"{verdict.status} {verdict.log_odds:.6f} {printable(path)}")
     finally:
         try:

@@ -15,8 +15,8 @@ import click
 from textnb.cli.options import WIDTH, Command, topics_of, usage_errors
 from textnb.errors import suggestion
 
-# The groups of verbs in `textnb help`, in their order; then each verb's module in `textnb.cli` (and
-# its function, where that has another name), and its line: help imports no module of a verb.
+# The groups of verbs in `textnb help`, in order. Each verb has its module in `textnb.cli` (and its
+# function, if that has another name), and its line, so that help imports no module of a verb.
 GROUPS = {
     "learn": {
         "train": ("train", "Learn a classifier from labelled rows and write its model file."),

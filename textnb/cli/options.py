@@ -46,7 +46,10 @@ from textnb.text.token_settings import TokenSettings
 WIDTH = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
 # Settings of models that are options; the others are typed as --set NAME=VALUE.
 _OPTIONS_OF_MODELS = ("l",)
+# By the type of an option: its type in click, and what help shows for a value. Others are texts.
 _NUMBERS = {"int": click.INT, "float": click.FLOAT}
+_METAVARS = {"int": "N", "float": "N", "Pair": "N,N", "CountOrShare": "N", "NumberOrAuto": "N",
+             "Numbers": "N"}
 
 
 class TypedOptions(dict[str, Any]):
@@ -154,13 +157,13 @@ def _set_values(groups: list[type], under: str, words: Iterable[str]) -> dict[st
             raise ParameterError(f"{option} must be KEY=VALUE; the {number}. one is not (it is not "
                                  "shown, as it may be a secret)")
         key = set_key(table.values, word, option)
-        if any(key[:len(other)] == other or other[:len(key)] == key for other in keys):
+        if any(key[:len(before)] == before or before[:len(key)] == key for before in keys):
             raise ParameterError(f"{option} {'.'.join(key)} is given twice")
         keys.add(key)
-        own = next((name for field, (name, _) in names.items() if not name.startswith(option)
-                    and key[0] in (field, name.strip("-").replace("-", "_"))), None)
-        if own is not None and not hasattr(group, key[0]):
-            raise ParameterError(f"{option} {key[0]}: it is an option of its own, {own}")
+        other = next((name for field, (name, _) in names.items() if not name.startswith(option)
+                      and key[0] in (field, name.strip("-").replace("-", "_"))), None)
+        if other is not None and not hasattr(group, key[0]):
+            raise ParameterError(f"{option} {key[0]}: it is an option of its own, {other}")
     options = table.fill(group, table.values, (option,))
     table.refuse()
     return {name: getattr(options, name) for name in table.values}
@@ -201,7 +204,9 @@ class Command(click.Command):
         for group in groups:
             for field, facts in sorted(declared(group), key=partial(_rank, group)):
                 if facts.is_argument:
-                    params.append(_argument(field))
+                    is_list = type_of(field) == "list[str]"
+                    params.append(click.Argument([field.name], nargs=-1 if is_list else 1,
+                                                 required=field.default is MISSING))
                     self.arguments.append((params[-1].make_metavar(None), facts.help))  # type: ignore[arg-type]  # click does not read the context
                 elif facts.is_option and not facts.under:
                     params.append(_option(field, facts))
@@ -218,7 +223,7 @@ class Command(click.Command):
                 ["--help-all"], is_flag=True, is_eager=True, expose_value=False,
                 callback=_show_all, help="Show all options and exit."))
         super().__init__(name, callback=callback, params=params, help=help,
-                         context_settings=dict(WIDTH), no_args_is_help=False)
+                         context_settings=dict(WIDTH))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for word, under in pairwise(args):
@@ -295,75 +300,47 @@ def _title(group: type) -> str:
 
 def _option_of_settings(under: str, group: type) -> click.Option:
     """The option that takes the settings of a group as KEY=VALUE."""
-    def complete(
-        ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        words = [f"{field.name}={choice}" for field, facts in declared(group)
-                 for choice in facts.choices or ("",)]
-        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
-
     names = ", ".join(field.name for field, _ in declared(group))
+    words = [f"{field.name}={choice}" for field, facts in declared(group)
+             for choice in facts.choices or ("",)]
     return click.Option(
-        [under, f"--{under}"], multiple=True, metavar="KEY=VALUE", shell_complete=complete,
+        [under, f"--{under}"], multiple=True, metavar="KEY=VALUE",
+        shell_complete=_completion(words),
         help=f"{names}; repeat it for several. --help {under} says what they mean.")
 
 
 def _show_settings(ctx: click.Context, group: type) -> None:
     """Show the meaning of the settings that an option takes as KEY=VALUE."""
+    records = []
+    for field, facts in declared(group):
+        choices = f" ({_alternatives(facts.choices)})" if facts.choices else ""
+        default = "none" if field.default is None else toml_of(field.default)
+        records.append((field.name, f"{facts.help}{choices}  [default: {default}]"))
     formatter = ctx.make_formatter()
     with formatter.section(f"--{group.__name__} KEY=VALUE, the value as in TOML, or a string"):
-        formatter.write_dl([
-            (field.name, f"{facts.help}{_choices_text(facts)}  [default: "
-             f"{_toml_default(field.default)}]") for field, facts in declared(group)],
-            col_max=28)
+        formatter.write_dl(records, col_max=28)
     click.echo(formatter.getvalue().rstrip("\n"))
     ctx.exit()
 
 
-def _choices_text(facts: Setting) -> str:
-    return f" ({_alternatives(facts.choices)})" if facts.choices else ""
-
-
-def _toml_default(default: Any) -> str:
-    return "none" if default is None else toml_of(default)
-
-
-def _argument(field: Field[Any]) -> click.Argument:
-    repeated = type_of(field) == "list[str]"
-    return click.Argument([field.name], required=field.default is MISSING,
-                          nargs=-1 if repeated else 1, metavar=None)
-
-
 def _option(field: Field[Any], facts: Setting) -> click.Option:
-    kind, default = type_of(field), field.default
-    plain = kind.removesuffix(" | None")
     names = facts.names or (f"--{field.name.replace('_', '-')}",)
     help = facts.help
     if facts.choices:
         help = f"{help.rstrip('.')}: {_alternatives(facts.choices)}."
-    shown = _default_text(default, names)
-    minimum = facts.minimum
+    if default := _default_text(field.default, names):
+        help = f"{help}  [default: {default}]"
+    kind, of_value = type_of(field), dict[str, Any]()
+    if not is_flag(kind):
+        plain = kind.removesuffix(" | None")
+        of_value = {
+            "metavar": facts.metavar or _METAVARS.get(plain, "TEXT"),
+            "type": (_NUMBERS.get(plain, click.STRING) if facts.minimum is None
+                     else click.IntRange(min=facts.minimum))}
     return click.Option(
-        [field.name, *names], help=f"{help}  [default: {shown}]" if shown else help,
-        **({"required": True} if default is MISSING else {"default": None}),
-        is_flag=is_flag(kind) or None,
-        multiple=is_repeated(kind), metavar=None if is_flag(kind) else _metavar(plain, facts),
-        type=None if is_flag(kind) else (
-            _NUMBERS.get(plain, click.STRING) if minimum is None else click.IntRange(min=minimum)),
-        shell_complete=_completion(facts.choices))
-
-
-def _metavar(kind: str, facts: Setting) -> str | None:
-    match kind:
-        case _ if facts.metavar:
-            return facts.metavar
-        case "int" | "float":
-            return "N"
-        case "Pair":
-            return "N,N"
-        case "CountOrShare" | "NumberOrAuto" | "Numbers":
-            return "N"
-    return "TEXT"
+        [field.name, *names], help=help, is_flag=is_flag(kind) or None, multiple=is_repeated(kind),
+        **({"required": True} if field.default is MISSING else {"default": None}), **of_value,
+        shell_complete=_completion(facts.choices) if facts.choices else None)
 
 
 def _alternatives(choices: tuple[str, ...]) -> str:
@@ -373,18 +350,17 @@ def _alternatives(choices: tuple[str, ...]) -> str:
 def _default_text(default: Any, names: tuple[str, ...]) -> str:
     """A default as a user would type it; empty if there is none."""
     if isinstance(default, bool):
-        both = next((name for name in names if "/" in name), "")
-        return both.split("/")[0].removeprefix("--") if default else ""
+        yes_or_no = next((name for name in names if "/" in name), "")
+        return yes_or_no.split("/")[0].removeprefix("--") if default else ""
     if isinstance(default, tuple):
         return ",".join(map(str, default))
     return "" if default is None or default is MISSING else str(default)
 
 
-def _completion(choices: tuple[str, ...]) -> Any:
-    if not choices:
-        return None
+def _completion(words: Iterable[str]) -> Any:
+    """The function by which a shell completes one of some words."""
     return lambda ctx, param, incomplete: [
-        CompletionItem(choice) for choice in choices if choice.startswith(incomplete)]
+        CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -413,8 +389,8 @@ def every_model(group: type) -> type:
         for field, facts in declared(model):
             if facts.is_option:
                 first, _ = options.setdefault(field.name, (field, facts))
-                own = "" if field.default == first.default else f": {field.default}"
-                kinds.setdefault(field.name, []).append(kind + own)
+                default = "" if field.default == first.default else f": {field.default}"
+                kinds.setdefault(field.name, []).append(kind + default)
     fields = [(name, type_of(field), setting(field.default, **{
         **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])}).",
         "under": "" if name in _OPTIONS_OF_MODELS else "set"}))

@@ -14,7 +14,6 @@ from textnb.cli.inputs import (
     Quiet,
     Results,
     Tables,
-    check_apart,
     open_input_for,
     unit_of,
     work_on,
@@ -44,14 +43,6 @@ class PredictOutput(Quiet, Tables):
     output: str = option("File to write, by its ending, or - for standard output.",
                          "--output", "-o", default="-", metavar="FILE")
 
-    def check(self, *inputs: str) -> str:
-        """The format; raise ParameterError if it can't be written, or the file is also an input."""
-        from textnb.frames.sinks import output_format
-
-        for path in inputs:
-            check_apart(path, self.output)
-        return output_format(self.output, self.output_format, safe_csv=self.safe_csv)
-
 
 @verb
 def predict(
@@ -62,7 +53,7 @@ def predict(
     from textnb.workflow.predict import check_answers, predict
 
     input, target = rows.input, output.output
-    format = output.check(file.model, input)
+    format = output.check_table(target, file.model, input)
     options.check_format(format)
     classifier = any_model(file.model)
     check_answers(classifier, options)
@@ -130,7 +121,7 @@ def mistakes(
     from textnb.workflow.evaluate import mistakes
 
     input, target = rows.input, output.output
-    output.check(file.model, input)
+    output.check_table(target, file.model, input)
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, rows, fitted.label)
     with work_on(table, "judging", "judged", output.quiet, target=target) as advance:
@@ -157,21 +148,21 @@ def next_rows(
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.rows import check_storage, options_for
 
-    input, known, target = rows.input, options.labelled, output.output
-    output.check(file.model, input, *([] if known is None else [known]))
-    if input == known == "-":
+    input, source, target = rows.input, options.labelled, output.output
+    output.check_table(target, file.model, input, source)
+    if input == source == "-":
         raise ParameterError("standard input can be one of INPUT and --labelled only")
-    check_storage(rows, input, known)
+    check_storage(rows, input, source)
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, options_for(input, rows))
-    labelled = None if known is None else open_input_for(
-        fitted, known, replace(options_for(known, rows), where=None))
+    labelled = None if source is None else open_input_for(
+        fitted, source, replace(options_for(source, rows), where=None))
     with work_on(table, "judging", "judged", output.quiet, target=target) as advance:
         with (labelled or table).reading():
-            lazy = choose_rows(
+            choice = choose_rows(
                 fitted, table.frame, options.n, None if labelled is None else labelled.frame,
                 advance)
-        chosen = lazy.collect()
+        chosen = choice.collect()
         sinks.write(chosen.lazy(), target, output.output_format, safe_csv=output.safe_csv)
     evidence.note_stale(fitted)
     if not output.quiet:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from textnb.workflow.validate import Validated
 
 
-# The maximum number of thresholds in the report of a job, which has many lines already.
-_IN_JOBS = 5
+# The maximum number of thresholds that a job shows, which has many lines already.
+_MAX_SHOWN_IN_JOBS = 5
 
 
 def lines_of(result: Any) -> Iterator[str]:
@@ -75,7 +75,7 @@ def lines_of(result: Any) -> Iterator[str]:
         case Calibrated():
             yield from calibration_lines(result)
         case Fitted():
-            yield from threshold_lines(result, _IN_JOBS)
+            yield from threshold_lines(result, _MAX_SHOWN_IN_JOBS)
         case Measures():
             yield from test_lines(result)
         case Predicted():
@@ -99,34 +99,36 @@ def training_lines(
     result: Trained, write: Callable[[Mention], str] = train_option
 ) -> Iterator[str]:
     """The choices that training a model made; the last line is its size."""
-    model, learned = result.model, ""
+    model = result.model
     if text_columns(model) is None:
-        chosen = model.estimator_
-        if (accuracy := getattr(chosen, "cv_accuracy_", None)) is not None:
+        estimator = model.estimator_
+        if (accuracy := getattr(estimator, "cv_accuracy_", None)) is not None:
+            # Some pairs of alpha and gamma may have no accuracy (NaN).
             best = max(value for value in accuracy.flat if value == value)
-            yield (f"chosen: alpha {chosen.alpha_:g}, gamma {chosen.gamma_:g}, cross-validated "
-                   f"accuracy {best:.4f}")
+            yield (f"chosen: alpha {estimator.alpha_:g}, gamma {estimator.gamma_:g}, "
+                   f"cross-validated accuracy {best:.4f}")
         yield size_words(model)
         return
-    if model.chosen_l is not None:
-        learned += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
     from textnb.learning.sharing import words_without_counts
 
+    size = size_words(model)
+    if model.chosen_l is not None:
+        size += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
     if n_unlabelled := words_without_counts(model):
-        learned += f", {n_unlabelled:,} that no labelled row holds"
+        size += f", {n_unlabelled:,} that no labelled row holds"
     if (weight := model.settings.parameters["vector_weight"]) is not None:
-        learned += f", vectors weigh {weight:.2g}"
+        size += f", vectors weigh {weight:.2g}"
     if model.learned.n_iter is not None:
-        learned += f", {model.model.iterations}: {model.learned.n_iter}"
+        size += f", {model.model.iterations}: {model.learned.n_iter}"
     if model.calibration is not None:
-        learned += f", calibrated: {calibration_words(model.calibration)}"
+        size += f", calibrated: {calibration_words(model.calibration)}"
     if result.without_threshold is not None:
         why = result.without_threshold.message(write)
         yield f"note: no threshold was chosen: log-odds above 0 decide. {why}"
     elif model.decision is not None:
         yield from ([label_summary(model.decision)] if model.is_multilabel else
                     threshold_lines(model))
-    yield size_words(model) + learned
+    yield size
 
 
 def threshold_lines(fitted: Fitted, max_shown: int = MAX_SHOWN) -> Iterator[str]:
@@ -148,14 +150,17 @@ def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:
         yield (f"accuracy {result.accuracy:.4f} ({correct:,} of {result.documents:,}), "
                f"macro F1 {result.macro_f1:.4f}")
         return
+
+    def ranking(column: str, name: str) -> str:
+        values = result.ranking.select("k", column).iter_rows()
+        return ", ".join(f"{name}@{k} {value:.4f}" for k, value in values)
+
     right = round(result.subset_accuracy * result.documents)
-    precision, gain = (", ".join(f"{name}@{k} {value:.4f}" for k, value in result.ranking.select(
-        "k", column).iter_rows()) for column, name in (("precision", "P"), ("ndcg", "nDCG")))
     yield (f"micro F1 {result.micro_f1:.4f}, macro F1 {result.macro_f1:.4f}, "
            f"F1 by document {result.example_f1:.4f}")
     yield (f"all labels right {result.subset_accuracy:.4f} ({right:,} of {result.documents:,}), "
            f"Hamming loss {result.hamming_loss:.4f}")
-    yield f"{precision}, {gain}"
+    yield f"{ranking('precision', 'P')}, {ranking('ndcg', 'nDCG')}"
     yield (f"coverage error {result.coverage_error:.2f}, label ranking average precision "
            f"{result.label_ranking_average_precision:.4f}")
 

@@ -21,14 +21,7 @@ from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ModelFileError, ParameterError, quantity
 from textnb.files.archive import MAX_BYTES
-from textnb.filter.verdict import (
-    MIN_LEARNED,
-    Cutoffs,
-    Judging,
-    Verdict,
-    deciding_terms,
-    judging_of,
-)
+from textnb.filter.verdict import MIN_LEARNED, Cutoffs, Judging, Verdict, deciding_terms, judging_of
 from textnb.learning.fitted import Fitted
 from textnb.mail.columns import message_columns
 from textnb.mail.message import BEYOND, MAX_MESSAGE, MailMessage

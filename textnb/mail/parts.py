@@ -18,13 +18,7 @@ from email.utils import collapse_rfc2231_value
 from typing import NamedTuple
 
 from textnb.mail.charset_guess import Guess, replace_surrogates
-from textnb.mail.charsets import (
-    Notes,
-    charset_of_html,
-    decode_text,
-    header_text,
-    note,
-)
+from textnb.mail.charsets import Notes, charset_of_html, decode_text, header_text, note
 
 # Mailers nest parts to about 5, chains of forwarded messages to 10 or so.
 MAX_DEPTH = 20

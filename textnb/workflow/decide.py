@@ -11,12 +11,7 @@ import polars as pl
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.evaluation.binomial import check_share
-from textnb.evaluation.calibration import (
-    fit_calibration,
-    link_of,
-    reliability,
-    scores_by_folds,
-)
+from textnb.evaluation.calibration import fit_calibration, link_of, reliability, scores_by_folds
 from textnb.evaluation.decisions import choose
 from textnb.evaluation.goal import Goal
 from textnb.evaluation.held_out import HeldOut

@@ -16,13 +16,7 @@ from textnb.evaluation.metrics import Evaluation
 from textnb.evaluation.novelty import Novelty, NoveltyCount
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted
-from textnb.workflow.models import (
-    AnyModel,
-    class_named,
-    classes_of,
-    holds_lists,
-    text_columns,
-)
+from textnb.workflow.models import AnyModel, class_named, classes_of, holds_lists, text_columns
 from textnb.workflow.options import MistakesOptions, TestOptions
 
 if TYPE_CHECKING:

@@ -23,12 +23,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SourceError
-from textnb.files.replace import (
-    check_named,
-    check_target,
-    replace_file,
-    report_write_errors,
-)
+from textnb.files.replace import check_named, check_target, replace_file, report_write_errors
 
 _HAM = (
     "{greeting} {name}, are we still on for {meal} {day}?",

@@ -33,11 +33,7 @@ from textnb.workflow.decide import decide
 from textnb.workflow.export import export
 from textnb.workflow.job import Export, Job, as_key
 from textnb.workflow.models import AnyModel, holds_lists
-from textnb.workflow.options import (
-    DecideOptions,
-    LabelledOptions,
-    ValidateOptions,
-)
+from textnb.workflow.options import DecideOptions, LabelledOptions, ValidateOptions
 from textnb.workflow.rows import Rows, open_rows, options_for
 from textnb.workflow.staging import check_output
 from textnb.workflow.train import text_settings, tokenizer_of, train

@@ -18,21 +18,10 @@ from textnb.learning.fitted import check_one_label
 from textnb.learning.fitting import check_start, fit
 from textnb.learning.memory_limit import memory_size
 from textnb.learning.refitting import check_keep_sample
-from textnb.learning.settings import (
-    ColumnSettings,
-    LimitSettings,
-    foreign_settings,
-    mail_recipe,
-)
+from textnb.learning.settings import ColumnSettings, LimitSettings, foreign_settings, mail_recipe
 from textnb.learning.text_settings import TextSettings
 from textnb.learning.unlabelled import check_unlabelled, check_vectors, texts_of
-from textnb.models.known import (
-    SYNONYMS,
-    all_models,
-    import_offered,
-    table_models,
-    text_models,
-)
+from textnb.models.known import SYNONYMS, all_models, import_offered, table_models, text_models
 from textnb.runtime.settings import declared
 from textnb.storage.textmodel import load_fitted
 from textnb.text.tokens import Tokenizer
