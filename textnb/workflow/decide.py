@@ -24,7 +24,7 @@ from textnb.workflow.models import class_named
 from textnb.workflow.options import CalibrateOptions, DecideOptions, ValidateOptions
 from textnb.workflow.validate import folds_of
 
-# Keys of a decision's evidence that say how thresholds were chosen; all others are measurements.
+# Keys of a decision's evidence that say how thresholds were chosen; the others are measurements.
 _CRITERIA = {"by", "costs", "rule", "min_precision", "confidence", "labels", "scored"}
 
 
@@ -138,8 +138,8 @@ def _positive(fitted: Fitted, options: DecideOptions) -> Any:
 
 def _with_ranks(fitted: Fitted, options: DecideOptions) -> Decision:
     """The thresholds that the model has, with new ``at_least`` and ``at_most``."""
-    before = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
+    decision = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
     # The measurements were made with the old limits, so they no longer hold.
-    criteria = {name: value for name, value in before.evidence.items() if name in _CRITERIA}
+    criteria = {name: value for name, value in decision.evidence.items() if name in _CRITERIA}
     changes: dict[str, Any] = {"evidence": criteria, **options.ranks}
-    return replace(before, **changes)
+    return replace(decision, **changes)

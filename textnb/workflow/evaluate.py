@@ -86,6 +86,7 @@ def evaluate_model(
     if there is a report.
     """
     positive = check_test(model, options)
+    # Scores of single labels come with the classes, those of the others from a second pass.
     needs_scores, scores = positive is not None or with_probabilities, list[HeldOut]()
     if options.report is None:
         result = evaluate(model, frame, progress=progress) if holds_lists(model) else (
@@ -98,11 +99,10 @@ def evaluate_model(
             title=title, date=date, progress=progress, audit=audit)
     if not needs_scores:
         return Measures(result)
-    held = HeldOut.joined(scores) if scores else score_held_out_of(model, frame)
-    calibration = model.calibration if isinstance(model, Fitted) else None
-    held = held.calibrated(calibration)
-    return Measures(result, positive, None if positive is None else held.roc(positive).auc,
-                    _probabilities(model, held) if with_probabilities else {})
+    raw = HeldOut.joined(scores) if scores else score_held_out_of(model, frame)
+    calibrated = raw.calibrated(model.calibration if isinstance(model, Fitted) else None)
+    return Measures(result, positive, None if positive is None else calibrated.roc(positive).auc,
+                    _probabilities(model, calibrated) if with_probabilities else {})
 
 
 def mistakes(
@@ -156,7 +156,7 @@ def drift(
     return compare(samples[0], samples[1], fitted.classes.tolist(), fitted.is_multilabel)
 
 
-def _probabilities(model: Any, held: HeldOut) -> dict[str, Any]:
+def _probabilities(model: Any, scores: HeldOut) -> dict[str, Any]:
     """Measures of calibrated scores; empty for feature tables, and for a single class."""
     if not isinstance(model, Fitted) or len(model.classes) < 2:
         return {}
@@ -164,9 +164,9 @@ def _probabilities(model: Any, held: HeldOut) -> dict[str, Any]:
     from textnb.evaluation.calibration import reliability
 
     is_calibrated = {"calibrated": model.calibration is not None}
-    if held.link == "sigmoid":
-        return {**is_calibrated, "log_loss": held.log_loss}
-    curve = reliability(held)
+    if scores.link == "sigmoid":
+        return {**is_calibrated, "log_loss": scores.log_loss}
+    curve = reliability(scores)
     return {**is_calibrated, "brier": curve.brier,
             "expected_calibration_error": curve.expected_calibration_error,
             "not_judged": curve.excluded}

@@ -105,11 +105,11 @@ def learn_message(
 
 def _may_be_one_message(input: str, source: Any) -> bool:
     """Whether the input may be one message, and no option asks for anything else."""
-    plain = all(getattr(source, each.name) == each.default for each in fields(source)
-                if each.name not in ("format", "inputs", "as_class"))
+    has_defaults = all(getattr(source, each.name) == each.default for each in fields(source)
+                       if each.name not in ("format", "inputs", "as_class"))
     if input == "-":
-        return plain and source.format == "mail"
-    return (plain and source.format in (None, "mail")
+        return has_defaults and source.format == "mail"
+    return (has_defaults and source.format in (None, "mail")
             and input.lower().endswith(".eml") and os.path.isfile(input))
 
 

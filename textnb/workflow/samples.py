@@ -1,8 +1,8 @@
 """Small generated samples, so that everything runs without a download.
 
 The same arguments give the same rows, and a longer sample begins with the shorter one. Classes
-take turns (three of ham, one of spam), so that small samples do for training too. Words are shared
-between classes: no model is perfect.
+take turns (three of ham, one of spam), so that small samples are enough for training too. Words are
+shared between classes, so that no model is perfect.
 """
 
 from __future__ import annotations
@@ -229,10 +229,11 @@ def topics(n: int, seed: int = 0) -> pl.DataFrame:
     rows = []
     for number in _labels(source, ("0", "1", "1", "1", "1", "2", "2", "3"), n):
         own = sorted(source.sample(sorted(_TOPIC_WORDS), int(number)))
-        title, description = ([word for _ in range(length) for word in _words(
-            source, source.choice(own) if own else None, 1)]
-            for length in (6, source.randrange(15, 40)))
-        rows.append((own, " ".join(title).capitalize(), " ".join(description).capitalize() + "."))
+        lengths = 6, source.randrange(15, 40)
+        title, description = (" ".join(
+            _words(source, source.choice(own) if own else None, 1)[0] for _ in range(length)
+        ).capitalize() for length in lengths)
+        rows.append((own, title, f"{description}."))
     schema: dict[str, Any] = {
         "topics": pl.List(pl.String), "title": pl.String, "description": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -326,14 +327,14 @@ def write_samples(folder: str | os.PathLike[str]) -> list[str]:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
         for name in _EMPTY_FOLDERS:
             (root / name).mkdir(exist_ok=True)
-    with ExitStack() as new:
+    with ExitStack() as removals:
         for name, content in files.items():
             if not (root / name).exists():
                 with replace_file(root / name) as file:
                     file.write(content)
-                new.callback((root / name).unlink)
+                removals.callback((root / name).unlink)
         # All files are written: do not remove them.
-        new.pop_all()
+        removals.pop_all()
     return [*files]
 
 

@@ -24,7 +24,7 @@ Key = tuple[str, ...]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TABLE = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
 _ENTRY = re.compile(r"""\s*([A-Za-z0-9_."' -]+?)\s*=""")
-# A database in a file, whose path is relative.
+# The URL of a database in a file whose path is relative.
 _DATABASE = re.compile(r"((?:sqlite|duckdb)(?:\+\w+)?:///)(?!/|:memory:|file:)(.+)", re.I)
 # Names of at least this similarity are suggested.
 _NEAR = 0.75
@@ -91,6 +91,7 @@ class Table:
     faults: list[tuple[Key, str]] = field(default_factory=list)
 
     def fault(self, key: Key, words: str) -> None:
+        """Note what is wrong with a key."""
         self.faults.append((key, words))
 
     def check(self, key: Key, call: Callable[[], T], *within: tuple[Key, type]) -> T | None:
@@ -172,9 +173,9 @@ class Table:
                 each.name: [word.split("/")[0].strip("-").replace("-", "_")
                             for word in facts.names]
                 for group in groups for each, facts in declared(group)})
-            far = [] if near else _similar(name, dict.fromkeys(self.tables, ()))
+            elsewhere = [] if near else _similar(name, dict.fromkeys(self.tables, ()))
             suggestion = " or ".join([*map(repr, near), *(
-                f"{each!r} of {' or '.join(self.tables[each])}" for each in far)])
+                f"{each!r} of {' or '.join(self.tables[each])}" for each in elsewhere)])
             self.fault(key, f"no such key{f' - did you mean {suggestion}?' if suggestion else ''}; "
                             f"the keys there are {', '.join(known)}")
 
@@ -201,9 +202,8 @@ def _value(
 ) -> Any:
     """A TOML value as the setting's Python value; raise ValueError or ParameterError if wrong."""
     kind = type_of(each).removesuffix(" | None")
-    read = _READ.get(kind)
-    if read is not None:
-        value = read(value)
+    if kind in READERS:
+        value = READERS[kind](value)
     if kind == "Place" and folder is not None and value not in facts.packages:
         return place_in(folder, value)
     check_json(group, {each.name: value})
@@ -281,40 +281,34 @@ def _weights(value: Any) -> Any:
             for label, weight in value.items()} if isinstance(value, dict) else value
 
 
-# Types of settings that TOML writes differently from Python, or whose values are checked first.
-_READ: dict[str, Callable[[Any], Any]] = {
+# The functions that read values of types that TOML writes differently from Python, or that are
+# checked first.
+READERS: dict[str, Callable[[Any], Any]] = {
     "Size": memory_size, "Storage": _storage, "Place": substitute_variables,
     "Names": _names, "Kinds": _names, "Numbers": _numbers, "NumberOrAuto": _number_or_auto,
     "Weights": _weights}
-
-
-def reads(kind: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """A decorator: the function reads the values of a type of settings."""
-    def add(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        _READ[kind] = function
-        return function
-
-    return add
 
 
 def _lines_of(text: str) -> dict[Key, int]:
     """The line of each key that begins a line."""
     lines: dict[Key, int] = {}
     table: Key = ()
-    entries: dict[str, int] = {}
+    # The number of the last table [[name]], by name.
+    last: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if header := _TABLE.match(line):
-            table = _parts(header[2])
+            table = _split_key(header[2])
             if header[1]:
-                entries[header[2]] = entries.get(header[2], -1) + 1
-                table = (*table, str(entries[header[2]]))
+                last[header[2]] = last.get(header[2], -1) + 1
+                table = (*table, str(last[header[2]]))
             lines.setdefault(table, number)
         elif entry := _ENTRY.match(line):
-            lines.setdefault((*table, *_parts(entry[1])), number)
+            lines.setdefault((*table, *_split_key(entry[1])), number)
     return lines
 
 
-def _parts(key: str) -> Key:
+def _split_key(key: str) -> Key:
+    """The parts of a key, roughly: dots in quotes divide it too."""
     return tuple(part.strip().strip("\"'") for part in key.split("."))
 
 

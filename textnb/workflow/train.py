@@ -127,12 +127,12 @@ def model_of(kind: str, parameters: Mapping[str, Any]) -> Any:
 
 def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
     """Make the tokenizer from its settings."""
-    plain = dict(settings)
-    if plain.pop("sklearn", False):
-        if "pattern" in plain:
-            raise does_not_go("sklearn", "pattern")
-        return Tokenizer.sklearn(**plain)
-    return Tokenizer(**plain)
+    parameters = dict(settings)
+    if not parameters.pop("sklearn", False):
+        return Tokenizer(**parameters)
+    if "pattern" in parameters:
+        raise does_not_go("sklearn", "pattern")
+    return Tokenizer.sklearn(**parameters)
 
 
 def check_training(options: TrainOptions) -> None:
@@ -207,8 +207,7 @@ def train(
         check_start(settings, start)
     fitted = fit(settings, frame, sample_weight=learning.weight, start=start,
                  left_out=options.false_positives > 0, keep_sample=learning.keep_sample,
-                 unlabelled=learning.unlabelled,
-                 progress=progress)
+                 unlabelled=learning.unlabelled, progress=progress)
     return with_threshold(fitted, options) if options.false_positives else Trained(fitted)
 
 

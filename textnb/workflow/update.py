@@ -147,12 +147,11 @@ def forget(
 
 def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
     """The rows, with the columns that a ledger needs."""
-    parts, columns = [], (*fitted.columns, fitted.label, MESSAGE_ID)
+    parts, columns = [], dict.fromkeys([*fitted.columns, fitted.label, MESSAGE_ID])
     for each in rows:
         schema = each.frame.collect_schema()
         with each.reading():
-            parts.append(each.frame.select(
-                *dict.fromkeys(name for name in columns if name in schema)).collect())
+            parts.append(each.frame.select(name for name in columns if name in schema).collect())
         each.refuse_unreadable()
     return pl.concat(parts, how="diagonal")
 

@@ -120,7 +120,7 @@ def _validate_online(
 
 def rate_of(fitted: Fitted, positive: Any) -> float | None:
     """The share of false positives for which a model chose its threshold as it learned."""
-    # Such a threshold is one of its settings.
+    # Only models that score left-out rows as they learn choose one then.
     decision = fitted.decision if fitted.model.scores_left_out else None
     return decision.evidence.get("max_false_positive_rate") if (
         decision is not None and decision.positive == positive) else None
