@@ -253,8 +253,7 @@ class ParameterError(TextnbError, ValueError):
     ) -> ParameterError:
         """An error for a setting that its owner does not have; the advice says where it belongs."""
         hint = f": {advice}" if advice else suggestion(name, known)
-        return cls(f"{owner} has no setting {name!r}{hint}; its settings are "
-                   f"{', '.join(known)}")
+        return cls(f"{owner} has no setting {name!r}{hint}; its settings are {', '.join(known)}")
 
 
 class ExportError(TextnbError, ValueError):

@@ -91,9 +91,7 @@ class TableClassifier(Parameters):
         self.features = features
         self.label = label
 
-    def fit(
-        self, X: Any, y: ArrayLike | None = None, *, progress: Progress | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: ArrayLike | None = None, *, progress: Progress | None = None) -> Self:
         """Learn from labelled rows.
 
         Parameters

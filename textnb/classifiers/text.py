@@ -274,8 +274,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         """
         fitted = self._fitted_for("forgetting")
         y, indicator = check_indicator(fitted.indicator, y)
-        self._fitted = replace(
-            fitting.forget(fitted, X, y, progress=progress), indicator=indicator)
+        self._fitted = replace(fitting.forget(fitted, X, y, progress=progress), indicator=indicator)
         return self
 
     def __add__(self, other: TextClassifier) -> TextClassifier:
@@ -495,9 +494,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
         return terms_chart(self.top(k, label))
 
-    def explain(
-        self, text: Text, k: int = 20, labels: Sequence[Any] | None = None
-    ) -> pl.DataFrame:
+    def explain(self, text: Text, k: int = 20, labels: Sequence[Any] | None = None) -> pl.DataFrame:
         """Explain one text: `predict(..., explain=k)` for it, with one row per entry.
 
         Parameters

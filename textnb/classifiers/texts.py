@@ -24,9 +24,7 @@ from textnb.text.tokens import Tokenizer
 AUTO = "auto"
 
 
-def check_start_of(
-    is_search: bool, warm_start: Any, keep_sample: Any, unlabelled: Any
-) -> None:
+def check_start_of(is_search: bool, warm_start: Any, keep_sample: Any, unlabelled: Any) -> None:
     """Raise ParameterError if a warm start is not True or False, or goes with a search.
 
     A search begins anew, keeps no sample of rows, and reads labelled rows alone.
@@ -42,9 +40,7 @@ def check_start_of(
             raise ParameterError(f"{name} is for NBLinear, and not for estimator='auto'")
 
 
-def check_texts_unchanged(
-    classifier: Any, settings: TextSettings, used: Any, action: str
-) -> None:
+def check_texts_unchanged(classifier: Any, settings: TextSettings, used: Any, action: str) -> None:
     """Raise ParameterError if a classifier's parameters are no longer those of `fit`.
 
     Parameters

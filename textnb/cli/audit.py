@@ -121,9 +121,7 @@ class Corrected(SafeCsv, Quiet):
 
 
 @verb
-def relabel(
-    rows: LabelledInput, columns: TextAndLabel, review: Review, output: Corrected
-) -> None:
+def relabel(rows: LabelledInput, columns: TextAndLabel, review: Review, output: Corrected) -> None:
     """Write the rows with the labels of a review, and correct a model that has learned them."""
     from textnb.frames import sinks
     from textnb.frames.failures import reading

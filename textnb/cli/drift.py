@@ -31,8 +31,7 @@ class DriftInput(LabelledRowOptions):
     reference: str | None = option(
         "Rows like those that the thresholds were chosen on. MODEL has learned neither.",
         metavar="FILE")
-    reference_where: str | None = option(
-        "Rows of --reference for which this SQL condition holds.")
+    reference_where: str | None = option("Rows of --reference for which this SQL condition holds.")
 
 
 @verb

@@ -27,8 +27,7 @@ class TwoInputs(RowOptions):
         "Another input, whose rows are searched for in TRAIN.  [default: the rows of TRAIN itself]",
         None)
     text: list[str] | None = option("Text column; repeat it for several.  [default: text]")
-    label: str | None = option(
-        "Label column: also count duplicates with another label.")
+    label: str | None = option("Label column: also count duplicates with another label.")
     test_where: str | None = option("The same as --where, for TEST.", is_common=False)
 
 

@@ -79,8 +79,7 @@ class MaildirOptions:
         "Where --maildir files spam: a folder of the Maildir.  [default: .Spam]")
     unsure_folder: str | None = option(
         "Where --maildir files messages that are unsure.  [default: they stay in new/]")
-    dry_run: bool = option(
-        "With --maildir: list the verdicts, and file nothing.", default=False)
+    dry_run: bool = option("With --maildir: list the verdicts, and file nothing.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -239,8 +238,7 @@ alone = click.Group(name="textnb", commands={"filter": filter_mail})
 def run(arguments: Sequence[str], stream: Stream) -> int:
     """Run the verb, and return its exit code."""
     try:
-        with (usage_errors(),
-              alone.make_context("textnb", [*arguments], obj=stream) as context):
+        with (usage_errors(), alone.make_context("textnb", [*arguments], obj=stream) as context):
             alone.invoke(context)
         code = 0
     except click.exceptions.Exit as exit:

@@ -69,8 +69,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
             "reading", "read", output.quiet, "message", target=target) as advance:
 
         def note_errors(batch: pl.DataFrame) -> pl.DataFrame:
-            malformed.append(batch.select("path", "errors").filter(
-                pl.col("errors").list.len() > 0))
+            malformed.append(batch.select("path", "errors").filter(pl.col("errors").list.len() > 0))
             advance(batch.height)
             return batch
 

@@ -31,8 +31,7 @@ class Service:
     listen: list[str] | None = option(
         "Path of a Unix socket, or HOST:PORT of a loopback address; repeat it for several.  "
         f"[default: {_SOCKET} in $RUNTIME_DIRECTORY or $XDG_RUNTIME_DIR]", metavar="ADDRESS")
-    workers: int | None = option(
-        "Processes that judge.  [default: one per processor]", minimum=1)
+    workers: int | None = option("Processes that judge.  [default: one per processor]", minimum=1)
     timeout: float = option("Seconds after which judging one message fails.", default=30.0)
     client_timeout: float = option(
         "Seconds in which a client must have sent its message.", default=60.0)

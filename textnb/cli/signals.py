@@ -22,8 +22,7 @@ INTERRUPTED = 130
 # foreign (signals belong to another program) -> begun -> listening -> released
 _state = "foreign"
 # The signals that end a process.
-_ENDING = (signal.SIGINT, signal.SIGTERM, *(
-    [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+_ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 def begin() -> None:

@@ -260,8 +260,7 @@ def export_lines(
               if getattr(model, name, None) is not None]
     if pruned is not None and pruned["dropped"] and chosen:
         yield f"note: the model's {' and '.join(chosen)} need all terms: the export has none"
-    elif ("decision" in chosen and "decision" not in result.answers
-            and not holds_lists(model)):
+    elif "decision" in chosen and "decision" not in result.answers and not holds_lists(model):
         # A target predicts the class with the highest score, or, if it has one score, by its sign.
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "
                "does not apply them" + ("" if positive is None else

@@ -38,8 +38,7 @@ class TestOutput(TestOptions, Quiet, Results):
 
     train: str | None = option(
         "Rows that the model learned: the report names texts that are in both.", metavar="FILE")
-    train_where: str | None = option(
-        "Rows of --train for which this SQL condition holds.")
+    train_where: str | None = option("Rows of --train for which this SQL condition holds.")
 
 
 @verb

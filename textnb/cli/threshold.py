@@ -111,7 +111,6 @@ def _note_filter(fitted: Fitted, decision: Decision | None) -> None:
     """Note if `textnb filter` can't tell any more which class is spam."""
     from textnb.filter.verdict import SPAM, default_spam
 
-    if decision is not None and default_spam(
-            fitted.classes.tolist(), decision.positive) is None:
+    if decision is not None and default_spam(fitted.classes.tolist(), decision.positive) is None:
         note(f"note: this decision is for {decision.positive}, and the model has a class {SPAM}: "
              f"textnb filter now needs --spam-class {SPAM} (or thresholds for --class {SPAM})")

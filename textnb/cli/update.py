@@ -88,9 +88,7 @@ def update(
 
 
 @verb
-def forget(
-    file: ModelFile, rows: LabelledRows, ledger: LedgerOption, output: ModelOutput
-) -> None:
+def forget(file: ModelFile, rows: LabelledRows, ledger: LedgerOption, output: ModelOutput) -> None:
     """Forget rows: the model equals one that is trained without them."""
     from textnb.workflow import update as steps
 

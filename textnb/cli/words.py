@@ -143,8 +143,7 @@ def _count_or_share(option: str, text: str) -> int | float:
             return number(text)
         except ValueError:
             continue
-    raise ParameterError.out_of_range(
-        option, "a count (2) or a share of documents (0.01)", text)
+    raise ParameterError.out_of_range(option, "a count (2) or a share of documents (0.01)", text)
 
 
 def _number_or_auto(option: str, text: str) -> float | str:

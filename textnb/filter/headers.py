@@ -25,9 +25,7 @@ def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
     return at, f"{STATUS}: {verdict.header}".encode("ascii") + ending + gap
 
 
-def with_headers(
-    message: bytes, headers: Iterable[str], *, only_headers: bool = False
-) -> bytes:
+def with_headers(message: bytes, headers: Iterable[str], *, only_headers: bool = False) -> bytes:
     """A message with the headers of its verdict before all others.
 
     Headers of their names that the sender wrote are left out. Nothing else changes.

@@ -173,8 +173,7 @@ class Ledger:
     def learned_label(self, id: bytes) -> Any:
         """The class under which the model has learned a message; None if it has not."""
         with self._reporting():
-            row = self._database.execute(
-                "SELECT class FROM learned WHERE id = ?", (id,)).fetchone()
+            row = self._database.execute("SELECT class FROM learned WHERE id = ?", (id,)).fetchone()
             return None if row is None else _label(row[0])
 
     def drop(self, number: int) -> None:

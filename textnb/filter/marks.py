@@ -48,9 +48,7 @@ class Mark(Value):
     status: str
 
 
-def mark_of(
-    verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()
-) -> Mark:
+def mark_of(verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()) -> Mark:
     """The verdict in spamd's terms.
 
     Parameters

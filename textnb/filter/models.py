@@ -43,9 +43,7 @@ class ServedModel:
         If the file can't be read at first, or is not a model of mail.
     """
 
-    def __init__(
-        self, path: str, settings: Mapping[str, Any], note: Callable[..., object]
-    ) -> None:
+    def __init__(self, path: str, settings: Mapping[str, Any], note: Callable[..., object]) -> None:
         self.path, self._settings, self._note = path, settings, note
         self._quick: QuickFilter | None = None
         self._whole: MailFilter | None = None
@@ -75,9 +73,7 @@ class ServedModel:
         """The terms that decide the verdict, and what each adds to the log-odds of spam."""
         return self._use(lambda judge: judge.deciding_terms(message, k))
 
-    def judged_texts(
-        self, message: bytes
-    ) -> tuple[str | None, dict[str, str | list[str] | None]]:
+    def judged_texts(self, message: bytes) -> tuple[str | None, dict[str, str | list[str] | None]]:
         """The Message-ID of a message, and the texts that the model judges and learns."""
         model = self._model
         texts, parsed = message_columns(message, model.columns, model.lists)

@@ -108,8 +108,7 @@ class Worker:
         self._counters.add("connections")
         writer = None
         try:
-            reader, writer = await asyncio.open_connection(
-                sock=connection, limit=protocol.MAX_LINE)
+            reader, writer = await asyncio.open_connection(sock=connection, limit=protocol.MAX_LINE)
             try:
                 async with asyncio.timeout(self._settings.client_timeout):
                     request, message = await self._read(reader)
@@ -240,8 +239,7 @@ class Worker:
 
 def _user_of(connection: socket.socket) -> int | None:
     """The number of the system's user at the other end; None if the system does not say."""
-    if connection.family != getattr(socket, "AF_UNIX", None) or not hasattr(
-            socket, "SO_PEERCRED"):
+    if connection.family != getattr(socket, "AF_UNIX", None) or not hasattr(socket, "SO_PEERCRED"):
         return None
     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     user: int = _PEER.unpack(peer)[1]

@@ -128,9 +128,7 @@ def _simplify_tag(tag: re.Match[str]) -> str:
             f"{before}{line}<{closing}{name}>{after}")
 
 
-def _mark_targets(
-    name: str, attributes: Iterable[tuple[str, str | None]]
-) -> tuple[str, str]:
+def _mark_targets(name: str, attributes: Iterable[tuple[str, str | None]]) -> tuple[str, str]:
     """A tag's targets, each with its kind and between marks, and the words that the tag shows."""
     kinds, marks, words = _TARGETS[name], "", ""
     seen: set[str] = set()

@@ -95,8 +95,7 @@ def check_headers(headers: Sequence[str], setting: str = "headers") -> list[str]
     names = [headers] if isinstance(headers, str) else list(headers)
     for name in names:
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
-            raise ParameterError.out_of_range(
-                setting, "names of headers, such as 'received'", name)
+            raise ParameterError.out_of_range(setting, "names of headers, such as 'received'", name)
     if len(set(names)) < len(names):
         raise ParameterError.out_of_range(setting, "different names", names)
     return names
@@ -143,9 +142,7 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
     return read_message(raw, headers)[0]
 
 
-def read_message(
-    raw: bytes, headers: Sequence[str] = ()
-) -> tuple[MailMessage, MessageStructure]:
+def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, MessageStructure]:
     """As `parse_message`, with the structure of the message."""
     if not isinstance(raw, (bytes, bytearray, memoryview)):
         raise ParameterError.out_of_range("raw", "bytes", type(raw).__name__)

@@ -45,8 +45,7 @@ def scores_of(
         return held_out(fitted, frame, progress=progress)
     if scored == "leave-one-out" and not fitted.is_multilabel:
         return leave_one_out(fitted, frame, progress=progress)
-    return scores_by_folds(
-        fitted, frame, progress=progress, **folds_of(folds or ValidateOptions()))
+    return scores_by_folds(fitted, frame, progress=progress, **folds_of(folds or ValidateOptions()))
 
 
 def choose_scoring(fitted: Fitted) -> str:

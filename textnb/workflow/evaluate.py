@@ -47,8 +47,7 @@ class Measures:
     @property
     def rates(self) -> dict[str, Any] | None:
         """Rates of errors of the class against the rest."""
-        return self.result.rates(self.positive).to_dict() if (
-            self.positive is not None) else None
+        return self.result.rates(self.positive).to_dict() if self.positive is not None else None
 
     def to_dict(self) -> dict[str, Any]:
         values = {**self.result.to_dict(), **self.probabilities}

@@ -114,12 +114,9 @@ class _LineReader:
         Names of the answers to write.
     """
 
-    def __init__(
-        self, fitted: Fitted, answers: Answers, columns: Sequence[str] | None
-    ) -> None:
+    def __init__(self, fitted: Fitted, answers: Answers, columns: Sequence[str] | None) -> None:
         self._tokens, self._added = fitted.token_columns, answers_of(fitted, answers)
-        names = None if columns is None else [
-            name for each in columns for name in each.split(",")]
+        names = None if columns is None else [name for each in columns for name in each.split(",")]
         own = [name for name in names or () if name not in self._added]
         names = columns_to_write(names, own, self._added)
         self.answers = [name for name in names if name in self._added]

@@ -50,8 +50,7 @@ def features_of(model: AnyModel) -> Any:
 
 def classes_of(model: AnyModel) -> NDArray[Any]:
     """The classes of a model."""
-    classes: NDArray[Any] = (
-        model.classes if text_columns(model) is not None else model.classes_)
+    classes: NDArray[Any] = model.classes if text_columns(model) is not None else model.classes_
     return classes
 
 

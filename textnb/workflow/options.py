@@ -70,8 +70,7 @@ class ReadOptions(MailOptions):
     query: str | None = setting(
         None, "The rows of a database (postgresql://user@host/name). Put its password into "
         "PGPASSWORD or ~/.pgpass.", under="read")
-    encoding: str = setting("utf-8", "Encoding of text files in a folder per class.",
-                            under="read")
+    encoding: str = setting("utf-8", "Encoding of text files in a folder per class.", under="read")
     separator: str | None = setting(
         None, "Character between the fields of a CSV file, such as ';'.", under="read")
     on_unreadable: str = setting(
@@ -121,8 +120,7 @@ class LabelledOptions(ReadOptions):
 class TokenOptions(TokenSettings):
     """Tokens. Unless one is given, nblinear reads short words, ! and ?, and pairs too."""
 
-    sklearn: bool = setting(
-        False, "The tokens of scikit-learn's CountVectorizer.", under="set")
+    sklearn: bool = setting(False, "The tokens of scikit-learn's CountVectorizer.", under="set")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -150,8 +148,7 @@ class LearnOptions:
         f"[default: {FALSE_POSITIVES:g} for mail without --model and the like]", metavar="N")
     confidence: float = setting(0.95, "Confidence of the guarantee of --false-positives.",
                                 under="set")
-    spam_class: str | None = setting(None, "Class that is spam.  [default: spam]",
-                                     metavar="CLASS")
+    spam_class: str | None = setting(None, "Class that is spam.  [default: spam]", metavar="CLASS")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

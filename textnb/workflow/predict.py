@@ -67,8 +67,7 @@ def columns_to_write(
     if columns is None:
         return known
     # A name may hold a comma itself.
-    names = [name for each in columns
-             for name in ([each] if each in known else each.split(","))]
+    names = [name for each in columns for name in ([each] if each in known else each.split(","))]
     for name in names:
         if name not in known:
             raise ParameterError.unknown_choice("column", name, known)

@@ -378,8 +378,7 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
         model, parameters=parameters, limits=LimitSettings(binary=model.limits.binary),
         is_for_mail=False, learning=type(model.learning)())
     if model.is_texts:
-        words = pl.Series([f"first words number {n}" if n % 2 else "other text"
-                           for n in range(12)])
+        words = pl.Series([f"first words number {n}" if n % 2 else "other text" for n in range(12)])
         lists = tokenizer_of(model.tokenizer).columns_of_tokens(model.text_columns)
         columns = {name: words.str.split(" ") if name in lists else words
                    for name in model.text_columns}
@@ -398,8 +397,7 @@ def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
     if job.model.is_texts:
         names = job.model.text_columns
     else:
-        names = [name for name in rows.collect_schema().names()
-                 if name != job.model.columns.label]
+        names = [name for name in rows.collect_schema().names() if name != job.model.columns.label]
     limit = round(share * _MODULUS)
 
     def select(values: pl.Series) -> pl.Series:

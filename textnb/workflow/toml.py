@@ -197,9 +197,7 @@ def _in_words(key: Key) -> str:
     return " ".join([*option, ".".join(key[len(option):])]).strip() or "the job"
 
 
-def _value(
-    group: type, each: Field[Any], facts: Setting, value: Any, folder: Path | None
-) -> Any:
+def _value(group: type, each: Field[Any], facts: Setting, value: Any, folder: Path | None) -> Any:
     """A TOML value as the setting's Python value; raise ValueError or ParameterError if wrong."""
     kind = type_of(each).removesuffix(" | None")
     if kind in READERS:

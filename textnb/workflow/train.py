@@ -173,8 +173,7 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
     rate = options.false_positives
     if learning.false_positives is None and not options.is_for_mail and (
             learning.spam_class is not None or learning.confidence != type(learning).confidence):
-        raise ParameterError.naming(
-            "{spam_class} and {confidence} go with {false_positives}")
+        raise ParameterError.naming("{spam_class} and {confidence} go with {false_positives}")
     kinds = [kind for kind, known in text_models().items() if known.scores_left_out]
     if rate and options.kind not in kinds:
         raise ParameterError.naming(
@@ -187,9 +186,7 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
         raise ParameterError.out_of_range("false_positives", "a share from 0 to 1", rate)
 
 
-def train(
-    options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None = None
-) -> Trained:
+def train(options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None = None) -> Trained:
     """Learn a model from labelled rows, and choose its threshold if it is for a filter."""
     check_training(options)
     if not options.is_texts:

@@ -58,8 +58,7 @@ def change_model(
     if has_own_ledger:
         # Messages that users have reported to a server (TELL) are learned first.
         (learner.learn if has_ledger(model) else learner.check)(model)
-    with lock_path(target), (
-            Ledger(model) if has_own_ledger else nullcontext()) as ledger:
+    with lock_path(target), (Ledger(model) if has_own_ledger else nullcontext()) as ledger:
         if ledger is None:
             before = (load_fitted if of_texts else any_model)(model)
             changes = change(before, None)

@@ -69,5 +69,4 @@ def host_suffixes(host: str) -> Iterator[str]:
     if ADDRESS.fullmatch(host):
         yield from (".".join(labels[:count]) for count in (4, 3, 2))
     elif host:
-        yield from (".".join(labels[-count:])
-                    for count in range(1, min(len(labels), _DEPTH) + 1))
+        yield from (".".join(labels[-count:]) for count in range(1, min(len(labels), _DEPTH) + 1))
