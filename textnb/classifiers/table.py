@@ -309,13 +309,6 @@ class TableClassifier(Parameters):
         settings = {"features": fitted.columns, "label": fitted.label}
         write_model(path, *pack_table(settings, fitted.names, fitted.estimator))
 
-    @classmethod
-    def from_file(
-        cls, settings: dict[str, Any], feature_names: list[str], estimator: FormClassifier
-    ) -> Self:
-        """The classifier that a model file describes."""
-        return cls(**settings).set_fitted(estimator, list(settings["features"]), feature_names)
-
     def set_fitted(
         self, estimator: FormClassifier, columns: list[str], names: list[str],
         parameters: dict[str, Any] | None = None, has_separate_labels: bool = False,
@@ -406,13 +399,12 @@ class TableClassifier(Parameters):
         """The parameters, checked and copied."""
         if not isinstance(self.label, str):
             raise ParameterError.out_of_range("label", "the name of a column", self.label)
-        estimator = self.estimator
-        if estimator is not None and not isinstance(estimator, FormClassifier):
+        estimator = GaussianNB() if self.estimator is None else self.estimator
+        if not isinstance(estimator, FormClassifier):
             got = f"the class {estimator.__name__}" if isinstance(estimator, type) else (
                 repr(estimator) if isinstance(estimator, str) else type(estimator).__name__)
             raise ParameterError(f"estimator must be one of textnb's; got {got}. Pass an instance, "
                                  "such as GaussianNB()")
-        if estimator is not None:
-            check_registered(estimator, "a classifier of feature tables")
-        return {"estimator": GaussianNB() if estimator is None else unfitted(estimator),
-                "features": copied(self.features), "label": self.label}
+        check_registered(estimator, "a classifier of feature tables")
+        return {"estimator": unfitted(estimator), "features": copied(self.features),
+                "label": self.label}

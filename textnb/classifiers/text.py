@@ -22,9 +22,9 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.pruned import Pruned
 from textnb.classifiers.texts import (
-    AUTO,
     check_start_of,
     check_texts_unchanged,
+    is_auto,
     model_of_texts,
     place_of_setting,
     terms_of,
@@ -204,7 +204,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         EmptyTextWarning
             If rows have no text in any text column: null, empty, or white space alone.
         """
-        is_search = isinstance(self.estimator, str) and self.estimator == AUTO
+        is_search = is_auto(self.estimator)
         check_start_of(is_search, warm_start, keep_sample, unlabelled)
         y, indicator = split_indicator(y)
         with watched(progress, "training", lambda: size_of(X)) as advance:

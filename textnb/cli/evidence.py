@@ -78,27 +78,29 @@ def calibration_words(calibration: Calibration) -> str:
 
 
 def decision_words(
-    decision: Decision, unit: str = "log-odds", max_shown: int = MAX_SHOWN
+    decision: Decision, unit: str = "log-odds", max_shown: int = MAX_SHOWN, *,
+    is_multilabel: bool = False,
 ) -> Iterator[str]:
     """The thresholds and the evidence for them.
 
     Only the thresholds, if other software wrote the evidence. ``unit`` is the unit of the
-    thresholds: "log-odds" or "margin".
+    thresholds of one label per document: "log-odds" or "margin".
     """
-    condition = f"its {unit} {'is' if unit == 'margin' else 'are'} at least"
     if decision.stale:
         yield f"stale, so that nothing below is certain: {decision.stale}"
+    if is_multilabel:
+        yield from _label_words(decision, max_shown)
+        return
+    condition = f"its {unit} {'is' if unit == 'margin' else 'are'} at least"
     try:
         yield from list(_evidence_words(decision, condition, max_shown))
     except (LookupError, TypeError, ValueError, AttributeError):
         yield from _threshold_words(decision, condition)
 
 
-def label_words(decision: Decision, max_shown: int = MAX_SHOWN) -> Iterator[str]:
+def _label_words(decision: Decision, max_shown: int) -> Iterator[str]:
     """The thresholds of labels, and the measures with them."""
     evidence = decision.evidence
-    if decision.stale:
-        yield f"stale, so that nothing below is certain: {decision.stale}"
     entries = {entry["label"]: entry for entry in evidence.get("labels", ())}
     shown = list(decision.thresholds.items())
     for label, value in shown[:max_shown]:

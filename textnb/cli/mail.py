@@ -64,7 +64,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
     with reading(path):
         frame = scan_mail(path, headers=input.header or [], subfolders=input.subfolders,
                           tokens=input.tokens)
-    malformed: list[pl.DataFrame] = []
+    malformed = [pl.DataFrame(schema={"path": pl.String, "errors": pl.List(pl.String)})]
     with reading(path), progress(
             "reading", "read", output.quiet, "message", target=target) as advance:
 
@@ -81,8 +81,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
             counted = frame.map_batches(note_errors, schema=frame.collect_schema(), streamable=True)
             sinks.write(counted, target, output_format, safe_csv=output.safe_csv)
     # The engine may deliver batches in another order.
-    messages = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
-        schema={"path": pl.String, "errors": pl.List(pl.String)})
+    messages = pl.concat(malformed).sort("path")
     if errors:
         _show_errors(messages, output)
     elif not output.quiet and messages.height:

@@ -11,7 +11,6 @@ from textnb.cli.evidence import (
     calibration_words,
     decision_words,
     label_summary,
-    label_words,
 )
 from textnb.cli.inputs import size_words
 from textnb.cli.words import train_option
@@ -134,11 +133,9 @@ def training_lines(
 def threshold_lines(fitted: Fitted, max_shown: int = MAX_SHOWN) -> Iterator[str]:
     """The thresholds of a model, and the measures with them."""
     assert fitted.decision is not None
-    if fitted.is_multilabel:
-        return label_words(fitted.decision, max_shown)
     return decision_words(
         fitted.decision, "log-odds" if fitted.calibration else fitted.model.difference_name,
-        max_shown)
+        max_shown, is_multilabel=fitted.is_multilabel)
 
 
 def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:

@@ -170,18 +170,18 @@ def show_description(card: dict[str, Any]) -> None:
     """A model's card: the classes as a table, the rest line by line."""
     from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
-    from textnb.cli.evidence import calibration_words, decision_words, label_words
+    from textnb.cli.evidence import calibration_words, decision_words
     from textnb.filter.verdict import since_fit_words
 
     classes = card["classes"]
     logs = card.get("calibration") is not None or card["scores"] == "log-probabilities"
     unit = "log-odds" if logs else "margin"
     lines = Table(show_header=False, box=None, pad_edge=False)
+    is_multilabel = bool(card.get("multilabel"))
     for name, value in card.items():
         if name == "decision" and value is not None:
-            decision = Decision.from_dict(value)
-            for line in (label_words(decision) if card.get("multilabel")
-                         else decision_words(decision, unit)):
+            for line in decision_words(
+                    Decision.from_dict(value), unit, is_multilabel=is_multilabel):
                 lines.add_row(_text(name), _text(line))
         elif name == "calibration" and value is not None:
             lines.add_row(_text(name), _text(calibration_words(Calibration.from_dict(value))))
@@ -190,8 +190,8 @@ def show_description(card: dict[str, Any]) -> None:
         elif name != "classes":
             lines.add_row(_text(name), _text(_as_words(value)))
     show(lines)
-    noun = "label" if card.get("multilabel") else "class"
-    table = Table(title=quantity(len(classes), noun), title_justify="left")
+    table = Table(title=quantity(len(classes), "label" if is_multilabel else "class"),
+                  title_justify="left")
     for name in ("label", "rows", "prior"):
         table.add_column(name, justify="left" if name == "label" else "right")
     for row in classes:

@@ -16,7 +16,7 @@ from textnb.cli.inputs import (
     work_on,
 )
 from textnb.cli.options import TypedOptions, every_model, option, verb
-from textnb.cli.words import message_with_options
+from textnb.cli.words import train_option
 from textnb.errors import TextnbError, VocabularyError
 from textnb.learning.settings import MAIL_OPTIONS, ColumnSettings, LimitSettings, mail_recipe
 from textnb.models.known import table_models, text_models
@@ -141,7 +141,7 @@ def _check_accuracy(fitted: Any, table: Rows, rows: int, options: TypedOptions) 
         check_leave_one_out(fitted)
     except TextnbError as error:
         if is_asked:
-            note(f"note: not checked by leave-one-out: {message_with_options(error)}")
+            note(f"note: not checked by leave-one-out: {error.message(train_option)}")
     else:
         if is_asked or not fitted.is_multilabel:
             with work_on(table, "checking", "checked", quiet=False) as advance:

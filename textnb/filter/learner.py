@@ -64,7 +64,7 @@ def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
             log("not learned", model=model, reason=first_line(error))
             ledger.drop(pending[0].number)
             return 0
-        return sum(_learn(model, ledger, [one]) for one in pending)
+        return sum(_learn(model, ledger, [entry]) for entry in pending)
     save_fitted(fitted, ledger.next_model)
     ledger.replace_model(pending[-1].number)
     log("learned", model=model, messages=len(new) - new.count(None),

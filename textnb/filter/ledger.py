@@ -33,7 +33,7 @@ _NEXT = ".next"
 _VERSION = 2
 _APPLICATION = 0x746E6C67
 _BUSY_SECONDS = 5.0
-# The most messages to remember: their hashes and classes take 60 MB.
+# The maximum number of messages to remember: their hashes and classes take 60 MB.
 MAX_LEARNED = 1_000_000
 _TABLES = """
 CREATE TABLE learned (id BLOB PRIMARY KEY, class TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
@@ -258,8 +258,8 @@ class Ledger:
     def drop_oldest(self, max_messages: int = MAX_LEARNED) -> None:
         """Drop the oldest learned messages, so that at most ``max_messages`` are left.
 
-        The model keeps what it has learned of the others; they can't be forgotten any more. What
-        can't be dropped now, for a failure of the disk, is dropped after the next change.
+        The model keeps what it has learned of the others; they can't be forgotten any more. If the
+        disk fails now, they are dropped after the next change.
         """
         with suppress(SourceError), self._transaction():
             count = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
@@ -305,7 +305,7 @@ def _label(stored: str | None) -> Any:
 
 
 def _keep_rights(model: str, path: str) -> None:
-    """Give the new file the mode, owner and group of the model, as far as that is allowed."""
+    """Give a new model file the mode of the old one, and its owner and group if root does it."""
     state = Path(model).stat()
     os.chmod(path, stat.S_IMODE(state.st_mode))
     if hasattr(os, "chown") and os.geteuid() == 0:

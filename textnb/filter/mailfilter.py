@@ -163,10 +163,9 @@ class MailFilter:
         terms = self.terms.gather(columns).to_list()
         divisor = 1.0 if self.calibration is None else float(
             self.calibration.temperatures(np.array([values.sum()]))[0])
-        weighted = zip(values.tolist(), zip(
-            terms, self.form.weights[columns].tolist(), strict=True), strict=True)
-        return deciding_terms([*weighted], self.form.intercept.tolist(),
-                              self.judging.place, divisor, k)
+        weights = zip(terms, self.form.weights[columns].tolist(), strict=True)
+        return deciding_terms([*zip(values.tolist(), weights, strict=True)],
+                              self.form.intercept.tolist(), self.judging.place, divisor, k)
 
     def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:
         """Joint log-probabilities (1, n_classes), and the sum of the counts that were scored."""

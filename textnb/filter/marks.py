@@ -19,7 +19,7 @@ THRESHOLD = 5.0
 # The range of scores with one decimal that fit the columns of a log.
 _LOWEST, _HIGHEST = -999.9, 999.9
 _MAX_STARS = 50
-# Of a description in a report.
+# The number of characters of a description in a report.
 _WIDTH = 50
 
 

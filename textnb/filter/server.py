@@ -31,7 +31,7 @@ from textnb.filter.worker import BAD_SETTINGS, READY
 _BACKLOG = 256
 _SOCKET_MODE = 0o660
 _WATCH_SECONDS = 0.2
-# The worker's own alarm comes first; the server's is for a worker that hangs in a library.
+# How much later than the worker's own alarm the server kills it, if it hangs in a library.
 _LATER_SECONDS = 2.0
 # A worker that ends sooner than this after its start will end again.
 _SHORT_SECONDS = 1.0

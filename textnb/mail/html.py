@@ -19,10 +19,10 @@ from textnb.mail.charsets import Notes, note
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
-# A tree of more tags takes long where they are nested, and formatting elements that are never
-# closed take gigabytes: each paragraph opens all of them again (HTML, "reconstruct the active
-# formatting elements"). So these are removed before the tree is built; they separate no words.
-# Some look like text; their number times that of the tags may reach this limit (200 MB).
+# A tree of more tags takes long if they are nested. Formatting elements that are never closed take
+# gigabytes: each paragraph opens all of them again (HTML, "reconstruct the active formatting
+# elements"). So these are removed before the tree is built; they separate no words. Those that
+# `_TAG` does not recognise remain: their number times that of all tags is limited (200 MB).
 MAX_TAGS = 20_000
 _MAX_REOPENED = 500_000
 _FORMATTING = frozenset({"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike",
@@ -37,7 +37,6 @@ _ODD_FORMATTING = re.compile(rf"<(?:{'|'.join(sorted(_FORMATTING))})[\s/>]", re.
 _LONG_TAG = re.compile(r"<[a-zA-Z][^\s<>/]*+[\s/\"'][^<]{4000}")
 _MARKUP = re.compile(r"(<!--|--!?>|</?(?:script|style)\b[^<>]*+>|<[/!?a-zA-Z][^<>]*+>)", re.I)
 _LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
-
 
 # By tag, its attributes and what they hold: the target of a link, an image, or words.
 _LINK, _IMAGE, _WORDS = "L", "I", "W"
@@ -107,9 +106,9 @@ def read_html(html: str, notes: Notes, tags: int = MAX_TAGS, targets: int = MAX_
 
 
 def _simplify_tag(tag: re.Match[str]) -> str:
-    """A tag without attributes; none where it only formats; on a new line where it separates words.
+    """The tag without attributes, or nothing if it only formats; its targets before it, in marks.
 
-    Its targets are put before the tag, between marks.
+    A tag that separates words begins a new line.
     """
     closing, name = tag.groups()
     name = name.lower()

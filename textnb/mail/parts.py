@@ -227,7 +227,7 @@ class PartReader:
         from textnb.mail.html import MAX_TAGS, MAX_TARGETS, read_html
 
         page = read_html(html, self._notes, max(0, MAX_TAGS - self._tags),
-                          MAX_TARGETS - len(self.links) - len(self.images))
+                         MAX_TARGETS - len(self.links) - len(self.images))
         self._tags += html.count("<")
         self.links += page.links
         self.images += page.images

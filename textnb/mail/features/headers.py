@@ -33,6 +33,7 @@ _ADDRESSES = ("from", "to", "cc", "reply-to", "return-path")
 _MAX_VALUE, _MAX_ADDRESSES, _MAX_HOPS = 4096, 20, 20
 
 _ADDRESS = re.compile(r"[^\s<>(),;:\"'@]{1,64}@[^\s<>(),;:\"'@]{1,255}")
+# The mark of another filter before a subject.
 _MARK = re.compile(
     r"^(?:\W{0,5}(?:(?:suspected|possible|probable|likely)\W{1,3})?(?:spam|junk|bulk)"
     r"[^\w\s]{0,3}[\])}*>:][\])}*>:\s]*)+", re.I)
