@@ -164,10 +164,6 @@ class TextnbError(Exception):
     def problem(self) -> str:
         return str(self) if self._problem is None else self._problem
 
-    def under(self, key: str) -> Self:
-        """The same error, its message after the key of a file that is at fault."""
-        return self.after(f"{key}: ")
-
     @classmethod
     def with_advice(cls, problem: str, python: str, *command: str | Mention) -> Self:
         """An error whose advice depends on its reader: the author of a program, or a user.

@@ -142,7 +142,7 @@ def relabel(rows: LabelledInput, columns: TextAndLabel, review: Review, output: 
         try:
             changed = relabel(whole, reviewed, columns.label)
         except DataError as error:
-            raise error.under(review.reviewed) from None
+            raise error.after(f"{review.reviewed}: ") from None
     table.refuse_unreadable()
 
     def write() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -77,16 +77,6 @@ def stdin_bytes(limit: int = -1) -> bytes:
     signal.siginterrupt(signal.SIGINT, True)
     content: bytes = sys.stdin.buffer.read(limit)
     return content
-
-
-def columns_of(
-    message: bytes, columns: Sequence[str], lists: Collection[str]
-) -> tuple[dict[str, str | list[str]], list[str]]:
-    """The columns of a message that a model reads, and what is malformed in it."""
-    from textnb.mail.columns import message_columns
-
-    values, parsed = message_columns(message, columns, lists)
-    return {name: value or "" for name, value in values.items()}, list(parsed.errors)
 
 
 def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:

@@ -68,18 +68,15 @@ def argument(help: str, default: Any = MISSING) -> Any:
 
 def verb(function: Callable[..., None]) -> click.Command:
     """A command whose failures are one line on standard error and an exit code."""
-    return _command(Command, function, BAD_DATA, BAD_USAGE, 0)
+    return _command(Command, function)
 
 
 def judging_verb(function: Callable[..., None]) -> click.Command:
     """A command whose exit code is its answer: every failure is `FAILED`."""
-    return _command(JudgingCommand, function, FAILED, FAILED, FAILED)
+    return _command(JudgingCommand, function)
 
 
-def _command(
-    kind: type[Command], function: Callable[..., None], bad_data: int, bad_usage: int,
-    reader_gone: int,
-) -> click.Command:
+def _command(kind: type[Command], function: Callable[..., None]) -> click.Command:
     hints = get_type_hints(function)
     hints.pop("return")
     groups = [hint for hint in hints.values() if hint is not TypedOptions]
@@ -100,7 +97,7 @@ def _command(
             function(*(values if hint is TypedOptions else _of_group(hint, values)
                        for hint in hints.values()))
 
-        guarded(work, bad_data, bad_usage, reader_gone, write)()
+        guarded(work, *kind.codes, write)()
 
     return kind(function.__name__, groups, run, function.__doc__ or "")
 
@@ -192,6 +189,9 @@ def option_of(group: type, name: str) -> str:
 class Command(click.Command):
     """A command whose help text shows its options by group: all of them, or the common ones."""
 
+    # The exit codes for bad data, for bad usage, and for output whose reader has closed it.
+    codes = BAD_DATA, BAD_USAGE, 0
+
     def __init__(
         self, name: str, groups: list[type], callback: Callable[..., None], help: str
     ) -> None:
@@ -275,6 +275,8 @@ def _show_error(show: Callable[..., None], file: IO[str] | None = None) -> None:
 
 class JudgingCommand(Command):
     """A command whose usage errors do not exit with 2, which would mean "unsure"."""
+
+    codes = FAILED, FAILED, FAILED
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:

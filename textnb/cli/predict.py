@@ -249,8 +249,12 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
     document: Any = text
     errors, verdict = None, None
     if column is None and messages.is_message(text, fitted.columns, message):
+        from textnb.mail.columns import message_columns
+
         raw = messages.message_bytes(text)
-        document, errors = messages.columns_of(raw, fitted.columns, fitted.token_columns)
+        columns, parsed = message_columns(raw, fitted.columns, fitted.token_columns)
+        document = {name: value or "" for name, value in columns.items()}
+        errors = list(parsed.errors)
         if not fitted.is_multilabel:
             verdict = messages.filter_verdict(model, fitted, raw)
     elif text == "-":

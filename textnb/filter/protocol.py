@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 
 from textnb.filter.headers import with_headers
-from textnb.filter.marks import Mark, headers_of
+from textnb.filter.marks import THRESHOLD, Mark, headers_of
 from textnb.runtime.values import Value
 
 # The maximum numbers of bytes of a line, and of lines before a message, as in spamd.
@@ -188,7 +188,7 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
     """
     command, version = request.command, request.version
     yes, no = ("Yes", "No") if command == "REPORT_IFSPAM" else ("True", "False")
-    spam = f"Spam: {yes if mark.is_spam else no} ; {mark.score} / {mark.threshold}\r\n"
+    spam = f"Spam: {yes if mark.is_spam else no} ; {mark.score} / {THRESHOLD}\r\n"
     if command == "CHECK":
         return f"SPAMD/1.1 0 EX_OK\r\n{spam}\r\n".encode("ascii")
     match command:
