@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED
 # Polars adds the place in its plan where an error occurred, which no user knows.
 _PLACE_IN_PLAN = "\n\nThis error occurred in the following expression:"
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 @functools.cache
@@ -47,69 +45,67 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def guarded(
-    function: Callable[P, R], bad_data: int, bad_usage: int, reader_gone: int,
-    write: Callable[[Mention], str],
-) -> Callable[P, R]:
-    """A function whose failures are one line on standard error and an exit code.
+def run_guarded(
+    work: Callable[[], None], codes: tuple[int, int, int], write: Callable[[Mention], str]
+) -> None:
+    """Run a command, whose failures are one line on standard error and an exit code.
 
     Parameters
     ----------
-    function : callable
-    bad_data, bad_usage, reader_gone : int
-        The exit codes; the last one is for output whose reader has closed it.
+    work : callable
+    codes : (int, int, int)
+        The exit codes for bad data, for bad usage, and for output whose reader has closed it.
     write : callable
         Gives the words of the command line for a setting that an error names.
     """
-    @functools.wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+    try:
+        signals.listen(leave_interrupted)
+        _run(work, *codes, write)
+    except KeyboardInterrupt:
+        leave_interrupted()
+    finally:
+        signals.finish()
+
+
+def _run(
+    work: Callable[[], None], bad_data: int, bad_usage: int, reader_gone: int,
+    write: Callable[[Mention], str],
+) -> None:
+    if sys.stdout is None:
+        raise _report_failure(SourceError("standard output is closed"), bad_data, write)
+    # A character that the terminal can't show is written as its code.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    with warnings.catch_warnings():
+        warnings.showwarning = _warning_printer()
         try:
-            signals.listen(leave_interrupted)
-            return work(*args, **kwargs)
+            work()
+            sys.stdout.flush()
+            from textnb.runtime.stopping import is_stopped
+
+            if is_stopped():
+                # The engine stopped, and the interrupt itself was lost in a callback.
+                leave_interrupted()
+        except TextnbError as error:
+            if _was_interrupted(error):
+                leave_interrupted()
+            code = bad_usage if isinstance(error, ParameterError) else bad_data
+            raise _report_failure(error, code, write) from None
+        except BrokenPipeError:
+            _drop_output()
+            _leave(reader_gone)
         except KeyboardInterrupt:
             leave_interrupted()
-        finally:
-            signals.finish()
-
-    def work(*args: P.args, **kwargs: P.kwargs) -> R:
-        if sys.stdout is None:
-            raise _report_failure(SourceError("standard output is closed"), bad_data, write)
-        # A character that the terminal can't show is written as its code.
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")
-        with warnings.catch_warnings():
-            warnings.showwarning = _warning_printer()
-            try:
-                result = function(*args, **kwargs)
-                sys.stdout.flush()
-                from textnb.runtime.stopping import is_stopped
-
-                if is_stopped():
-                    # The engine stopped, and the interrupt itself was lost in a callback.
-                    leave_interrupted()
-                return result
-            except TextnbError as error:
-                if _was_interrupted(error):
-                    leave_interrupted()
-                code = bad_usage if isinstance(error, ParameterError) else bad_data
-                raise _report_failure(error, code, write) from None
-            except BrokenPipeError:
-                _drop_output()
-                _leave(reader_gone)
-            except KeyboardInterrupt:
+        except OSError as error:
+            raise _report_failure(error, bad_data, write) from None
+        except MemoryError as error:
+            failure = DataError.out_of_memory(first_line(error))
+            raise _report_failure(failure, bad_data, write) from None
+        except BaseException as error:
+            if _was_interrupted(error):
                 leave_interrupted()
-            except OSError as error:
-                raise _report_failure(error, bad_data, write) from None
-            except MemoryError as error:
-                failure = DataError.out_of_memory(first_line(error))
-                raise _report_failure(failure, bad_data, write) from None
-            except BaseException as error:
-                if _was_interrupted(error):
-                    leave_interrupted()
-                raise
-
-    return run
+            raise
 
 
 def _was_interrupted(error: BaseException | None) -> bool:

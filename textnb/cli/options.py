@@ -33,7 +33,7 @@ from typing import IO, Any, get_type_hints
 import click
 from click.shell_completion import CompletionItem
 
-from textnb.cli.console import BAD_DATA, BAD_USAGE, guarded
+from textnb.cli.console import BAD_DATA, BAD_USAGE, run_guarded
 from textnb.cli.stream import FAILED
 from textnb.cli.words import as_option, is_flag, is_repeated, toml_of, value_of
 from textnb.errors import Mention, ParameterError
@@ -97,7 +97,7 @@ def _command(kind: type[Command], function: Callable[..., None]) -> click.Comman
             function(*(values if hint is TypedOptions else _of_group(hint, values)
                        for hint in hints.values()))
 
-        guarded(work, *kind.codes, write)()
+        run_guarded(work, kind.codes, write)
 
     return kind(function.__name__, groups, run, function.__doc__ or "")
 
@@ -181,9 +181,10 @@ def name_of(field: Field[Any], facts: Setting) -> str:
     return (names or [f"--{field.name.replace('_', '-')}"])[0].split("/")[0]
 
 
-def option_of(group: type, name: str) -> str:
-    """The option of a group's field, as errors write it."""
-    return next(name_of(field, facts) for field, facts in declared(group) if field.name == name)
+def option_of(name: str, *groups: type) -> str:
+    """The option of a field of one of the groups, as errors write it."""
+    return next(name_of(field, facts) for group in groups for field, facts in declared(group)
+                if field.name == name)
 
 
 class Command(click.Command):

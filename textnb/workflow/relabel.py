@@ -66,7 +66,6 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
                 f"the review has no column {name!r}: it needs 'row', and the new label in "
                 f"{label!r} or 'suggested'; it has "
                 + ", ".join(map(repr, reviewed.columns)))
-    for name in ("row", column):
         if nulls := reviewed[name].null_count():
             first = reviewed[name].is_null().arg_true()[0]
             raise DataError(f"the column {name!r} of the review is null in "

@@ -61,23 +61,18 @@ from textnb.workflow.validate import validate
 
 
 class Observer(Protocol):
-    """Receives the progress of a job."""
+    """Receives the progress of a job; by default it does nothing."""
 
     def step(self, name: str) -> Callable[[int], None]:
         """Begin a step; return a function that is called with each number of rows that was read."""
+        return lambda rows: None
 
     def result(self, result: Any) -> None:
         """Receive the result of the current step, as the function of that step returns it."""
 
 
-class Silent:
+class Silent(Observer):
     """An observer that shows nothing."""
-
-    def step(self, name: str) -> Callable[[int], None]:
-        return lambda rows: None
-
-    def result(self, result: Any) -> None:
-        pass
 
 
 @dataclass(frozen=True, eq=False)

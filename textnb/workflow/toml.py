@@ -56,10 +56,8 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
         raise ParameterError(f"{name}: it is not TOML: {first_line(error)}") from None
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror) from None
-    lines, set_keys = _lines_of(text), set()
-    for setting in settings:
-        set_keys.add(set_key(values, setting))
-    return Table(name, values, lines, set_keys, Path(path).resolve().parent)
+    set_keys = {set_key(values, setting) for setting in settings}
+    return Table(name, values, _lines_of(text), set_keys, Path(path).resolve().parent)
 
 
 @dataclass
@@ -294,20 +292,15 @@ def _lines_of(text: str) -> dict[Key, int]:
     # The number of the last table [[name]], by name.
     last: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        if header := _TABLE.match(line):
-            table = _split_key(header[2])
+        if (header := _TABLE.match(line)) and (parts := _parts_of(header[2])):
+            table = parts
             if header[1]:
                 last[header[2]] = last.get(header[2], -1) + 1
                 table = (*table, str(last[header[2]]))
             lines.setdefault(table, number)
         elif entry := _ENTRY.match(line):
-            lines.setdefault((*table, *_split_key(entry[1])), number)
+            lines.setdefault((*table, *_parts_of(entry[1])), number)
     return lines
-
-
-def _split_key(key: str) -> Key:
-    """The parts of a key, roughly: dots in quotes divide it too."""
-    return tuple(part.strip().strip("\"'") for part in key.split("."))
 
 
 def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
