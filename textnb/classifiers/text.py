@@ -224,7 +224,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
                     unlabelled=unlabelled, progress=advance, blank=blank,
                     start=getattr(self, "_fitted", None) if warm_start else None)
                 blank.warn()
-                # What a search found before is not this model.
+                # The result of an earlier search is not of this model.
                 self.__dict__.pop("tuned_", None)
         self._fitted = replace(self._fitted, indicator=indicator)
         return self

@@ -113,7 +113,7 @@ class Review:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Corrected(SafeCsv, Quiet):
+class RelabelOutput(SafeCsv, Quiet):
     """Output."""
 
     output: str = setting(help="File for the corrected rows, by its ending.",
@@ -121,7 +121,9 @@ class Corrected(SafeCsv, Quiet):
 
 
 @verb
-def relabel(rows: LabelledInput, columns: TextAndLabel, review: Review, output: Corrected) -> None:
+def relabel(
+    rows: LabelledInput, columns: TextAndLabel, review: Review, output: RelabelOutput
+) -> None:
     """Write the rows with the labels of a review, and correct a model that has learned them."""
     from textnb.frames import sinks
     from textnb.frames.failures import reading

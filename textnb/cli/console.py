@@ -138,7 +138,7 @@ def note(message: str) -> None:
             stderr().print(Text(message) if not style else Text.assemble(
                 (f"{kind}:", style), message.removeprefix(f"{kind}:")))
     except OSError:
-        # Otherwise closing it at exit would fail again, and change the exit code.
+        # Otherwise closing standard error at exit would fail again, and change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
@@ -245,7 +245,7 @@ def _drop_output() -> None:
 
 
 def leave_interrupted() -> NoReturn:
-    """End an interrupted command; if another program runs it, raise KeyboardInterrupt for that."""
+    """End an interrupted command; in a program that calls it, raise KeyboardInterrupt instead."""
     if not signals.are_ours():
         raise KeyboardInterrupt
     from textnb.runtime.stopping import written

@@ -150,8 +150,8 @@ class Verbs(click.Group):
 
 
 def _help_arguments(ctx: click.Context, words: list[str]) -> list[str]:
-    """The arguments that show the help which ``help`` with these words asks for."""
-    # What --read and --set take stands in the help of the verb that has both.
+    """The arguments that have the effect of ``help`` with some words after it."""
+    # --read and --set are explained in the help of `train`, which has both.
     verb, *topics = ["train", *words] if words[:1] in (["read"], ["set"]) else words or [""]
     command = command_of(verb)
     known = topics_of(command.groups) if isinstance(command, Command) else []

@@ -215,7 +215,7 @@ class Command(click.Command):
                     self.rare |= set() if facts.is_common else {field.name}
         for under in topics_of(groups):
             params.append(_option_of_settings(under, _group_under(groups, under)))
-            # It is in the group of most of its settings.
+            # The option is in the group that has most of its settings.
             titles = Counter(_title(group) for group in groups
                              for _, facts in declared(group) if facts.under == under)
             self.titles[under] = titles.most_common(1)[0][0]

@@ -269,18 +269,19 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
         document = _list_of_tokens(document)
     if column is not None:
         document = {column: document}
-    mail: dict[str, Any] = {} if errors is None else {"errors": errors}
+    # What JSON has of a message, beside the explanation.
+    of_message: dict[str, Any] = {} if errors is None else {"errors": errors}
     if fitted.is_multilabel or output.label is not None:
-        _show_labels(fitted, document, output, mail)
+        _show_labels(fitted, document, output, of_message)
         return
     explanation: Any = texts.highlight(fitted, document, output.k)
     parts = explanation.table.drop("predicted", "runner_up")
     if errors is not None:
-        mail["filter"] = verdict
+        of_message["filter"] = verdict
     if output.wrote_json(lambda: {
             **{name: getattr(explanation, name) for name in (
                 "predicted", "runner_up", "score", "measure", "terms", "known")},
-            "parts": parts.to_dicts(), **mail}):
+            "parts": parts.to_dicts(), **of_message}):
         return
     _show_parts(parts)
     against = "" if explanation.runner_up is None else (
@@ -290,8 +291,8 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
     if verdict is not None:
         # The filter has the log-odds of spam. Of two classes, those of the predicted class are
         # shown, as the contributions above are for it.
-        of_spam = explanation.predicted == verdict["spam"] or len(fitted.classes) != 2
-        label, odds = (verdict["spam"], verdict["log_odds"]) if of_spam else (
+        shows_spam = explanation.predicted == verdict["spam"] or len(fitted.classes) != 2
+        label, odds = (verdict["spam"], verdict["log_odds"]) if shows_spam else (
             explanation.predicted, -verdict["log_odds"])
         scaled = "" if not verdict["calibrated"] else (
             ", calibrated; the terms above add up to the score before it")
@@ -315,7 +316,7 @@ def _show_parts(parts: pl.DataFrame, title: str = "") -> None:
 
 
 def _show_labels(
-    fitted: Fitted, document: Any, output: ExplainOutput, mail: dict[str, Any]
+    fitted: Fitted, document: Any, output: ExplainOutput, of_message: dict[str, Any]
 ) -> None:
     """Show which terms decide each label of a text."""
     from textnb.cli.tables import note_infinite
@@ -330,7 +331,8 @@ def _show_labels(
     explained = [dict(zip(("label", "predicted", "score", "threshold"), key, strict=True))
                  | {"parts": part.select(names)} for key, part in groups]
     if output.wrote_json(lambda: {
-            "labels": [row | {"parts": row["parts"].to_dicts()} for row in explained], **mail}):
+            "labels": [row | {"parts": row["parts"].to_dicts()} for row in explained],
+            **of_message}):
         return
     for row in explained:
         _show_parts(row["parts"], str(row["label"]))
@@ -340,5 +342,5 @@ def _show_labels(
         note(f"note: no term of the text is known: the answer rests on "
              f"{fitted.model.without_terms}")
     note_infinite(terms.select(names))
-    if mail.get("errors"):
-        note(f"note: the message is malformed: {printable('; '.join(mail['errors']))}")
+    if errors := of_message.get("errors"):
+        note(f"note: the message is malformed: {printable('; '.join(errors))}")

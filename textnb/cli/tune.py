@@ -80,9 +80,9 @@ def tune(
              "it reads --text tokens")
     table = open_input(rows.input, rows, columns.text, columns.label, counts_texts=True)
     planned = budget.trials or (TRIALS if budget.seconds is None else None)
-    with table.reading(), live("tuning", output.quiet) as line:
+    with table.reading(), live("tuning", output.quiet) as progress:
         result = tune(table.frame, columns, budget, None if output.quiet else partial(
-            _note_trial, planned, line is not None), of_mail=of_mail)
+            _note_trial, planned, progress is not None), of_mail=of_mail)
     save_fitted(result.fitted, output.output)
     if output.table is not None:
         ending = os.path.splitext(output.table)[1].lower()

@@ -86,7 +86,7 @@ def verdict_as_dict(verdict: Verdict) -> dict[str, Any]:
 
 
 def notes_on(reasons: Iterable[str]) -> list[str]:
-    """Why verdicts are unsure. What is stale was said when the model was written."""
+    """Notes why verdicts are unsure; stale choices were noted when the model was written."""
     return [f"note: unsure, as {reason}" for reason in reasons if reason]
 
 

@@ -82,7 +82,7 @@ def learn(
     if rows[label].null_count():
         raise DataError.null_label(label, int(rows[label].is_null().arg_true()[0]))
     keys, labels = keys_of(fitted, rows), rows[label].to_list()
-    # The last row of a message says its class.
+    # If a message has several rows, the last one says its class.
     last = {key: place for place, key in enumerate(keys)}
     before = {place: ledger.learned_label(key) for key, place in last.items()}
     new = [place for place, old in before.items() if old is None]

@@ -136,9 +136,7 @@ class MailFilter:
             As received: headers, an empty line, the body.
         """
         row, parsed = self._row(message)
-        columns, counts = self._counts(row)
-        scores = self.form.scores_of_one(columns, counts)[None, :]
-        length = float(self.form.features.of_one(columns, counts)[1].sum())
+        scores, length = self._scores(row)
         errors = tuple(parsed.errors)
         if len(message) > MAX_MESSAGE:
             errors += (BEYOND,)
@@ -168,6 +166,12 @@ class MailFilter:
         weights = zip(terms, self.form.weights[columns].tolist(), strict=True)
         return deciding_terms([*zip(values.tolist(), weights, strict=True)],
                               self.form.intercept.tolist(), self.judging.place, divisor, k)
+
+    def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:
+        """Joint log-probabilities (1, n_classes), and the sum of the counts that were scored."""
+        columns, counts = self._counts(row)
+        length = self.form.features.of_one(columns, counts)[1].sum()
+        return self.form.scores_of_one(columns, counts)[None, :], float(length)
 
     def _row(self, message: bytes) -> tuple[pl.DataFrame, MailMessage]:
         lists = self.lists

@@ -135,7 +135,7 @@ class Server:
         self._learner: subprocess.Popen[bytes] | None = None
         # How many messages clients had corrected (TELL) when the last learner began, and its start.
         # -1 at first, because corrections may be pending from an earlier run.
-        self._n_learned, self._learned_at = -1, -math.inf
+        self._told_before, self._learned_at = -1, -math.inf
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT; SIGHUP replaces the workers, one after the other.
@@ -204,10 +204,10 @@ class Server:
                 return
             if self._learner.returncode:
                 # It failed, for a full disk perhaps, or was killed: another one tries again.
-                self._n_learned = -1
-        n_told, now = self._counters.totals()["told"], time.monotonic()
-        if n_told != self._n_learned and now - self._learned_at >= self._settings.learn_seconds:
-            self._n_learned, self._learned_at = n_told, now
+                self._told_before = -1
+        told, now = self._counters.totals()["told"], time.monotonic()
+        if told != self._told_before and now - self._learned_at >= self._settings.learn_seconds:
+            self._told_before, self._learned_at = told, now
             self._learner = subprocess.Popen(
                 [*_LEARNER, "learn", *self._settings.models], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, start_new_session=True)

@@ -98,6 +98,8 @@ def split_mailbox(file: Any) -> Iterator[tuple[bytes, Notes]]:
         note(notes, "mbox without a line From at its start")
     pieces: list[bytes] = []
     number = size = 0
+    # The line before, whether a line begins (a long one comes in pieces), and whether the headers
+    # have ended.
     before, whole, in_body = b"\n", True, False
     for line in lines:
         # For nearly all lines, the first byte shows that they are text.

@@ -225,6 +225,8 @@ def as_key(setting: Mention, section: str = "model") -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Output:
+    """The key ``output``, which is in no table."""
+
     output: Place
 
     def check(self) -> None:
@@ -358,7 +360,7 @@ def _check(job: Job, table: Table) -> None:
 
 
 def _check_left_out(job: Job, table: Table) -> None:
-    """Note a section that leaves rows out by subtraction, if the model does not allow it."""
+    """Note a section that scores each row by the counts of all others, if the model has none."""
     by = None if job.decision is None else job.decision.by
     if not job.model.is_texts or job.input.of_lists or by is not None:
         return  # Lists of labels are scored by folds.

@@ -69,6 +69,7 @@ class Observer(Protocol):
 
     def result(self, result: Any) -> None:
         """Receive the result of the current step, as the function of that step returns it."""
+        return
 
 
 class Silent(Observer):

@@ -167,7 +167,7 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
         check_vectors(settings, learning.unlabelled)
         if learning.unlabelled is not None:
             check_unlabelled(settings)
-            # Which columns hold lists is seen in the labelled rows.
+            # Which columns hold lists of tokens is known only from the labelled rows.
             with reading(learning.unlabelled), suppress(ListOfTokens):
                 texts_of(settings, learning.unlabelled)
     rate = options.false_positives

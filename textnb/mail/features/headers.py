@@ -24,6 +24,8 @@ _PRESENCE = frozenset([
     "references", "reply-to", "return-path", "sender", "subject", "thread-index", "thread-topic",
     "to", "user-agent", "x-mailer", "x-mimeole", "x-msmail-priority", "x-originating-ip",
     "x-originalarrivaltime", "x-priority"])
+# Headers whose words are tokens, headers whose absence is a token, and headers that name the mail
+# program.
 _VALUES = frozenset(["content-class", "content-language", "importance", "organization", "priority",
                      "x-msmail-priority", "x-priority"])
 _EXPECTED = ("from", "to", "subject", "date", "message-id", "mime-version", "content-type")
