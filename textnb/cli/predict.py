@@ -186,8 +186,7 @@ def top(file: ModelFile, options: TopOptions) -> None:
     from textnb.workflow.models import class_named
 
     fitted, label = load_fitted(file.model), options.label
-    terms = texts.top(fitted, options.k, None if label is None else class_named(
-        label, fitted.classes, "--class"))
+    terms = texts.top(fitted, options.k, class_named(label, fitted.classes, "--class"))
     if options.wrote_json(terms.to_dicts):
         return
     for (name,), group in terms.group_by("class", maintain_order=True):

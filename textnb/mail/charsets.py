@@ -58,10 +58,7 @@ def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> 
         if read is not None:
             note(notes, kind, f"{charset}, read as utf-8")
             return read
-    if raw.isascii() or mostly_valid:
-        note(notes, "undecodable bytes replaced", charset)
-        return text
-    guessed = guess.read(raw)
+    guessed = None if raw.isascii() or mostly_valid else guess.read(raw)
     if guessed is None:
         note(notes, "undecodable bytes replaced", charset)
         return text

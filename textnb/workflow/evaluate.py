@@ -57,8 +57,7 @@ class Measures:
 
 def check_test(model: AnyModel, options: TestOptions) -> Any:
     """The class against the rest; raises ParameterError if there is none of its name."""
-    return None if options.positive is None else class_named(
-        options.positive, classes_of(model), "positive")
+    return class_named(options.positive, classes_of(model), "positive")
 
 
 def evaluate_model(

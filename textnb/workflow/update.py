@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -101,7 +102,7 @@ def update(
     if ledger is not None:
         return by_ledger.learn(
             model, ledger, _in_memory(model, rows), classes, progress=progress,
-            answer=_answers(model) if options.on_error else None)
+            answer=partial(_answers, model) if options.on_error else None)
     learned = 0
     if options.on_error:
         # Collected here, because the mistakes are those of the model before it changes.
@@ -155,10 +156,6 @@ def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
     return pl.concat(parts, how="diagonal")
 
 
-def _answers(fitted: Fitted) -> Callable[[pl.DataFrame], Sequence[Any]]:
-    column = "predicted" if fitted.decision is None else "decision"
-
-    def answer(rows: pl.DataFrame) -> list[Any]:
-        return predict_lazily(fitted, rows.select(fitted.columns)).collect()[column].to_list()
-
-    return answer
+def _answers(fitted: Fitted, rows: pl.DataFrame) -> list[Any]:
+    answered = predict_lazily(fitted, rows.select(fitted.columns)).collect()
+    return answered["predicted" if fitted.decision is None else "decision"].to_list()
