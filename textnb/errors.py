@@ -34,37 +34,25 @@ _LESS_MEMORY = (
 _FEWER_TERMS = "Load it where there is more, or train it with fewer terms ({memory_limit})"
 # The maximum numbers of choices, and of other names, that a message lists.
 _MAX_CHOICES, _MAX_LISTED = 100, 20
-# Features that need one label per document: where a user meets each, and why. Only these may refuse
+# Features that need one label per document, and why or what to use instead. Only these may refuse
 # lists of labels. The page *Several labels per document* has the same list.
 ONE_LABEL = {
-    "a mail filter": ("`filter`, `serve`, `MailFilter`", "it tells spam from the rest"),
-    "a threshold for one class": (
-        "`threshold` with `--class`, `--max-false-positives`, `--max-false-negatives` or "
-        "`--min-probability`, these keys of `[decision]`, `Decision(positive=...)`",
-        "each label has a threshold of its own"),
-    "a measure of classes that exclude each other": (
-        "`choose_threshold`, `HeldOut.log_odds` and the like",
-        "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')"),
-    "a class of validation in order": (
-        "`validate_online` with `positive` or `max_false_positive_rate`",
+    "a mail filter": "it tells spam from the rest",
+    "a threshold for one class": "each label has a threshold of its own",
+    "a measure of classes that exclude each other":
+        "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')",
+    "a class of validation in order":
         "the thresholds of each model decide; `evaluate().rates` and `roca` of the result measure "
-        "a label"),
-    "one w and b": ("`export --positive`, `positive` of `[[exports]]`",
-                    "they are the difference of two classes, and each label has its own"),
-    "a sample of rows for updates": (
-        "`train --keep-sample`", "its weights are refitted for classes that exclude each other"),
-    "counting beside weights": (
-        "`update` and `forget` of `NBLinear`", "train again with all rows, from the weights of "
-        "this model (`--warm-start`)"),
-    "a smoothing path of other documents": (
-        "`smoothing_path(model, test=rows)`", "leave out rows that the model learned"),
-    "a calibration without lengths": (
-        "`calibrate --no-length`", "each label has a sigmoid, in which lengths have no part"),
-    "estimator_": ("`TextClassifier.estimator_`",
-                   "linear_form() has the weights of all labels"),
-    "leaving rows out by subtraction": (
-        "`leave_out` of estimators of counts", "leave_one_out(model, rows) does it with a "
-        "TextClassifier"),
+        "a label",
+    "one w and b": "they are the difference of two classes, and each label has its own",
+    "a sample of rows for updates":
+        "its weights are refitted for classes that exclude each other",
+    "counting beside weights":
+        "train again with all rows, from the weights of this model (`--warm-start`)",
+    "a smoothing path of other documents": "leave out rows that the model learned",
+    "a calibration without lengths": "each label has a sigmoid, in which lengths have no part",
+    "estimator_": "linear_form() has the weights of all labels",
+    "leaving rows out by subtraction": "leave_one_out(model, rows) does it with a TextClassifier",
 }
 
 
@@ -219,7 +207,7 @@ class ParameterError(TextnbError, ValueError):
         """
         return cls.naming(
             "{what} is for one label per document, not for lists of labels: {why}",
-            what=what if setting is None else Mention(setting), why=ONE_LABEL[what][1])
+            what=what if setting is None else Mention(setting), why=ONE_LABEL[what])
 
     @classmethod
     def model_of_one_label(cls, model: str) -> Self:

@@ -250,18 +250,18 @@ class Ledger:
             run("DELETE FROM changes")
             run("DELETE FROM moving")
 
-    def drop_oldest(self, max_messages: int = MAX_LEARNED) -> None:
-        """Drop the oldest learned messages, so that at most ``max_messages`` are left.
+    def drop_oldest(self) -> None:
+        """Drop the oldest learned messages, so that at most `MAX_LEARNED` are left.
 
         The model keeps what it has learned of the others; they can't be forgotten any more. If the
         disk fails now, they are dropped after the next change.
         """
         with suppress(SourceError), self._transaction():
             count = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
-            if count > max_messages:
+            if count > MAX_LEARNED:
                 self._database.execute(
                     "DELETE FROM learned WHERE id IN "
-                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (count - max_messages,))
+                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (count - MAX_LEARNED,))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
