@@ -87,37 +87,6 @@ _SHARED_WORDS = (
 )
 
 
-def spam_messages(n: int, seed: int = 0) -> pl.DataFrame:
-    """Generate short messages, one spam in four.
-
-    Parameters
-    ----------
-    n
-        Number of rows.
-    seed
-        Another seed gives other messages.
-
-    Returns
-    -------
-    DataFrame
-        Columns `label` (ham, spam) and `text`, with quotes, commas and other characters that a
-        careless CSV writer or tokenizer trips over.
-
-    Examples
-    --------
-    >>> spam_messages(4)["label"].sort().to_list()
-    ['ham', 'ham', 'ham', 'spam']
-    """
-    source = random.Random(f"spam_messages {seed}")
-    rows = []
-    for label in _labels(source, ("ham", "ham", "ham", "spam"), n):
-        templates = (_SPAM, _HAM) if label == "spam" else (_HAM, _SPAM)
-        # One in twenty-five reads like the other class.
-        chosen = source.choices(templates, (24, 1))[0]
-        rows.append((label, _fill_template(source, source.choice(chosen))))
-    return pl.DataFrame(rows, schema={"label": pl.String, "text": pl.String}, orient="row")
-
-
 def mail(n: int, seed: int = 0) -> dict[str, list[bytes]]:
     """Generate mail messages, one spam in four, as they come: with headers, MIME and HTML.
 
