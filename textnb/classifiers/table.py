@@ -169,10 +169,10 @@ class TableClassifier(Parameters):
             else:
                 columns, names = fitted.columns, fitted.names
                 frame = fitted.scan(scan_labelled(X, y, parameters))
-            more = moments(read_batches(frame, columns, label, progress), estimator.diagonal)
+            added = moments(read_batches(frame, columns, label, progress), estimator.diagonal)
         known = ([] if fitted is None else fitted.labels.to_list()) + announced
-        check_known(more.classes.tolist(), known if known else more.classes.tolist())
-        total = more if fitted is None else fitted.estimator.statistics_ + more
+        check_known(added.classes.tolist(), known if known else added.classes.tolist())
+        total = added if fitted is None else fitted.estimator.statistics_ + added
         if announced:
             total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
         estimator.name_features(names)

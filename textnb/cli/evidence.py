@@ -102,8 +102,8 @@ def _label_words(decision: Decision, max_shown: int) -> Iterator[str]:
     """The thresholds of labels, and the measures with them."""
     evidence = decision.evidence
     entries = {entry["label"]: entry for entry in evidence.get("labels", ())}
-    shown = list(decision.thresholds.items())
-    for label, value in shown[:max_shown]:
+    thresholds = list(decision.thresholds.items())
+    for label, value in thresholds[:max_shown]:
         entry = entries.get(label)
         if value == math.inf:
             yield f"{label!r} never" + (_why_never(entry, evidence) if entry else "")
@@ -111,8 +111,9 @@ def _label_words(decision: Decision, max_shown: int) -> Iterator[str]:
             yield f"{label!r} where its score is above {_number(value)}" + (
                 f": {entry['correct']:,} of {entry['answered']:,} right, precision at least "
                 f"{_percent(entry['precision_bound'])}" if entry else "")
-    if len(shown) > max_shown:
-        yield f"and {len(shown) - max_shown:,} more labels: textnb describe --format json has all"
+    if len(thresholds) > max_shown:
+        yield (f"and {len(thresholds) - max_shown:,} more labels: textnb describe --format json "
+               "has all")
     if decision.ranks:
         yield " and ".join(f"{name.replace('_', ' ')} {quantity(value, 'label')}"
                            for name, value in decision.ranks.items()) + " for each row"

@@ -63,24 +63,24 @@ def predict(
     table = open_input_for(classifier, input, rows)
     with work_on(table, "predicting", "predicted", output.quiet, unit_of(classifier),
                  target=target) as advance:
-        answered = predict(classifier, table.frame, options, target, output.output_format, advance,
-                           safe_csv=output.safe_csv)
-    _note_answers(classifier, answered)
-    if not answered.rows and (empty := table.empty_choice()):
+        result = predict(classifier, table.frame, options, target, output.output_format, advance,
+                         safe_csv=output.safe_csv)
+    _note_answers(classifier, result)
+    if not result.rows and (empty := table.empty_choice()):
         note(f"note: {empty}")
 
 
-def _note_answers(classifier: AnyModel, answered: Predicted) -> None:
+def _note_answers(classifier: AnyModel, result: Predicted) -> None:
     """Write notes on what was found while rows were predicted."""
     from textnb.cli import evidence
     from textnb.cli.summary import impossible_lines
 
     evidence.note_stale(classifier)
-    if answered.coverage is not None:
-        answered.coverage.warn()
-        if answered.coverage.blank_message:
-            note(f"note: {answered.coverage.blank_message}")
-    for line in impossible_lines(answered.impossible):
+    if result.coverage is not None:
+        result.coverage.warn()
+        if result.coverage.blank_message:
+            note(f"note: {result.coverage.blank_message}")
+    for line in impossible_lines(result.impossible):
         note(line)
 
 
@@ -102,13 +102,13 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
     from textnb.workflow.predict import answers_for
 
     with progress("predicting", "predicted", quiet, target="-") as advance:
-        answered = answer_lines(
+        result = answer_lines(
             fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance,
             options.columns, take_blanks())
-    _note_answers(fitted, answered)
-    if answered.bad:
-        raise DataError(f"{STDIN}: {quantity(answered.bad, 'line', 'has', 'have')} no answer, "
-                        f"but an error in its place; the first is {answered.first_bad}")
+    _note_answers(fitted, result)
+    if result.bad:
+        raise DataError(f"{STDIN}: {quantity(result.bad, 'line', 'has', 'have')} no answer, "
+                        f"but an error in its place; the first is {result.first_bad}")
 
 
 @verb
@@ -125,15 +125,15 @@ def mistakes(
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, rows, fitted.label)
     with work_on(table, "judging", "judged", output.quiet, target=target) as advance:
-        written, wrong, novelty = mistakes(
+        n_written, n_wrong, novelty = mistakes(
             fitted, table.frame, options, target, output.output_format, advance,
             safe_csv=output.safe_csv)
     evidence.note_stale(fitted)
     if not fitted.is_multilabel:
         evidence.note_unverified(novelty, output.quiet)
     if not output.quiet:
-        note(quantity(wrong, "mistake") + (
-            f"; {quantity(written - wrong, 'row', 'is', 'are')} right by less than "
+        note(quantity(n_wrong, "mistake") + (
+            f"; {quantity(n_written - n_wrong, 'row', 'is', 'are')} right by less than "
             f"{options.within:g}" if options.within else ""))
 
 
@@ -162,12 +162,12 @@ def next_rows(
             choice = choose_rows(
                 fitted, table.frame, options.n, None if labelled is None else labelled.frame,
                 advance)
-        chosen = choice.collect()
-        sinks.write(chosen.lazy(), target, output.output_format, safe_csv=output.safe_csv)
+        rows_to_label = choice.collect()
+        sinks.write(rows_to_label.lazy(), target, output.output_format, safe_csv=output.safe_csv)
     evidence.note_stale(fitted)
     if not output.quiet:
-        note(f"{quantity(chosen.height, 'row')} to label" + (
-            ": no others differ from these" if chosen.height < options.n else ""))
+        note(f"{quantity(rows_to_label.height, 'row')} to label" + (
+            ": no others differ from these" if rows_to_label.height < options.n else ""))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

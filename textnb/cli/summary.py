@@ -166,10 +166,10 @@ def test_lines(result: Measures) -> Iterator[str]:
     """Measures on labelled rows, with the model's decision if it has one."""
     measures = [("log loss", getattr(result.result, "log_loss", None)),
                 ("ROC AUC", getattr(result.result, "roc_auc", None))]
-    first, *more = evaluation_lines(result.result)
+    first, *others = evaluation_lines(result.result)
     yield ", ".join([first, *(f"{name} {value:.4f}" for name, value in measures
                               if value is not None)])
-    yield from more
+    yield from others
     decided = getattr(result.result, "decided", None)
     if decided is not None:
         yield "by the model's decision: " + ", ".join(
@@ -253,11 +253,11 @@ def export_lines(
     if (rounding := result.precision) is not None:
         yield (f"weights are rounded to {rounding['kind']}: one token moves the difference of two "
                f"scores by at most {rounding['worst_per_token']:.4g}")
-    chosen = [name for name in ("calibration", "decision")
+    choices = [name for name in ("calibration", "decision")
               if getattr(model, name, None) is not None]
-    if pruned is not None and pruned["dropped"] and chosen:
-        yield f"note: the model's {' and '.join(chosen)} need all terms: the export has none"
-    elif "decision" in chosen and "decision" not in result.answers and not holds_lists(model):
+    if pruned is not None and pruned["dropped"] and choices:
+        yield f"note: the model's {' and '.join(choices)} need all terms: the export has none"
+    elif "decision" in choices and "decision" not in result.answers and not holds_lists(model):
         # A target predicts the class with the highest score, or, if it has one score, by its sign.
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "
                "does not apply them" + ("" if positive is None else

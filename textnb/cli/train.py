@@ -26,9 +26,9 @@ from textnb.workflow.options import LearnOptions, TokenOptions
 if TYPE_CHECKING:
     from textnb.workflow.rows import Rows
 
-# After a model that learns by counting, NBLinear is recommended, unless that model has at least
-# this accuracy, or fewer rows than this: on 1,000 rows of eight corpora, NBLinear on pairs of words
-# is from 0.6 points behind to 27 ahead; on 200 short messages up to 9 behind.
+# NBLinear is recommended beside a new model that counts, unless that has at least this accuracy, or
+# there are fewer rows than this: on 1,000 rows of eight corpora, NBLinear on pairs of words is from
+# 0.6 points behind to 27 ahead; on 200 short messages up to 9 behind.
 _HIGH_ACCURACY, _MIN_ROWS = 0.99, 1_000
 
 

@@ -68,12 +68,12 @@ def answer_one(
         at, header = status_line(message, verdict)
         stream.answer(header, at)
     else:
-        shown = f"{verdict.status} {verdict.log_odds:.6f}"
+        text = f"{verdict.status} {verdict.log_odds:.6f}"
         if results_format == "json":
             from textnb.workflow.results import as_json
 
-            shown = as_json(verdict_as_dict(verdict))
-        stream.answer(f"{shown}\n".encode("utf-8", "backslashreplace"), None)
+            text = as_json(verdict_as_dict(verdict))
+        stream.answer(f"{text}\n".encode("utf-8", "backslashreplace"), None)
     return 0 if exit_zero else CODES[verdict.status]
 
 

@@ -197,8 +197,8 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
         case "SYMBOLS":
             body = ",".join(mark.symbols).encode("ascii") + (b"\r\n" if version < (1, 3) else b"")
         case "REPORT" | "REPORT_IFSPAM":
-            shown = mark.report if has_report(request, mark.is_spam) else ""
-            body = shown.encode("utf-8", "backslashreplace")
+            report = mark.report if has_report(request, mark.is_spam) else ""
+            body = report.encode("utf-8", "backslashreplace")
         case _:
             raise Refused("EX_PROTOCOL", f"{command} asks for no verdict")
     length = f"Content-length: {len(body)}\r\n"

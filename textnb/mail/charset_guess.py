@@ -204,9 +204,9 @@ class Guess:
         """Codecs that were guessed for earlier texts, after a guess for this one."""
         if self._guesses < _MAX_GUESSES and (not self._guessed or len(own) >= _MIN_BYTES):
             self._guesses += 1
-            more = self._sample if len(own) < _MIN_BYTES else b""
+            context = self._sample if len(own) < _MIN_BYTES else b""
             # The last character of a cut sample may be incomplete.
-            samples = (own + b"\n" + more, own, own[:-1])
+            samples = (own + b"\n" + context, own, own[:-1])
             codec = next(filter(None, map(guess_codec, samples)), None)
             if codec is not None:
                 self._guessed = [codec, *(other for other in self._guessed if other != codec)]

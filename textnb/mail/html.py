@@ -91,18 +91,18 @@ def read_html(html: str, notes: Notes, tags: int = MAX_TAGS, targets: int = MAX_
         text = _text_between_tags(reduced)
     else:
         text = _text_of_tree(reduced)
-    shown: list[tuple[str, str]] = []
+    all_targets: list[tuple[str, str]] = []
     if _OPEN in text or _CLOSE in text:
-        shown = _MARKED_URL.findall(text)
+        all_targets = _MARKED_URL.findall(text)
         # The remaining marks were written as entities, or were cut out with a part of their tag.
         text = _MARKS.sub("", _MARKED_URL.sub("", text))
-    if len(shown) > targets:
+    if len(all_targets) > targets:
         note(notes, f"targets of links and images beyond {MAX_TARGETS} not read")
-        del shown[targets:]
+        del all_targets[targets:]
     lines = (" ".join(line.split()) for line in replace_surrogates(text).splitlines())
-    return Html("\n".join(line for line in lines if line),
-                *([replace_surrogates(target) for kind, target in shown if kind == wanted_kind]
-                  for wanted_kind in (_LINK, _IMAGE)))
+    links, images = ([replace_surrogates(target) for kind, target in all_targets if kind == wanted]
+                     for wanted in (_LINK, _IMAGE))
+    return Html("\n".join(line for line in lines if line), links, images)
 
 
 def _simplify_tag(tag: re.Match[str]) -> str:

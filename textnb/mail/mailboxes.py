@@ -125,10 +125,10 @@ def list_mail_files(
 def _list_folder(folder: str, hidden: bool = False) -> tuple[list[str], list[str]]:
     """Files and folders in a folder, sorted; links to folders are left out."""
     with os.scandir(folder) as entries:
-        shown = sorted((entry for entry in entries if hidden or not entry.name.startswith(".")),
-                       key=lambda entry: entry.name)
-        folders = [entry.path for entry in shown if entry.is_dir(follow_symlinks=False)]
-        return [entry.path for entry in shown if not os.path.isdir(entry.path)], folders
+        listed = sorted((entry for entry in entries if hidden or not entry.name.startswith(".")),
+                        key=lambda entry: entry.name)
+        folders = [entry.path for entry in listed if entry.is_dir(follow_symlinks=False)]
+        return [entry.path for entry in listed if not os.path.isdir(entry.path)], folders
 
 
 def _kind(path: str) -> str:

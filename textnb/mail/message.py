@@ -160,13 +160,13 @@ def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, 
     if not lines and not notes:
         note(notes, "no headers")
     texts: dict[str, list[str]] = {}
-    shown = []
+    fields = []
     for name, value in lines:
         text = header_text(value[:MAX_HEADER], notes, guess)
         if len(value) > MAX_HEADER:
             note(notes, "header beyond 128 KiB not read", name)
         texts.setdefault(name.lower(), []).append(text)
-        shown.append(f"{name}: {text}")
+        fields.append(f"{name}: {text}")
 
     def field(name: str) -> str | None:
         return "\n".join(texts[name.lower()]) if name.lower() in texts else None
@@ -175,7 +175,7 @@ def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, 
     reader = PartReader(notes, guess)
     body_text = reader.text(structure_headers(lines), body, 0)
     message = MailMessage(
-        field("message-id"), date, field("from"), field("to"), field("subject"), "\n".join(shown),
+        field("message-id"), date, field("from"), field("to"), field("subject"), "\n".join(fields),
         body_text.text, body_text.html, tuple(reader.links), tuple(reader.images),
         tuple(reader.attachments), {name: field(name) for name in names}, tuple(notes))
     return message, MessageStructure(

@@ -202,8 +202,9 @@ class PartReader:
             chosen = _choose_alternative(texts)
             self.alternatives += [part.text for part in texts if part is not chosen and part.text]
             return chosen
-        shown = [part for part in texts if part.text.strip()]
-        return PartText("\n".join(part.text for part in shown), any(part.html for part in shown))
+        with_text = [part for part in texts if part.text.strip()]
+        return PartText("\n".join(part.text for part in with_text),
+                        any(part.html for part in with_text))
 
     def _decode_transfer(self, encoding: str, body: bytes) -> bytes:
         """The body without its transfer encoding."""
@@ -275,9 +276,9 @@ def divide(body: bytes, boundary: bytes, limit: int) -> tuple[list[bytes], bool]
 
 def _choose_alternative(texts: Sequence[PartText]) -> PartText:
     """Choose the plain one of alternatives, unless it is a stub of the HTML one."""
-    shown = [part for part in texts if part.text.strip()]
-    plain = next((part for part in shown if not part.html), PartText("", False))
-    html = next((part for part in shown if part.html), None)
+    with_text = [part for part in texts if part.text.strip()]
+    plain = next((part for part in with_text if not part.html), PartText("", False))
+    html = next((part for part in with_text if part.html), None)
     words = len(plain.text.split(maxsplit=STUB_WORDS))
     if html is None or words > STUB_WORDS or len(html.text.split()) <= 2 * words:
         return plain

@@ -449,10 +449,10 @@ class PredictOptions:
 
     def check_format(self, format: str) -> None:
         """Raise ParameterError if a format can't hold the lists of an answer that is written."""
-        chosen = None if self.columns is None else ",".join(self.columns).split(",")
+        names = None if self.columns is None else ",".join(self.columns).split(",")
         for name, column in (("scores", "scores"), ("explain", "explanation"), ("top", "top")):
             if format in ("csv", "tsv") and getattr(self, name) and (
-                    chosen is None or column in chosen):
+                    names is None or column in names):
                 raise ParameterError.naming(
                     "{one} gives lists, which {format} can't hold: write Parquet or NDJSON",
                     one=Mention(name), format=format.upper())

@@ -122,6 +122,6 @@ def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:
     column: Any = changed.after[fitted.label]
     labels = (column.explode() if fitted.is_multilabel else column).unique().drop_nulls().to_list()
     known = fitted.classes.tolist()
-    more = learn_more(fitted, fitted.settings, changed.after,
-                      classes=[label for label in labels if label not in known] or None)
-    return forget(more, changed.before)
+    extended = learn_more(fitted, fitted.settings, changed.after,
+                          classes=[label for label in labels if label not in known] or None)
+    return forget(extended, changed.before)

@@ -122,8 +122,8 @@ def mail(n: int, seed: int = 0) -> dict[str, list[bytes]]:
         message["Date"] = start + timedelta(minutes=41 * number)
         message["Message-ID"] = f"<{number}.{seed}@{at}>"
         if label == "spam" and source.random() < 0.5:
-            shown = "".join(f"<p>{escape(word)}</p>" for word in words)
-            message.set_content(f"<html><body>{shown}</body></html>", subtype="html")
+            paragraphs = "".join(f"<p>{escape(word)}</p>" for word in words)
+            message.set_content(f"<html><body>{paragraphs}</body></html>", subtype="html")
         else:
             message.set_content(text)
         messages[label].append(message.as_bytes())

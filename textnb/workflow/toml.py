@@ -234,11 +234,11 @@ def substitute_variables(value: Any) -> Any:
 
     def variable(match: re.Match[str]) -> str:
         name, default = match.groups()
-        known = os.environ.get(name) or default
-        if known is None:
+        replacement = os.environ.get(name) or default
+        if replacement is None:
             raise ValueError(f"the environment variable {name} is not set; set it, or write "
                              f"${{{name}:-default}}")
-        return known
+        return replacement
 
     if not (place := _VARIABLE.sub(variable, value)):
         # It would be the folder to which paths are relative.
