@@ -34,6 +34,7 @@ class Stream:
         self._may_end = passing is not None
         self._source: Any = sys.stdin
         self._target: Any = sys.stdout
+        # What was read of the message, and the last block, if it is not in the message yet.
         self._message, self._pending = bytearray(), b""
 
     def message(self, seconds: float = 0.0) -> bytes:

@@ -121,6 +121,7 @@ def header_text(value: str, notes: Notes, guess: Guess) -> str:
     if "=?" not in value:
         return _plain(value, notes, guess)
     parts: list[str] = []
+    # The charset and bytes of encoded words that are not decoded yet, and where the last one ends.
     charset, waiting, end = "", b"", 0
     for word in _WORD.finditer(value):
         between = value[end:word.start()]

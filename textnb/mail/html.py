@@ -184,6 +184,7 @@ def _mark_odd(tree: LexborHTMLParser) -> None:
 
 def _text_between_tags(html: str) -> str:
     """The text between tags, in one pass."""
+    # The comment, script or style whose text is left out.
     texts, inside = [], ""
     for place, piece in enumerate(_MARKUP.split(html)):
         markup = place % 2 == 1

@@ -252,6 +252,7 @@ def divide(body: bytes, boundary: bytes, limit: int) -> tuple[list[bytes], bool]
     """
     mark, data = b"\n--" + boundary, b"\n" + body
     parts: list[bytes] = []
+    # Where the current part starts, -1 before the first; and the next boundary.
     start, at = -1, data.find(mark)
     while at >= 0:
         after = at + len(mark)

@@ -147,7 +147,7 @@ class Rows:
                         "with {on_unreadable=skip}", path=printable(path), why=printable(why))
 
     def textless(self, rows: int) -> int:
-        """How many of all ``rows`` rows hold no text."""
+        """How many of ``rows`` rows, which may have been read several times, hold no text."""
         return sum(blank for _, blank in self._batches) * rows // max(
             1, sum(height for height, _ in self._batches))
 
