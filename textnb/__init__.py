@@ -11,14 +11,14 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-import textnb.runtime.forks  # noqa: F401 - it must see each fork, and takes no library
+import textnb.runtime.forks  # noqa: F401 - it must see each fork, and imports no library
 from textnb.runtime import __version__ as __version__
 
 
 @cache
 def _homes() -> dict[str, str]:
     """The module of each public name."""
-    # Read when the first is asked for: reading may fail, and a filter must be able to say so.
+    # Read at the first use, and not here: if reading fails, `textnb filter` must be able to say so.
     lines = __spec__.loader.get_data(f"{__path__[0]}/__init__.pyi").decode("utf-8").splitlines()
     words = [line.split() for line in lines if line.startswith("from textnb.")]
     return {name: module for _, module, _, name, *_ in words if name[0] != "_"}

@@ -32,38 +32,27 @@ _LESS_MEMORY = (
     "learn fewer classes; or see whether the label column is one: thousands of classes may be "
     "numbers of rows; or work where more memory is free")
 _FEWER_TERMS = "Load it where there is more, or train it with fewer terms ({memory_limit})"
-_MOST_LISTED = 100
-# What is for one label per document only: where a user meets it, and why. The page *Several labels
-# per document* lists it, and what is not here can't refuse lists of labels.
+# The maximum numbers of choices, and of other names, that a message lists.
+_MAX_CHOICES, _MAX_LISTED = 100, 20
+# Features that need one label per document, and why or what to use instead. Only these may refuse
+# lists of labels. The page *Several labels per document* has the same list.
 ONE_LABEL = {
-    "a mail filter": ("`filter`, `serve`, `MailFilter`", "it tells spam from the rest"),
-    "a threshold for one class": (
-        "`threshold` with `--class`, `--max-false-positives`, `--max-false-negatives` or "
-        "`--min-probability`, these keys of `[decision]`, `Decision(positive=...)`",
-        "each label has a threshold of its own"),
-    "a measure of classes that exclude each other": (
-        "`choose_threshold`, `HeldOut.log_odds` and the like",
-        "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')"),
-    "a class of validation in order": (
-        "`validate_online` with `positive` or `max_false_positive_rate`",
+    "a mail filter": "it tells spam from the rest",
+    "a threshold for one class": "each label has a threshold of its own",
+    "a measure of classes that exclude each other":
+        "thresholds of labels are chosen by choose_class_thresholds(held, by='f1')",
+    "a class of validation in order":
         "the thresholds of each model decide; `evaluate().rates` and `roca` of the result measure "
-        "a label"),
-    "one w and b": ("`export --positive`, `positive` of `[[exports]]`",
-                    "they are the difference of two classes, and each label has its own"),
-    "a sample of rows for updates": (
-        "`train --keep-sample`", "its weights are refitted for classes that exclude each other"),
-    "counting beside weights": (
-        "`update` and `forget` of `NBLinear`", "train again with all rows, from the weights of "
-        "this model (`--warm-start`)"),
-    "a smoothing path of other documents": (
-        "`smoothing_path(model, test=rows)`", "leave out rows that the model learned"),
-    "a calibration without lengths": (
-        "`calibrate --no-length`", "each label has a sigmoid, in which lengths have no part"),
-    "estimator_": ("`TextClassifier.estimator_`",
-                   "linear_form() has the weights of all labels"),
-    "leaving rows out by subtraction": (
-        "`leave_out` of estimators of counts", "leave_one_out(model, rows) does it with a "
-        "TextClassifier"),
+        "a label",
+    "one w and b": "they are the difference of two classes, and each label has its own",
+    "a sample of rows for updates":
+        "its weights are refitted for classes that exclude each other",
+    "counting beside weights":
+        "train again with all rows, from the weights of this model (`--warm-start`)",
+    "a smoothing path of other documents": "leave out rows that the model learned",
+    "a calibration without lengths": "each label has a sigmoid, in which lengths have no part",
+    "estimator_": "linear_form() has the weights of all labels",
+    "leaving rows out by subtraction": "leave_one_out(model, rows) does it with a TextClassifier",
 }
 
 
@@ -163,10 +152,6 @@ class TextnbError(Exception):
     def problem(self) -> str:
         return str(self) if self._problem is None else self._problem
 
-    def under(self, key: str) -> Self:
-        """The same error, its message after the key of a file that is at fault."""
-        return self.after(f"{key}: ")
-
     @classmethod
     def with_advice(cls, problem: str, python: str, *command: str | Mention) -> Self:
         """An error whose advice depends on its reader: the author of a program, or a user.
@@ -222,7 +207,7 @@ class ParameterError(TextnbError, ValueError):
         """
         return cls.naming(
             "{what} is for one label per document, not for lists of labels: {why}",
-            what=what if setting is None else Mention(setting), why=ONE_LABEL[what][1])
+            what=what if setting is None else Mention(setting), why=ONE_LABEL[what])
 
     @classmethod
     def model_of_one_label(cls, model: str) -> Self:
@@ -240,11 +225,11 @@ class ParameterError(TextnbError, ValueError):
     ) -> ParameterError:
         """An error for a value that is none of the choices; see `suggestion` for ``synonyms``."""
         known = [str(choice) for choice in choices]
-        more = f" and {len(known) - _MOST_LISTED:,} more" if len(known) > _MOST_LISTED else ""
+        more = f" and {len(known) - _MAX_CHOICES:,} more" if len(known) > _MAX_CHOICES else ""
         return cls.naming(
             "{setting}: unknown value {got!r}{near}; choose one of {known}", setting=Mention(name),
             got=got, near=suggestion(str(got), known, synonyms),
-            known=", ".join(known[:_MOST_LISTED]) + more)
+            known=", ".join(known[:_MAX_CHOICES]) + more)
 
     @classmethod
     def unknown_setting(
@@ -252,8 +237,7 @@ class ParameterError(TextnbError, ValueError):
     ) -> ParameterError:
         """An error for a setting that its owner does not have; the advice says where it belongs."""
         hint = f": {advice}" if advice else suggestion(name, known)
-        return cls(f"{owner} has no setting {name!r}{hint}; its settings are "
-                   f"{', '.join(known)}")
+        return cls(f"{owner} has no setting {name!r}{hint}; its settings are {', '.join(known)}")
 
 
 class ExportError(TextnbError, ValueError):
@@ -391,10 +375,10 @@ class SchemaError(DataError):
         message = super().message(write)
         if self.missing_role is None:
             return message
-        # A reader who can't say which column it is, as it is the model's, writes a plain name.
+        # A command without an option for the column, as the model names it, writes the plain name.
         role = Mention(self.missing_role)
-        own = write(role)
-        return message if own == str(role) else f"{message}, or say which with {own}"
+        option = write(role)
+        return message if option == str(role) else f"{message}, or say which with {option}"
 
     @classmethod
     def wrong_type(cls, column: str, role: str, expected: str, got: object) -> SchemaError:
@@ -589,6 +573,7 @@ def suggestion(got: str, known: Sequence[str], synonyms: Mapping[str, str] | Non
     return f" - did you mean {' or '.join(map(repr, near[:3]))}?" if near else ""
 
 
-def _listing(items: Sequence[object], limit: int = 20) -> str:
-    shown = ", ".join(repr(item) for item in items[:limit])
-    return shown + (f" and {len(items) - limit} more" if len(items) > limit else "")
+def _listing(items: Sequence[object]) -> str:
+    beginning = ", ".join(map(repr, items[:_MAX_LISTED]))
+    more = len(items) - _MAX_LISTED
+    return beginning + (f" and {more} more" if more > 0 else "")

@@ -9,11 +9,11 @@ import pytest
 import textnb
 from tests.cli.conftest import MAIL, assert_same_file, files_in, json_of
 from tests.frames.writing import write_files
+from tests.messages import spam_messages
 from textnb import MultinomialNB, NBLinear, NBLogisticRegression, TextClassifier
 from textnb.cli.main import VERBS, command_of
 from textnb.learning.memory_limit import memory_size
 from textnb.workflow.job import read_job
-from textnb.workflow.samples import spam_messages
 
 # The command prints this warning as a note. If warnings were errors, there would be no note.
 ONE_CLASS = pytest.mark.filterwarnings("always:only one class:UserWarning")

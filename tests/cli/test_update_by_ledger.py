@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import finished, start
 from tests.filter.models import counts, ledger_of
+from tests.messages import spam_messages
 from textnb import TextClassifier, load, scan_mail
 from textnb.filter import ledger as ledgers
 from textnb.filter.by_ledger import keys_of
@@ -19,7 +20,6 @@ from textnb.filter.ledger import Ledger, message_key
 from textnb.learning.fitted import check_texts
 from textnb.mail.columns import message_columns
 from textnb.storage import version2
-from textnb.workflow.samples import spam_messages
 
 ROWS = pl.DataFrame({"body": ["cheap pills", "see you at noon"] * 20,
                      "label": ["spam", "ham"] * 20})

@@ -8,8 +8,8 @@ import pytest
 
 import textnb
 from tests.cli.conftest import MAIL, finished, json_of, start
+from tests.messages import spam_messages
 from textnb import MultinomialNB, TextClassifier
-from textnb.workflow.samples import spam_messages
 
 ROWS = pl.concat([MAIL, MAIL.with_columns(pl.col("text") + " again")]).with_columns(
     day=pl.int_range(pl.len()), author=pl.int_range(pl.len()) % 4)

@@ -5,7 +5,7 @@ import zlib
 import pytest
 
 from textnb.filter import protocol
-from textnb.filter.marks import mark_of
+from textnb.filter.marks import THRESHOLD, mark_of
 from textnb.filter.protocol import Refused, Request
 from textnb.filter.service import message_id
 from textnb.filter.verdict import Verdict
@@ -130,7 +130,7 @@ def test_headers_alone_end_before_the_body():
 def test_the_score_and_the_verdict_agree(status, odds, least, score):
     mark = mark_of(Verdict(status, odds, False), least)
     assert mark.score == score
-    assert mark.is_spam == (status == "spam") == (mark.score >= mark.threshold)
+    assert mark.is_spam == (status == "spam") == (mark.score >= THRESHOLD)
 
 
 @pytest.mark.parametrize(("message", "found"), [

@@ -198,7 +198,8 @@ def test_the_table_is_in_the_format_of_its_ending(tune, file, read):
 
 
 @pytest.mark.parametrize(("options", "code", "message"), [
-    (["-o", "rows.parquet"], 2, "is also what is read"),
+    (["-o", "rows.parquet"], 2, "--output rows.parquet is also what is read"),
+    (["-o", "m.textnb", "--table", "rows.parquet"], 2, "--table rows.parquet is also what is read"),
     (["-o", "m.textnb", "--table", "m.textnb"], 2,
      "must be different files; got m.textnb and m.textnb"),
     (["-o", "m.textnb", "--metric", "recall@fpr=0.1"], 2, "name it with --positive"),

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.messages import spam_messages
 from textnb.workflow.job import read_job
 from textnb.workflow.run import Silent, run_job
-from textnb.workflow.samples import spam_messages
 from textnb.workflow.split import check_job
 
 JOB = """

@@ -107,11 +107,13 @@ def test_a_fault_of_the_file_names_its_key_once(setting, said, tmp_path):
 def test_every_fault_is_told_at_once_with_its_line(tmp_path):
     with pytest.raises(ParameterError) as error:
         read(tmp_path, "model.tokenizer.pattern=3", text=(
-            'title = "x"\n[input]\n[validation]\nfolds = 0\n[model]\nmindf = 2\nfeatures = ["x"]'))
+            'title = "x"\n[input]\n[validation]\nfolds = 0\n[model]\nmindf = 2\nfeatures = ["x"]\n'
+            '"a.b" = 1'))
     for part in ("job.toml: ", "output: it is missing", "input.train: it is missing",
                  "line 1: title: no such key", "line 4: validation.folds: must be",
                  "line 6: model.mindf: no such key - did you mean 'min_df'?",
                  "line 7: model.features: belongs to kind=gaussian",
+                 "line 8: model.a.b: no such key",
                  # What was set from outside is on no line.
                  "\n  model.tokenizer.pattern: must be"):
         assert part in str(error.value)

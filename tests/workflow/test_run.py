@@ -9,12 +9,12 @@ from click.testing import CliRunner
 
 import textnb
 from tests.frames.writing import write_files
+from tests.messages import spam_messages
 from tests.workflow.conftest import JOB, Recorder, contents, run
 from textnb import DataError, SchemaError, SourceError, TextClassifier, evaluate, load
 from textnb.cli.main import app
 from textnb.cli.summary import lines_of
 from textnb.runtime.progress import Line, showing
-from textnb.workflow.samples import spam_messages
 
 
 def json_in(out, name):

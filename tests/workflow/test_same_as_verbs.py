@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.messages import spam_messages
 from tests.workflow.conftest import run
 from textnb.cli.main import app, command_of
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.runtime.settings import declared
 from textnb.workflow.job import SECTIONS
 from textnb.workflow.options import LabelledOptions, LearnOptions
-from textnb.workflow.samples import spam_messages
 
 # By section of a job: its verb, and keys that say where rows come from or where results go.
 VERBS = {

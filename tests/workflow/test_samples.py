@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
+from tests.messages import spam_messages
 from textnb.errors import ParameterError, SourceError
 from textnb.workflow import samples
 
@@ -16,7 +17,7 @@ NUMBERS = ["x1", "x2", "x3", "x4"]
 
 
 @pytest.mark.parametrize(("generate", "size", "schema"), [
-    (samples.spam_messages, 4, dict.fromkeys(("label", "text"), pl.String)),
+    (spam_messages, 4, dict.fromkeys(("label", "text"), pl.String)),
     (samples.news, 4, dict.fromkeys(("label", "text", "title", "description"), pl.String)),
     (samples.feature_table, 3, {**dict.fromkeys(NUMBERS, pl.Float64), "label": pl.String})])
 def test_a_sample(generate, size, schema):
@@ -35,7 +36,7 @@ def test_a_sample(generate, size, schema):
 
 
 def test_these_rows_are_pinned():
-    assert samples.spam_messages(2).rows() == [
+    assert spam_messages(2).rows() == [
         ("ham", "Can you pick up blue scarf and printer paper on the way home?"),
         ("ham", 'Femi said "who ordered the soup?" and I couldn\'t stop laughing')]
     assert samples.news(1).select("label", "title").row(0) == (
@@ -47,7 +48,7 @@ def test_these_rows_are_pinned():
 
 
 def test_messages_hold_what_careless_code_trips_over():
-    texts = "".join(samples.spam_messages(400, 0)["text"])
+    texts = "".join(spam_messages(400, 0)["text"])
     assert all(character in texts for character in "\",'£ëé;")
 
 

@@ -54,9 +54,10 @@ def load(
         from textnb.classifiers.table import TableClassifier
         from textnb.storage.table_file import unpack_table
 
-        table = unpack_table(name, document, arrays, max_bytes)
+        settings, names, estimator = unpack_table(name, document, arrays, max_bytes)
         with reading_errors(name):
-            return TableClassifier.from_file(*table)
+            return TableClassifier(**settings).set_fitted(
+                estimator, list(settings["features"]), names)
     from textnb.classifiers.text import TextClassifier
 
     fitted = unpack_text(name, document, arrays, max_bytes)

@@ -25,10 +25,7 @@ from textnb.frames.failures import reading
 from textnb.frames.features import check_values, matrix
 from textnb.frames.kinds import in_memory, to_kind_of
 from textnb.frames.scan import scan_table
-from textnb.frames.texts import (
-    labels_are_separate,
-    labels_as,
-)
+from textnb.frames.texts import labels_are_separate, labels_as
 from textnb.learning.documents import announced_labels, check_known, moments
 from textnb.learning.journal import log_learned
 from textnb.learning.parameters import copied
@@ -94,9 +91,7 @@ class TableClassifier(Parameters):
         self.features = features
         self.label = label
 
-    def fit(
-        self, X: Any, y: ArrayLike | None = None, *, progress: Progress | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: ArrayLike | None = None, *, progress: Progress | None = None) -> Self:
         """Learn from labelled rows.
 
         Parameters
@@ -174,10 +169,10 @@ class TableClassifier(Parameters):
             else:
                 columns, names = fitted.columns, fitted.names
                 frame = fitted.scan(scan_labelled(X, y, parameters))
-            more = moments(read_batches(frame, columns, label, progress), estimator.diagonal)
+            added = moments(read_batches(frame, columns, label, progress), estimator.diagonal)
         known = ([] if fitted is None else fitted.labels.to_list()) + announced
-        check_known(more.classes.tolist(), known if known else more.classes.tolist())
-        total = more if fitted is None else fitted.estimator.statistics_ + more
+        check_known(added.classes.tolist(), known if known else added.classes.tolist())
+        total = added if fitted is None else fitted.estimator.statistics_ + added
         if announced:
             total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
         estimator.name_features(names)
@@ -314,13 +309,6 @@ class TableClassifier(Parameters):
         settings = {"features": fitted.columns, "label": fitted.label}
         write_model(path, *pack_table(settings, fitted.names, fitted.estimator))
 
-    @classmethod
-    def from_file(
-        cls, settings: dict[str, Any], feature_names: list[str], estimator: FormClassifier
-    ) -> Self:
-        """The classifier that a model file describes."""
-        return cls(**settings).set_fitted(estimator, list(settings["features"]), feature_names)
-
     def set_fitted(
         self, estimator: FormClassifier, columns: list[str], names: list[str],
         parameters: dict[str, Any] | None = None, has_separate_labels: bool = False,
@@ -411,13 +399,12 @@ class TableClassifier(Parameters):
         """The parameters, checked and copied."""
         if not isinstance(self.label, str):
             raise ParameterError.out_of_range("label", "the name of a column", self.label)
-        estimator = self.estimator
-        if estimator is not None and not isinstance(estimator, FormClassifier):
+        estimator = GaussianNB() if self.estimator is None else self.estimator
+        if not isinstance(estimator, FormClassifier):
             got = f"the class {estimator.__name__}" if isinstance(estimator, type) else (
                 repr(estimator) if isinstance(estimator, str) else type(estimator).__name__)
             raise ParameterError(f"estimator must be one of textnb's; got {got}. Pass an instance, "
                                  "such as GaussianNB()")
-        if estimator is not None:
-            check_registered(estimator, "a classifier of feature tables")
-        return {"estimator": GaussianNB() if estimator is None else unfitted(estimator),
-                "features": copied(self.features), "label": self.label}
+        check_registered(estimator, "a classifier of feature tables")
+        return {"estimator": unfitted(estimator), "features": copied(self.features),
+                "label": self.label}

@@ -22,9 +22,9 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.pruned import Pruned
 from textnb.classifiers.texts import (
-    AUTO,
     check_start_of,
     check_texts_unchanged,
+    is_auto,
     model_of_texts,
     place_of_setting,
     terms_of,
@@ -204,7 +204,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         EmptyTextWarning
             If rows have no text in any text column: null, empty, or white space alone.
         """
-        is_search = isinstance(self.estimator, str) and self.estimator == AUTO
+        is_search = is_auto(self.estimator)
         check_start_of(is_search, warm_start, keep_sample, unlabelled)
         y, indicator = split_indicator(y)
         with watched(progress, "training", lambda: size_of(X)) as advance:
@@ -224,7 +224,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
                     unlabelled=unlabelled, progress=advance, blank=blank,
                     start=getattr(self, "_fitted", None) if warm_start else None)
                 blank.warn()
-                # What a search found before is not this model.
+                # The result of an earlier search is not of this model.
                 self.__dict__.pop("tuned_", None)
         self._fitted = replace(self._fitted, indicator=indicator)
         return self
@@ -274,8 +274,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         """
         fitted = self._fitted_for("forgetting")
         y, indicator = check_indicator(fitted.indicator, y)
-        self._fitted = replace(
-            fitting.forget(fitted, X, y, progress=progress), indicator=indicator)
+        self._fitted = replace(fitting.forget(fitted, X, y, progress=progress), indicator=indicator)
         return self
 
     def __add__(self, other: TextClassifier) -> TextClassifier:
@@ -495,9 +494,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
         return terms_chart(self.top(k, label))
 
-    def explain(
-        self, text: Text, k: int = 20, labels: Sequence[Any] | None = None
-    ) -> pl.DataFrame:
+    def explain(self, text: Text, k: int = 20, labels: Sequence[Any] | None = None) -> pl.DataFrame:
         """Explain one text: `predict(..., explain=k)` for it, with one row per entry.
 
         Parameters

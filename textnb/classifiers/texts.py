@@ -24,9 +24,12 @@ from textnb.text.tokens import Tokenizer
 AUTO = "auto"
 
 
-def check_start_of(
-    is_search: bool, warm_start: Any, keep_sample: Any, unlabelled: Any
-) -> None:
+def is_auto(estimator: Any) -> bool:
+    """Whether `fit` is to choose the model and all settings."""
+    return isinstance(estimator, str) and estimator == AUTO
+
+
+def check_start_of(is_search: bool, warm_start: Any, keep_sample: Any, unlabelled: Any) -> None:
     """Raise ParameterError if a warm start is not True or False, or goes with a search.
 
     A search begins anew, keeps no sample of rows, and reads labelled rows alone.
@@ -42,9 +45,7 @@ def check_start_of(
             raise ParameterError(f"{name} is for NBLinear, and not for estimator='auto'")
 
 
-def check_texts_unchanged(
-    classifier: Any, settings: TextSettings, used: Any, action: str
-) -> None:
+def check_texts_unchanged(classifier: Any, settings: TextSettings, used: Any, action: str) -> None:
     """Raise ParameterError if a classifier's parameters are no longer those of `fit`.
 
     Parameters
@@ -53,18 +54,18 @@ def check_texts_unchanged(
     settings : TextSettings
         Those of `fit`.
     used : estimator or None
-        The fitted estimator, if somebody has it.
+        The fitted estimator, if somebody has got it (``estimator_``), and may have changed it.
     action : str
         See `check_unchanged`.
     """
     parameters: dict[str, Any] = settings.parameters
     estimator: Any = settings.model
-    if classifier.estimator == AUTO:
+    if is_auto(classifier.estimator):
         parameters = {**DEFAULTS, "text": parameters["text"], "label": parameters["label"]}
         estimator, used = AUTO, None
     now = {**{name: getattr(classifier, name) for name in parameters},
            "estimator": named_model(classifier.estimator)}
-    # Parts are there by default only where no tokenizer is given.
+    # Without a tokenizer, parts of words are a default too.
     by_default = settings.by_default if now["tokenizer"] is None else (
         settings.by_default - {"subwords"})
     now |= {name: parameters[name] for name in by_default if now[name] is None}
@@ -79,8 +80,7 @@ def terms_of(estimator: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 
     A search, and another analyzer, begin from plain words.
     """
-    searches = isinstance(estimator, str) and estimator == AUTO
-    if searches or settings.get("analyzer", "word") != "word":
+    if is_auto(estimator) or settings.get("analyzer", "word") != "word":
         return default_terms(MultinomialNB())
     return default_terms(model_of_texts(estimator))
 
@@ -114,7 +114,7 @@ def place_of_setting(owner: type, name: str) -> str:
 
 def with_parameters(estimator: Any) -> Any:
     """The estimator of a classifier, to set its parameters; ParameterError for "auto"."""
-    if isinstance(estimator, str) and estimator == AUTO:
+    if is_auto(estimator):
         raise ParameterError("estimator='auto' has no parameters, as fit chooses the model and its "
                              "parameters: give an estimator, such as NBLinear()")
     return named_model(estimator)
@@ -145,7 +145,7 @@ def model_of_texts(estimator: Any) -> Model:
         raise ParameterError(
             f"estimator must be a model, and {estimator.__name__} is its class: "
             f"{estimator.__name__}()")
-    if isinstance(estimator, str) and estimator == AUTO:
+    if is_auto(estimator):
         raise ParameterError("estimator='auto' is chosen by fit, from all documents: call fit, or "
                              "give an estimator")
     model = named_model(estimator)

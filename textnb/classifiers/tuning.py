@@ -92,10 +92,10 @@ def tune(
     model = TextClassifier(NBLinear()).fit(rows)
     """
     names = columns_of(text, label)
-    more = [name for name in (groups, time) if name is not None]
+    others = [name for name in (groups, time) if name is not None]
     with watched(progress, "tuning") as advance:
         result = search(
-            convert_table(frame, [*names, label, *more]), text=text, label=label, metric=metric,
+            convert_table(frame, [*names, label, *others]), text=text, label=label, metric=metric,
             positive=positive, trials=trials, seconds=seconds, folds=folds, groups=groups,
             time=time, seed=seed, progress=None if progress is True else advance)
     model = TextClassifier.of(result.fitted)

@@ -11,7 +11,7 @@ from textnb.cli.inputs import (
     Quiet,
     Results,
     SafeCsv,
-    check_apart,
+    check_table,
     open_input,
     work_on,
 )
@@ -63,7 +63,7 @@ def audit(
 
     options.check()
     if output.output is not None:
-        _check_target(output.output, rows.input, test.test)
+        check_table(output.output, rows.input, test.test)
     check_storage(rows, rows.input, test.test)
     table = open_input(rows.input, options_for(rows.input, rows), columns.text, columns.label)
     tests = None
@@ -82,28 +82,20 @@ def audit(
     result.check(options.fail_on or ())
 
 
-def _check_target(output: str, *inputs: str | None, safe_csv: bool = False) -> None:
-    from textnb.frames import sinks
-
-    sinks.output_format(output, None, safe_csv=safe_csv, advice="name the file with one of them")
-    for path in filter(None, inputs):
-        check_apart(path, output)
-
-
 def _show(result: Audit, limit: int) -> None:
     import polars as pl
 
     from textnb.cli.summary import audit_lines
     from textnb.cli.tables import frame_table, show
 
-    for (kind,), some in result.findings.group_by("finding", maintain_order=True):
-        shown = some.drop("finding").head(limit)
+    for (kind,), findings in result.findings.group_by("finding", maintain_order=True):
+        shown = findings.drop("finding").head(limit)
         if shown.height:
-            more = some.height - shown.height
+            title = str(kind) if shown.height == findings.height else (
+                f"{kind}, {shown.height} of {findings.height:,}")
+            filled = shown.select(name for name in shown.columns if shown[name].count())
             show(frame_table(
-                shown.select(name for name in shown.columns if shown[name].count())
-                .with_columns(pl.col(pl.List(pl.String)).list.join("; ")),
-                f"{kind}{f', {shown.height} of {some.height:,}' if more else ''}"))
+                filled.with_columns(pl.col(pl.List(pl.String)).list.join("; ")), title))
     for line in audit_lines(result):
         out(line)
 
@@ -121,7 +113,7 @@ class Review:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Corrected(SafeCsv, Quiet):
+class RelabelOutput(SafeCsv, Quiet):
     """Output."""
 
     output: str = setting(help="File for the corrected rows, by its ending.",
@@ -130,7 +122,7 @@ class Corrected(SafeCsv, Quiet):
 
 @verb
 def relabel(
-    rows: LabelledInput, columns: TextAndLabel, review: Review, output: Corrected
+    rows: LabelledInput, columns: TextAndLabel, review: Review, output: RelabelOutput
 ) -> None:
     """Write the rows with the labels of a review, and correct a model that has learned them."""
     from textnb.frames import sinks
@@ -140,8 +132,7 @@ def relabel(
     from textnb.workflow.relabel import relabel, relearn
     from textnb.workflow.update import change_model
 
-    _check_target(output.output, rows.input, review.reviewed, review.model,
-                  safe_csv=output.safe_csv)
+    check_table(output.output, rows.input, review.reviewed, review.model, safe_csv=output.safe_csv)
     if review.model is not None and has_ledger(review.model):
         raise ParameterError("--model is changed by its ledger: textnb update learns messages as "
                              "another class, and forgets them first")
@@ -153,7 +144,7 @@ def relabel(
         try:
             changed = relabel(whole, reviewed, columns.label)
         except DataError as error:
-            raise error.under(review.reviewed) from None
+            raise error.after(f"{review.reviewed}: ") from None
     table.refuse_unreadable()
 
     def write() -> None:
@@ -164,6 +155,7 @@ def relabel(
     else:
         from textnb.filter.by_ledger import Changes
 
+        # Whether the rows are written, if the model then can't be.
         is_written = False
 
         def change(model: Any, ledger: Any) -> Changes:
@@ -180,6 +172,6 @@ def relabel(
     if not output.quiet:
         for name in changed.new_labels:
             note(f"note: no row had the label {name!r} before")
-        also = "" if review.model is None else f", and {review.model} has learned them"
+        learned = "" if review.model is None else f", and {review.model} has learned them"
         note(f"{quantity(changed.before.height, 'row')} of {whole.height:,} relabelled -> "
-             f"{output.output}{also}")
+             f"{output.output}{learned}")

@@ -36,17 +36,17 @@ def calibrate(
         fitted = load_fitted(file.model)
         check_calibration(fitted, options)
         table = open_input_for(fitted, rows.input, rows, fitted.label)
-        scored = None if rows.held_out else choose_scoring(fitted)
+        method = None if rows.held_out else choose_scoring(fitted)
         with work_on(table, "scoring", "scored", output.quiet) as advance:
-            held = scores_of(fitted, table.frame, scored, progress=advance)
-        result = calibrate(fitted, held, options)
+            scores = scores_of(fitted, table.frame, method, progress=advance)
+        result = calibrate(fitted, scores, options)
         fitted = fitted.with_calibration(result.calibration)
         if not output.dry_run:
             save_fitted(fitted, target)
     if not output.dry_run:
         evidence.note_stale(fitted)
     if not fitted.is_multilabel:
-        evidence.note_unverified(held.novelty, output.quiet)
+        evidence.note_unverified(scores.novelty, output.quiet)
     if output.wrote_json(result.to_dict):
         return
     for line in calibration_lines(result):

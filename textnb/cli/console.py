@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from textnb.runtime.progress import Line, Size
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED
-_PLAN = "\n\nThis error occurred in the following expression:"
-P = ParamSpec("P")
-R = TypeVar("R")
+# Polars adds the place in its plan where an error occurred, which no user knows.
+_PLACE_IN_PLAN = "\n\nThis error occurred in the following expression:"
 
 
 @functools.cache
@@ -46,75 +45,71 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def guarded(
-    function: Callable[P, R], bad_data: int, bad_usage: int, reader_gone: int,
-    write: Callable[[Mention], str],
-) -> Callable[P, R]:
-    """A function whose failures are one line on standard error and an exit code.
+def run_guarded(
+    work: Callable[[], None], codes: tuple[int, int, int], write: Callable[[Mention], str]
+) -> None:
+    """Run a command, whose failures are one line on standard error and an exit code.
 
     Parameters
     ----------
-    function : callable
-    bad_data, bad_usage, reader_gone : int
-        The exit codes.
+    work : callable
+    codes : (int, int, int)
+        The exit codes for bad data, for bad usage, and for output whose reader has closed it.
     write : callable
         Gives the words of the command line for a setting that an error names.
     """
-    @functools.wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+    try:
+        signals.listen(leave_interrupted)
+        _run(work, *codes, write)
+    except KeyboardInterrupt:
+        leave_interrupted()
+    finally:
+        signals.finish()
+
+
+def _run(
+    work: Callable[[], None], bad_data: int, bad_usage: int, reader_gone: int,
+    write: Callable[[Mention], str],
+) -> None:
+    if sys.stdout is None:
+        raise _report_failure(SourceError("standard output is closed"), bad_data, write)
+    # A character that the terminal can't show is written as its code.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    with warnings.catch_warnings():
+        warnings.showwarning = _warning_printer()
         try:
-            signals.listen(leave_interrupted)
-            return work(*args, **kwargs)
+            work()
+            sys.stdout.flush()
+            from textnb.runtime.stopping import is_stopped
+
+            if is_stopped():
+                # The engine stopped, and the interrupt itself was lost in a callback.
+                leave_interrupted()
+        except TextnbError as error:
+            if _was_interrupted(error):
+                leave_interrupted()
+            code = bad_usage if isinstance(error, ParameterError) else bad_data
+            raise _report_failure(error, code, write) from None
+        except BrokenPipeError:
+            _drop_output()
+            _leave(reader_gone)
         except KeyboardInterrupt:
             leave_interrupted()
-        finally:
-            signals.finish()
-
-    def work(*args: P.args, **kwargs: P.kwargs) -> R:
-        if sys.stdout is None:
-            raise _report_failure(SourceError("standard output is closed"), bad_data, write)
-        # A character that the terminal can't show is written as its code.
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")
-        with warnings.catch_warnings():
-            warnings.showwarning = _warning_printer()
-            try:
-                result = function(*args, **kwargs)
-                sys.stdout.flush()
-                from textnb.runtime.stopping import is_stopped
-
-                if is_stopped():
-                    # The engine stopped, and the interrupt itself was lost in a callback.
-                    leave_interrupted()
-                return result
-            except ParameterError as error:
-                raise _report_failure(error, bad_usage, write) from None
-            except TextnbError as error:
-                if _was_interrupted(error):
-                    leave_interrupted()
-                raise _report_failure(error, bad_data, write) from None
-            except BrokenPipeError:
-                # The reader of the output has closed it.
-                _drop_output()
-                _leave(reader_gone)
-            except KeyboardInterrupt:
+        except OSError as error:
+            raise _report_failure(error, bad_data, write) from None
+        except MemoryError as error:
+            failure = DataError.out_of_memory(first_line(error))
+            raise _report_failure(failure, bad_data, write) from None
+        except BaseException as error:
+            if _was_interrupted(error):
                 leave_interrupted()
-            except OSError as error:
-                raise _report_failure(error, bad_data, write) from None
-            except MemoryError as error:
-                failure = DataError.out_of_memory(first_line(error))
-                raise _report_failure(failure, bad_data, write) from None
-            except BaseException as error:
-                if _was_interrupted(error):
-                    leave_interrupted()
-                raise
-
-    return run
+            raise
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether an interrupt is behind an error: in a callback of the engine it becomes a panic."""
+    """Whether an interrupt caused an error: one in a callback of the engine becomes a panic."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) or (
                 type(error).__name__ in ("PanicException", "ComputeError")
@@ -124,7 +119,7 @@ def _was_interrupted(error: BaseException | None) -> bool:
     return False
 
 
-# The styles of what a line begins with, where standard error is a terminal that shows colours.
+# Styles of lines by their first word, on a terminal that shows colours.
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -143,7 +138,7 @@ def note(message: str) -> None:
             stderr().print(Text(message) if not style else Text.assemble(
                 (f"{kind}:", style), message.removeprefix(f"{kind}:")))
     except OSError:
-        # Otherwise closing it at exit would fail again, and change the exit code.
+        # Otherwise closing standard error at exit would fail again, and change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
@@ -205,15 +200,15 @@ def progress(
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     # A line that is drawn anew would run into answers on the same terminal.
-    with live(activity, quiet=target == "-" and sys.stdout.isatty()) as shown:
-        if shown is not None:
-            shown.begin(phase, size(), unit)
+    with live(activity, quiet=target == "-" and sys.stdout.isatty()) as line:
+        if line is not None:
+            line.begin(phase, size(), unit)
 
         def advance(rows: int) -> None:
             nonlocal seen
             seen += rows
-            if shown is not None:
-                shown.advance(rows)
+            if line is not None:
+                line.advance(rows)
 
         try:
             yield advance
@@ -233,15 +228,15 @@ def live(title: str, quiet: bool = False) -> Iterator[Line | None]:
         return
     from textnb.runtime.progress import live_line
 
-    with live_line(title, stderr()) as shown:
-        yield shown
+    with live_line(title, stderr()) as line:
+        yield line
 
 
 @contextmanager
 def steps(title: str, quiet: bool) -> Iterator[Callable[[str], None]]:
     """Show the current step of long work and the time since its start, on a terminal."""
-    with live(title, quiet) as shown:
-        yield (lambda step: None) if shown is None else shown.step
+    with live(title, quiet) as line:
+        yield (lambda step: None) if line is None else line.step
 
 
 def _drop_output() -> None:
@@ -250,7 +245,7 @@ def _drop_output() -> None:
 
 
 def leave_interrupted() -> NoReturn:
-    """End an interrupted command; if another program runs it, raise KeyboardInterrupt for that."""
+    """End an interrupted command; in a program that calls it, raise KeyboardInterrupt instead."""
     if not signals.are_ours():
         raise KeyboardInterrupt
     from textnb.runtime.stopping import written
@@ -278,8 +273,7 @@ def _report_failure(
     except OSError:
         _drop_output()
     message = error.message(write) if isinstance(error, TextnbError) else str(error)
-    # The engine adds the place in its plan where the error occurred, which no user knows.
-    note(f"error: {message.split(_PLAN)[0]}")
+    note(f"error: {message.split(_PLACE_IN_PLAN)[0]}")
     return click.exceptions.Exit(code)
 
 

@@ -22,8 +22,6 @@ from textnb.errors import ParameterError, quantity
 if TYPE_CHECKING:
     from textnb.evaluation.drift import Drift
 
-AGAIN_CODE, TOO_FEW_CODE = 3, 4
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DriftInput(LabelledRowOptions):
@@ -33,8 +31,7 @@ class DriftInput(LabelledRowOptions):
     reference: str | None = option(
         "Rows like those that the thresholds were chosen on. MODEL has learned neither.",
         metavar="FILE")
-    reference_where: str | None = option(
-        "Rows of --reference for which this SQL condition holds.")
+    reference_where: str | None = option("Rows of --reference for which this SQL condition holds.")
 
 
 @verb
@@ -67,10 +64,8 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
     if not output.quiet and result.verdict != AGAIN and result.measures:
         note(f"note: differences of unknown words and scores below {result.visible:.2f} "
              "(Kolmogorov-Smirnov) can't be seen on so few documents")
-    if result.verdict == AGAIN:
-        raise click.exceptions.Exit(AGAIN_CODE)
-    if result.verdict == TOO_FEW:
-        raise click.exceptions.Exit(TOO_FEW_CODE)
+    if code := {AGAIN: 3, TOO_FEW: 4}.get(result.verdict):
+        raise click.exceptions.Exit(code)
 
 
 def _show(result: Drift) -> None:
@@ -80,15 +75,16 @@ def _show(result: Drift) -> None:
 
     if result.measures:
         show(frame_table(pl.DataFrame([{
-            "": one.name, "reference": _words(one.reference), "recent": _words(one.recent),
-            "index": one.index, "p": one.p_value, "drifted": "yes" if one.drifted else "no"}
-            for one in result.measures])))
+            "": measure.name, "reference": _largest(measure.reference),
+            "recent": _largest(measure.recent), "index": measure.index, "p": measure.p_value,
+            "drifted": "yes" if measure.drifted else "no"} for measure in result.measures])))
     out(f"{result.verdict}: {quantity(result.recent_documents, 'recent document')} against "
         f"{result.reference_documents:,}" + (
             f"; drifted: {', '.join(result.drifted)}" if result.drifted else ""))
 
 
-def _words(facts: dict[str, float]) -> str:
-    strongest = sorted(facts.items(), key=lambda fact: -fact[1])[:4] if len(facts) > 4 else (
-        facts.items())
-    return ", ".join(f"{name} {value:.3g}" for name, value in strongest)
+def _largest(values: dict[str, float]) -> str:
+    """The values by name; of more than four, the largest."""
+    shown = values.items() if len(values) <= 4 else sorted(
+        values.items(), key=lambda item: -item[1])[:4]
+    return ", ".join(f"{name} {value:.3g}" for name, value in shown)

@@ -27,8 +27,7 @@ class TwoInputs(RowOptions):
         "Another input, whose rows are searched for in TRAIN.  [default: the rows of TRAIN itself]",
         None)
     text: list[str] | None = option("Text column; repeat it for several.  [default: text]")
-    label: str | None = option(
-        "Label column: also count duplicates with another label.")
+    label: str | None = option("Label column: also count duplicates with another label.")
     test_where: str | None = option("The same as --where, for TEST.", is_common=False)
 
 
@@ -67,9 +66,9 @@ def duplicates(
     columns = inputs.text or ["text"]
     check_storage(inputs, train, test)
     train_rows = open_input(train, options_for(train, inputs), columns, label)
-    other = replace(options_for(test, inputs), where=inputs.test_where, query=None)
+    test_options = replace(options_for(test, inputs), where=inputs.test_where, query=None)
     test_rows = train_rows if test is None else open_input(
-        test, other, columns, label, where="--test-where")
+        test, test_options, columns, label, where="--test-where")
     with train_rows.reading(), test_rows.reading():
         tokenizer = WORD_TOKENIZER.with_params(
             token_columns=tuple(lists_of_tokens(train_rows.frame, columns)))
@@ -102,14 +101,15 @@ def _interesting(pairs: pl.DataFrame, limit: int) -> pl.DataFrame:
 
 
 def _beginnings(frame: pl.LazyFrame, numbers: pl.Series, columns: list[str]) -> pl.Series:
+    """The first characters of the texts of rows, by their numbers."""
     import polars as pl
 
     from textnb.frames.token_columns import as_text
 
     schema = frame.collect_schema()
-    whole = pl.concat_str([as_text(schema, name) for name in columns], separator=" ",
-                          ignore_nulls=True).str.slice(0, _MAX_CHARACTERS)
-    texts = (frame.select(whole.alias("text")).with_row_index("row")
+    text = pl.concat_str([as_text(schema, name) for name in columns], separator=" ",
+                         ignore_nulls=True).str.slice(0, _MAX_CHARACTERS)
+    texts = (frame.select(text.alias("text")).with_row_index("row")
              .filter(pl.col("row").is_in(numbers.unique().to_list())).collect())
     return numbers.replace_strict(texts["row"], texts["text"], return_dtype=pl.String)
 

@@ -18,35 +18,23 @@ ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows th
                "stand on, which can't be verified")
 # The maximum number of lines of labels on a terminal.
 MAX_SHOWN = 20
-# Below this share of rows that look learned there is no note: new rows look learned as often.
+# There is no note below this share of rows that look learned: as many of new rows do.
 _NOTED_SHARE = 0.25
 
 
-def stale_words(
-    calibration: Calibration | None, decision: Decision | None
-) -> Iterator[str]:
-    """A line for each stale choice of a model, and how to choose it again."""
-    for name, chosen, verb in (("calibration", calibration, "calibrate"),
-                               ("decision", decision, "threshold")):
-        if chosen is not None and chosen.stale:
-            yield (f"the model's {name} is stale: {chosen.stale}. Choose it again with: textnb "
-                   f"{verb}")
-
-
-def note_stale(classifier: Any) -> None:
+def note_stale(model: Any) -> None:
     """Note a calibration or decision of a model that is stale, and weights of an earlier fit."""
     from textnb.cli.console import note
     from textnb.filter.verdict import since_fit_words
 
-    # A classifier has them with an underscore, a `Fitted` without.
-    calibration, decision = (
-        getattr(classifier, name, None) or getattr(classifier, f"{name}_", None)
-        for name in ("calibration", "decision"))
-    for line in stale_words(calibration, decision):
-        note(f"note: {line}")
-    since = getattr(classifier, "since_fit", None)
-    if since:
-        note(f"note: {since_fit_words(since.documents)}")
+    # A model of feature tables has none of them.
+    for name, verb in (("calibration", "calibrate"), ("decision", "threshold")):
+        choice = getattr(model, name, None)
+        if choice is not None and choice.stale:
+            note(f"note: the model's {name} is stale: {choice.stale}. Choose it again with: textnb "
+                 f"{verb}")
+    if since_fit := getattr(model, "since_fit", None):
+        note(f"note: {since_fit_words(since_fit.documents)}")
 
 
 def note_blank(blank: int, rows: int, consequence: str) -> None:
@@ -83,37 +71,39 @@ def calibration_words(calibration: Calibration) -> str:
     if calibration.link == "sigmoid":
         formula += f", shift {calibration.shift:.4g}, normalised sigmoids"
     # A calibration that is set by hand may say neither.
-    rows = [calibration.method, *(
-        [quantity(calibration.documents, "document")] if calibration.documents else [])]
-    about = f" ({', '.join(filter(None, rows))})" if any(rows) else ""
-    return f"{formula}{about}{f'; stale: {calibration.stale}' if calibration.stale else ''}"
+    documents = quantity(calibration.documents, "document") if calibration.documents else ""
+    origin = ", ".join(filter(None, [calibration.method, documents]))
+    return (formula + (f" ({origin})" if origin else "")
+            + (f"; stale: {calibration.stale}" if calibration.stale else ""))
 
 
 def decision_words(
-    decision: Decision, unit: str = "log-odds", max_shown: int = MAX_SHOWN
+    decision: Decision, unit: str = "log-odds", max_shown: int = MAX_SHOWN, *,
+    is_multilabel: bool = False,
 ) -> Iterator[str]:
     """The thresholds and the evidence for them.
 
     Only the thresholds, if other software wrote the evidence. ``unit`` is the unit of the
-    thresholds: "log-odds" or "margin".
+    thresholds of one label per document: "log-odds" or "margin".
     """
-    condition = f"its {unit} {'is' if unit == 'margin' else 'are'} at least"
     if decision.stale:
         yield f"stale, so that nothing below is certain: {decision.stale}"
+    if is_multilabel:
+        yield from _label_words(decision, max_shown)
+        return
+    condition = f"its {unit} {'is' if unit == 'margin' else 'are'} at least"
     try:
-        yield from list(_words(decision, condition, max_shown))
+        yield from list(_evidence_words(decision, condition, max_shown))
     except (LookupError, TypeError, ValueError, AttributeError):
-        yield from _thresholds(decision, condition)
+        yield from _threshold_words(decision, condition)
 
 
-def label_words(decision: Decision, max_shown: int = MAX_SHOWN) -> Iterator[str]:
+def _label_words(decision: Decision, max_shown: int) -> Iterator[str]:
     """The thresholds of labels, and the measures with them."""
     evidence = decision.evidence
-    if decision.stale:
-        yield f"stale, so that nothing below is certain: {decision.stale}"
     entries = {entry["label"]: entry for entry in evidence.get("labels", ())}
-    shown = list(decision.thresholds.items())
-    for label, value in shown[:max_shown]:
+    thresholds = list(decision.thresholds.items())
+    for label, value in thresholds[:max_shown]:
         entry = entries.get(label)
         if value == math.inf:
             yield f"{label!r} never" + (_why_never(entry, evidence) if entry else "")
@@ -121,8 +111,9 @@ def label_words(decision: Decision, max_shown: int = MAX_SHOWN) -> Iterator[str]
             yield f"{label!r} where its score is above {_number(value)}" + (
                 f": {entry['correct']:,} of {entry['answered']:,} right, precision at least "
                 f"{_percent(entry['precision_bound'])}" if entry else "")
-    if len(shown) > max_shown:
-        yield f"and {len(shown) - max_shown:,} more labels: textnb describe --format json has all"
+    if len(thresholds) > max_shown:
+        yield (f"and {len(thresholds) - max_shown:,} more labels: textnb describe --format json "
+               "has all")
     if decision.ranks:
         yield " and ".join(f"{name.replace('_', ' ')} {quantity(value, 'label')}"
                            for name, value in decision.ranks.items()) + " for each row"
@@ -146,25 +137,24 @@ def label_summary(decision: Decision) -> str:
     return ", ".join(words) + " (textnb describe shows each)"
 
 
-def _words(decision: Decision, condition: str, max_shown: int) -> Iterator[str]:
+def _evidence_words(decision: Decision, condition: str, max_shown: int) -> Iterator[str]:
     evidence = decision.evidence
     if "classes" in evidence:
-        yield from _every_class(evidence, condition, max_shown)
+        yield from _class_words(evidence, condition, max_shown)
         return
-    yield from _thresholds(decision, condition)
+    yield from _threshold_words(decision, condition)
     if decision.positive is None or "share_caught" not in evidence:
         return
-    yield from _guarantee(decision.positive, evidence)
+    yield from _guarantee_words(decision.positive, evidence)
     yield (f"seen on {quantity(evidence['documents'], 'document')} ({evidence['scored']}"
            f"{', calibrated' if evidence['calibrated'] else ''}): "
            f"{evidence['false_positives']:,} of {quantity(evidence['negatives'], 'other')} "
-           "answered "
-           f"{decision.positive!r}, {_caught(evidence)}")
+           f"answered {decision.positive!r}, {_caught_words(evidence)}")
     if evidence["unsure"]:
         yield f"{_percent(1 - evidence['coverage'])} of the documents are answered \"unsure\""
 
 
-def _thresholds(decision: Decision, condition: str) -> Iterator[str]:
+def _threshold_words(decision: Decision, condition: str) -> Iterator[str]:
     names = sorted(decision.thresholds, key=lambda label: label != decision.positive)
     others = {decision.thresholds[name] for name in names[1:]}
     # Usually all others have the same threshold.
@@ -177,7 +167,7 @@ def _thresholds(decision: Decision, condition: str) -> Iterator[str]:
             "" if math.isinf(lowest) else f", where {condition} {lowest:.4g}")
 
 
-def _guarantee(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
+def _guarantee_words(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
     from textnb.evaluation.novelty import HELD_OUT, UNVERIFIED
 
     verdict = evidence.get("novelty", {}).get("verdict")
@@ -189,9 +179,8 @@ def _guarantee(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
                f"{missed:g} ({evidence['rule']}): {evidence['cost']:g} on these documents")
         return
     # Leave-one-out and folds score with other models than the one that will answer.
-    exact = evidence["scored"] in (HELD_OUT, UNVERIFIED)
-    about = "" if exact else "about "
-    level = f"at {about}{_percent(evidence['confidence'])} confidence"
+    is_exact = evidence["scored"] in (HELD_OUT, UNVERIFIED)
+    level = f"at {'' if is_exact else 'about '}{_percent(evidence['confidence'])} confidence"
     if verdict == "learned":
         yield "no guarantee: the model has probably learned the rows that the thresholds stand on"
         level = "of the rows that it has learned"
@@ -203,7 +192,7 @@ def _guarantee(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
                f"({_percent(evidence['max_false_negative_rate'])} was asked)")
 
 
-def _caught(evidence: Mapping[str, Any]) -> str:
+def _caught_words(evidence: Mapping[str, Any]) -> str:
     if evidence["share_caught"] is None:
         return "and none is of it, so what is caught is not known"
     low, high = evidence["share_caught_interval"]
@@ -211,7 +200,7 @@ def _caught(evidence: Mapping[str, Any]) -> str:
             f"({_percent(evidence['share_caught'])}, {_percent(low)} to {_percent(high)})")
 
 
-def _every_class(evidence: Mapping[str, Any], condition: str, max_shown: int) -> Iterator[str]:
+def _class_words(evidence: Mapping[str, Any], condition: str, max_shown: int) -> Iterator[str]:
     entries = evidence["classes"]
     for entry in entries[:max_shown]:
         if entry["threshold"] is None:
@@ -236,7 +225,7 @@ def _why_never(entry: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
     from textnb.evaluation.threshold_search import shown_instead_words
 
     why = f": a precision of {evidence['min_precision']:g} can't be shown"
-    # It is there for some classes only.
+    # Some classes have a lower precision that can be shown.
     return why + (f"; {shown_instead_words(entry['shown'], evidence['min_precision'])}"
                   if "shown" in entry else "")
 

@@ -37,7 +37,7 @@ def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> Non
     from textnb.frames.failures import reading
     from textnb.workflow.export import export
 
-    # Before the model is read.
+    # An unknown target is refused before the model is read.
     _ = target_of_path(output.output) if options.to is None else target_of(options.to)
     classifier = any_model(file.model)
     with reading(file.model), steps("exporting", output.quiet) as progress:
@@ -66,9 +66,9 @@ def verify(source: VerifyInput, output: QuietResults) -> None:
     path, input = source.path, source.input
     if input is None and (source.query is not None or source.storage_options):
         raise ParameterError("--where and --read are for the rows of INPUT: name them")
-    # The bundle knows whether columns are texts or features; conditions are for both.
-    is_plain = all(getattr(source, each.name) == each.default for each in fields(RowOptions))
-    rows: Any = input if input is None or is_plain else open_input(input, source, None).frame
+    # Without options, `verify_export` reads the file: the bundle knows which columns are texts.
+    has_defaults = all(getattr(source, each.name) == each.default for each in fields(RowOptions))
+    rows: Any = input if input is None or has_defaults else open_input(input, source, None).frame
     with reading(input or path), steps("verifying", output.quiet) as progress:
         result = verify_export(path, rows, progress=progress)
     if not output.wrote_json(lambda: _as_dict(result)):

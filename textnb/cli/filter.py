@@ -79,8 +79,7 @@ class MaildirOptions:
         "Where --maildir files spam: a folder of the Maildir.  [default: .Spam]")
     unsure_folder: str | None = option(
         "Where --maildir files messages that are unsure.  [default: they stay in new/]")
-    dry_run: bool = option(
-        "With --maildir: list the verdicts, and file nothing.", default=False)
+    dry_run: bool = option("With --maildir: list the verdicts, and file nothing.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -112,7 +111,7 @@ def filter_mail(
                               ("--timeout", options.timeout is not None)):
             if present:
                 raise ParameterError(f"{name} is for one message; --maildir files many")
-        _file(model, settings, maildir.maildir, maildir, output.results_format)
+        _file_messages(model, settings, maildir.maildir, maildir, output.results_format)
         return
     for name, value in (("--dry-run", maildir.dry_run), ("--spam-folder", maildir.spam_folder),
                         ("--unsure-folder", maildir.unsure_folder)):
@@ -134,9 +133,10 @@ def _load(model: str, settings: dict[str, Any]) -> MailFilter:
     return MailFilter.load(model, **settings)
 
 
-def _file(
+def _file_messages(
     model: str, settings: dict[str, Any], maildir: str, options: MaildirOptions, format: str,
 ) -> None:
+    """Judge the new messages of a Maildir, and move them into the folders of their verdicts."""
     from textnb.errors import SourceError, first_line, printable
     from textnb.filter.judged_messages import JudgedMessages, judge_key
     from textnb.filter.maildir import (
@@ -195,9 +195,9 @@ def _file(
                 continue
             counts[verdict.status] += 1
             reasons.add(verdict.reason)
-            shown = {"path": path, **verdict_as_dict(verdict),
-                     "filed": None if options.dry_run else target}
-            out(as_json(shown) if format == "json"
+            answer = {"path": path, **verdict_as_dict(verdict),
+                      "filed": None if options.dry_run else target}
+            out(as_json(answer) if format == "json"
                 else f"{verdict.status} {verdict.log_odds:.6f} {printable(path)}")
     finally:
         try:
@@ -238,8 +238,7 @@ alone = click.Group(name="textnb", commands={"filter": filter_mail})
 def run(arguments: Sequence[str], stream: Stream) -> int:
     """Run the verb, and return its exit code."""
     try:
-        with (usage_errors(),
-              alone.make_context("textnb", [*arguments], obj=stream) as context):
+        with (usage_errors(), alone.make_context("textnb", [*arguments], obj=stream) as context):
             alone.invoke(context)
         code = 0
     except click.exceptions.Exit as exit:

@@ -13,13 +13,7 @@ from textnb.cli.console import note, out, progress
 from textnb.cli.options import argument, option
 from textnb.errors import ParameterError, printable, quantity, suggestion
 from textnb.runtime.settings import setting
-from textnb.workflow.models import (
-    AnyModel,
-    classes_of,
-    features_of,
-    holds_lists,
-    text_columns,
-)
+from textnb.workflow.models import AnyModel, classes_of, features_of, holds_lists, text_columns
 from textnb.workflow.options import LabelledOptions, ReadOptions
 from textnb.workflow.results import as_json
 
@@ -144,9 +138,30 @@ def check_target(output: str, *inputs: str | None) -> None:
     from textnb.files.replace import check_model_target
 
     check_model_target(output)
-    for input in inputs:
-        if input is not None:
-            check_apart(input, output)
+    check_apart(output, *inputs)
+
+
+def check_table(
+    output: str, *inputs: str | None, format: str | None = None, safe_csv: bool = False,
+    advice: str = "name the file with one of them",
+) -> str:
+    """The format of a table to write; ParameterError if it can't be, or would replace an input."""
+    from textnb.frames.sinks import output_format
+
+    check_apart(output, *inputs)
+    return output_format(output, format, safe_csv=safe_csv, advice=advice)
+
+
+def check_apart(output: str, *inputs: str | None, option: str = "--output") -> None:
+    """Raise ParameterError for an output that would replace one of its inputs."""
+    if any(input is not None and is_same_file(input, output) for input in inputs):
+        raise ParameterError(f"{option} {output} is also what is read; give it another name")
+
+
+def is_same_file(path: str, other: str) -> bool:
+    """Whether two paths lead to one file; standard input and output ("-") are no files."""
+    return "-" not in (path, other) and os.path.exists(path) and os.path.exists(other) and (
+        os.path.samefile(path, other))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -165,6 +180,11 @@ class Tables(SafeCsv):
     output_format: str | None = option(
         f"{', '.join(OUTPUT_FORMATS[:-1])} or {OUTPUT_FORMATS[-1]}.  "
         "[default: by the output's ending]", metavar="FORMAT")
+
+    def check_table(self, output: str, *inputs: str | None) -> str:
+        """As the function of this name, with these options."""
+        return check_table(output, *inputs, format=self.output_format, safe_csv=self.safe_csv,
+                           advice="or say --output-format")
 
 
 def open_input(
@@ -242,13 +262,6 @@ def size_words(model: AnyModel) -> str:
 def first_of(names: Sequence[str]) -> str:
     """The first eight names as a string, with ", ..." if there are more."""
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-
-
-def check_apart(input: str, output: str) -> None:
-    """Raise ParameterError for an output that would replace its input."""
-    if "-" not in (input, output) and os.path.exists(output) and os.path.exists(input) and (
-            os.path.samefile(input, output)):
-        raise ParameterError(f"--output {output} is also what is read; give it another name")
 
 
 def unit_of(classifier: AnyModel) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textnb.cli.console import note, out, progress
-from textnb.cli.inputs import Quiet, Results, Tables, check_apart
+from textnb.cli.inputs import Quiet, Results, Tables
 from textnb.cli.options import argument, option, verb
 from textnb.errors import ParameterError, printable, quantity
 from textnb.workflow.options import MailOptions
@@ -60,18 +60,16 @@ def mail(input: MailInput, output: MailOutput) -> None:
         raise ParameterError("--errors and the table can't both go to standard output; give "
                              "--output a file")
     if target is not None:
-        sinks.output_format(target, output_format, safe_csv=output.safe_csv)
-        check_apart(path, target)
+        output.check_table(target, path)
     with reading(path):
         frame = scan_mail(path, headers=input.header or [], subfolders=input.subfolders,
                           tokens=input.tokens)
-    malformed: list[pl.DataFrame] = []
+    malformed = [pl.DataFrame(schema={"path": pl.String, "errors": pl.List(pl.String)})]
     with reading(path), progress(
             "reading", "read", output.quiet, "message", target=target) as advance:
 
         def note_errors(batch: pl.DataFrame) -> pl.DataFrame:
-            malformed.append(batch.select("path", "errors").filter(
-                pl.col("errors").list.len() > 0))
+            malformed.append(batch.select("path", "errors").filter(pl.col("errors").list.len() > 0))
             advance(batch.height)
             return batch
 
@@ -83,16 +81,15 @@ def mail(input: MailInput, output: MailOutput) -> None:
             counted = frame.map_batches(note_errors, schema=frame.collect_schema(), streamable=True)
             sinks.write(counted, target, output_format, safe_csv=output.safe_csv)
     # The engine may deliver batches in another order.
-    messages = pl.concat(malformed).sort("path") if malformed else pl.DataFrame(
-        schema={"path": pl.String, "errors": pl.List(pl.String)})
+    messages = pl.concat(malformed).sort("path")
     if errors:
-        _list(messages, output)
+        _show_errors(messages, output)
     elif not output.quiet and messages.height:
         note(f"note: {quantity(messages.height, 'message', 'is', 'are')} malformed; --errors "
              "lists them")
 
 
-def _list(malformed: pl.DataFrame, output: MailOutput) -> None:
+def _show_errors(malformed: pl.DataFrame, output: MailOutput) -> None:
     import polars as pl
 
     from textnb.cli.tables import frame_table, show

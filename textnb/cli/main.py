@@ -15,8 +15,8 @@ import click
 from textnb.cli.options import WIDTH, Command, topics_of, usage_errors
 from textnb.errors import suggestion
 
-# The groups of verbs in `textnb help`, in their order; then each verb's module in `textnb.cli` (and
-# its function, where that has another name), and its line: help imports no module of a verb.
+# The groups of verbs in `textnb help`, in order. Each verb has its module in `textnb.cli` (and its
+# function, if that has another name), and its line, so that help imports no module of a verb.
 GROUPS = {
     "learn": {
         "train": ("train", "Learn a classifier from labelled rows and write its model file."),
@@ -150,8 +150,8 @@ class Verbs(click.Group):
 
 
 def _help_arguments(ctx: click.Context, words: list[str]) -> list[str]:
-    """The arguments that show the help which ``help`` with these words asks for."""
-    # What --read and --set take stands in the help of the verb that has both.
+    """The arguments that have the effect of ``help`` with some words after it."""
+    # --read and --set are explained in the help of `train`, which has both.
     verb, *topics = ["train", *words] if words[:1] in (["read"], ["set"]) else words or [""]
     command = command_of(verb)
     known = topics_of(command.groups) if isinstance(command, Command) else []

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from textnb.learning.fitted import Fitted
 
-# Columns that hardly any table but one of mail has: a model with one of them is of mail.
-_OF_MAIL = frozenset(["subject", "body", "headers", "tokens"])
+# Columns that tables of mail have, and hardly any other table: a model with one of them is of mail.
+_MAIL_COLUMNS = frozenset(["subject", "body", "headers", "tokens"])
 
 
 def is_message(text: str, columns: Sequence[str], option: bool | None) -> bool:
@@ -22,16 +22,16 @@ def is_message(text: str, columns: Sequence[str], option: bool | None) -> bool:
         return option
     if _is_path(text):
         return True
-    of_mail = bool(_OF_MAIL & set(columns))
+    is_of_mail = not _MAIL_COLUMNS.isdisjoint(columns)
     if text == "-" or not os.path.isfile(text):
-        return of_mail and text == "-"
+        return is_of_mail and text == "-"
     from textnb.cli.console import note
 
-    if of_mail:
+    if is_of_mail:
         note("note: that is a file, and is read as a message; --no-message explains its name")
     else:
         note("note: that is also the name of a file, which --message reads as a message")
-    return of_mail
+    return is_of_mail
 
 
 def message_bytes(text: str) -> bytes:
@@ -77,16 +77,6 @@ def stdin_bytes(limit: int = -1) -> bytes:
     signal.siginterrupt(signal.SIGINT, True)
     content: bytes = sys.stdin.buffer.read(limit)
     return content
-
-
-def columns_of(
-    message: bytes, columns: Sequence[str], lists: Collection[str]
-) -> tuple[dict[str, str | list[str]], list[str]]:
-    """The columns of a message that a model reads, and what is malformed in it."""
-    from textnb.mail.columns import message_columns
-
-    values, parsed = message_columns(message, columns, lists)
-    return {name: value or "" for name, value in values.items()}, list(parsed.errors)
 
 
 def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:

@@ -33,7 +33,7 @@ from typing import IO, Any, get_type_hints
 import click
 from click.shell_completion import CompletionItem
 
-from textnb.cli.console import BAD_DATA, BAD_USAGE, guarded
+from textnb.cli.console import BAD_DATA, BAD_USAGE, run_guarded
 from textnb.cli.stream import FAILED
 from textnb.cli.words import as_option, is_flag, is_repeated, toml_of, value_of
 from textnb.errors import Mention, ParameterError
@@ -46,7 +46,10 @@ from textnb.text.token_settings import TokenSettings
 WIDTH = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
 # Settings of models that are options; the others are typed as --set NAME=VALUE.
 _OPTIONS_OF_MODELS = ("l",)
+# By the type of an option: its type in click, and what help shows for a value. Others are texts.
 _NUMBERS = {"int": click.INT, "float": click.FLOAT}
+_METAVARS = {"int": "N", "float": "N", "Pair": "N,N", "CountOrShare": "N", "NumberOrAuto": "N",
+             "Numbers": "N"}
 
 
 class TypedOptions(dict[str, Any]):
@@ -65,18 +68,15 @@ def argument(help: str, default: Any = MISSING) -> Any:
 
 def verb(function: Callable[..., None]) -> click.Command:
     """A command whose failures are one line on standard error and an exit code."""
-    return _command(Command, function, BAD_DATA, BAD_USAGE, 0)
+    return _command(Command, function)
 
 
 def judging_verb(function: Callable[..., None]) -> click.Command:
     """A command whose exit code is its answer: every failure is `FAILED`."""
-    return _command(JudgingCommand, function, FAILED, FAILED, FAILED)
+    return _command(JudgingCommand, function)
 
 
-def _command(
-    kind: type[Command], function: Callable[..., None], bad_data: int, bad_usage: int,
-    reader_gone: int,
-) -> click.Command:
+def _command(kind: type[Command], function: Callable[..., None]) -> click.Command:
     hints = get_type_hints(function)
     hints.pop("return")
     groups = [hint for hint in hints.values() if hint is not TypedOptions]
@@ -97,7 +97,7 @@ def _command(
             function(*(values if hint is TypedOptions else _of_group(hint, values)
                        for hint in hints.values()))
 
-        guarded(work, bad_data, bad_usage, reader_gone, write)()
+        run_guarded(work, kind.codes, write)
 
     return kind(function.__name__, groups, run, function.__doc__ or "")
 
@@ -154,13 +154,13 @@ def _set_values(groups: list[type], under: str, words: Iterable[str]) -> dict[st
             raise ParameterError(f"{option} must be KEY=VALUE; the {number}. one is not (it is not "
                                  "shown, as it may be a secret)")
         key = set_key(table.values, word, option)
-        if any(key[:len(other)] == other or other[:len(key)] == key for other in keys):
+        if any(key[:len(before)] == before or before[:len(key)] == key for before in keys):
             raise ParameterError(f"{option} {'.'.join(key)} is given twice")
         keys.add(key)
-        own = next((name for field, (name, _) in names.items() if not name.startswith(option)
-                    and key[0] in (field, name.strip("-").replace("-", "_"))), None)
-        if own is not None and not hasattr(group, key[0]):
-            raise ParameterError(f"{option} {key[0]}: it is an option of its own, {own}")
+        other = next((name for field, (name, _) in names.items() if not name.startswith(option)
+                      and key[0] in (field, name.strip("-").replace("-", "_"))), None)
+        if other is not None and not hasattr(group, key[0]):
+            raise ParameterError(f"{option} {key[0]}: it is an option of its own, {other}")
     options = table.fill(group, table.values, (option,))
     table.refuse()
     return {name: getattr(options, name) for name in table.values}
@@ -181,13 +181,17 @@ def name_of(field: Field[Any], facts: Setting) -> str:
     return (names or [f"--{field.name.replace('_', '-')}"])[0].split("/")[0]
 
 
-def option_of(group: type, name: str) -> str:
-    """The option of a group's field, as errors write it."""
-    return next(name_of(field, facts) for field, facts in declared(group) if field.name == name)
+def option_of(name: str, *groups: type) -> str:
+    """The option of a field of one of the groups, as errors write it."""
+    return next(name_of(field, facts) for group in groups for field, facts in declared(group)
+                if field.name == name)
 
 
 class Command(click.Command):
     """A command whose help text shows its options by group: all of them, or the common ones."""
+
+    # The exit codes for bad data, for bad usage, and for output whose reader has closed it.
+    codes = BAD_DATA, BAD_USAGE, 0
 
     def __init__(
         self, name: str, groups: list[type], callback: Callable[..., None], help: str
@@ -201,7 +205,9 @@ class Command(click.Command):
         for group in groups:
             for field, facts in sorted(declared(group), key=partial(_rank, group)):
                 if facts.is_argument:
-                    params.append(_argument(field))
+                    is_list = type_of(field) == "list[str]"
+                    params.append(click.Argument([field.name], nargs=-1 if is_list else 1,
+                                                 required=field.default is MISSING))
                     self.arguments.append((params[-1].make_metavar(None), facts.help))  # type: ignore[arg-type]  # click does not read the context
                 elif facts.is_option and not facts.under:
                     params.append(_option(field, facts))
@@ -209,7 +215,7 @@ class Command(click.Command):
                     self.rare |= set() if facts.is_common else {field.name}
         for under in topics_of(groups):
             params.append(_option_of_settings(under, _group_under(groups, under)))
-            # It is in the group of most of its settings.
+            # The option is in the group that has most of its settings.
             titles = Counter(_title(group) for group in groups
                              for _, facts in declared(group) if facts.under == under)
             self.titles[under] = titles.most_common(1)[0][0]
@@ -218,7 +224,7 @@ class Command(click.Command):
                 ["--help-all"], is_flag=True, is_eager=True, expose_value=False,
                 callback=_show_all, help="Show all options and exit."))
         super().__init__(name, callback=callback, params=params, help=help,
-                         context_settings=dict(WIDTH), no_args_is_help=False)
+                         context_settings=dict(WIDTH))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         for word, under in pairwise(args):
@@ -271,6 +277,8 @@ def _show_error(show: Callable[..., None], file: IO[str] | None = None) -> None:
 class JudgingCommand(Command):
     """A command whose usage errors do not exit with 2, which would mean "unsure"."""
 
+    codes = FAILED, FAILED, FAILED
+
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
             return super().make_context(*args, **kwargs)
@@ -295,75 +303,47 @@ def _title(group: type) -> str:
 
 def _option_of_settings(under: str, group: type) -> click.Option:
     """The option that takes the settings of a group as KEY=VALUE."""
-    def complete(
-        ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        words = [f"{field.name}={choice}" for field, facts in declared(group)
-                 for choice in facts.choices or ("",)]
-        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
-
     names = ", ".join(field.name for field, _ in declared(group))
+    words = [f"{field.name}={choice}" for field, facts in declared(group)
+             for choice in facts.choices or ("",)]
     return click.Option(
-        [under, f"--{under}"], multiple=True, metavar="KEY=VALUE", shell_complete=complete,
+        [under, f"--{under}"], multiple=True, metavar="KEY=VALUE",
+        shell_complete=_completion(words),
         help=f"{names}; repeat it for several. --help {under} says what they mean.")
 
 
 def _show_settings(ctx: click.Context, group: type) -> None:
     """Show the meaning of the settings that an option takes as KEY=VALUE."""
+    records = []
+    for field, facts in declared(group):
+        choices = f" ({_alternatives(facts.choices)})" if facts.choices else ""
+        default = "none" if field.default is None else toml_of(field.default)
+        records.append((field.name, f"{facts.help}{choices}  [default: {default}]"))
     formatter = ctx.make_formatter()
     with formatter.section(f"--{group.__name__} KEY=VALUE, the value as in TOML, or a string"):
-        formatter.write_dl([
-            (field.name, f"{facts.help}{_choices_text(facts)}  [default: "
-             f"{_toml_default(field.default)}]") for field, facts in declared(group)],
-            col_max=28)
+        formatter.write_dl(records, col_max=28)
     click.echo(formatter.getvalue().rstrip("\n"))
     ctx.exit()
 
 
-def _choices_text(facts: Setting) -> str:
-    return f" ({_alternatives(facts.choices)})" if facts.choices else ""
-
-
-def _toml_default(default: Any) -> str:
-    return "none" if default is None else toml_of(default)
-
-
-def _argument(field: Field[Any]) -> click.Argument:
-    repeated = type_of(field) == "list[str]"
-    return click.Argument([field.name], required=field.default is MISSING,
-                          nargs=-1 if repeated else 1, metavar=None)
-
-
 def _option(field: Field[Any], facts: Setting) -> click.Option:
-    kind, default = type_of(field), field.default
-    plain = kind.removesuffix(" | None")
     names = facts.names or (f"--{field.name.replace('_', '-')}",)
     help = facts.help
     if facts.choices:
         help = f"{help.rstrip('.')}: {_alternatives(facts.choices)}."
-    shown = _default_text(default, names)
-    minimum = facts.minimum
+    if default := _default_text(field.default, names):
+        help = f"{help}  [default: {default}]"
+    kind, of_value = type_of(field), dict[str, Any]()
+    if not is_flag(kind):
+        plain = kind.removesuffix(" | None")
+        of_value = {
+            "metavar": facts.metavar or _METAVARS.get(plain, "TEXT"),
+            "type": (_NUMBERS.get(plain, click.STRING) if facts.minimum is None
+                     else click.IntRange(min=facts.minimum))}
     return click.Option(
-        [field.name, *names], help=f"{help}  [default: {shown}]" if shown else help,
-        **({"required": True} if default is MISSING else {"default": None}),
-        is_flag=is_flag(kind) or None,
-        multiple=is_repeated(kind), metavar=None if is_flag(kind) else _metavar(plain, facts),
-        type=None if is_flag(kind) else (
-            _NUMBERS.get(plain, click.STRING) if minimum is None else click.IntRange(min=minimum)),
-        shell_complete=_completion(facts.choices))
-
-
-def _metavar(kind: str, facts: Setting) -> str | None:
-    match kind:
-        case _ if facts.metavar:
-            return facts.metavar
-        case "int" | "float":
-            return "N"
-        case "Pair":
-            return "N,N"
-        case "CountOrShare" | "NumberOrAuto" | "Numbers":
-            return "N"
-    return "TEXT"
+        [field.name, *names], help=help, is_flag=is_flag(kind) or None, multiple=is_repeated(kind),
+        **({"required": True} if field.default is MISSING else {"default": None}), **of_value,
+        shell_complete=_completion(facts.choices) if facts.choices else None)
 
 
 def _alternatives(choices: tuple[str, ...]) -> str:
@@ -373,18 +353,17 @@ def _alternatives(choices: tuple[str, ...]) -> str:
 def _default_text(default: Any, names: tuple[str, ...]) -> str:
     """A default as a user would type it; empty if there is none."""
     if isinstance(default, bool):
-        both = next((name for name in names if "/" in name), "")
-        return both.split("/")[0].removeprefix("--") if default else ""
+        yes_or_no = next((name for name in names if "/" in name), "")
+        return yes_or_no.split("/")[0].removeprefix("--") if default else ""
     if isinstance(default, tuple):
         return ",".join(map(str, default))
     return "" if default is None or default is MISSING else str(default)
 
 
-def _completion(choices: tuple[str, ...]) -> Any:
-    if not choices:
-        return None
+def _completion(words: Iterable[str]) -> Any:
+    """The function by which a shell completes one of some words."""
     return lambda ctx, param, incomplete: [
-        CompletionItem(choice) for choice in choices if choice.startswith(incomplete)]
+        CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -413,8 +392,8 @@ def every_model(group: type) -> type:
         for field, facts in declared(model):
             if facts.is_option:
                 first, _ = options.setdefault(field.name, (field, facts))
-                own = "" if field.default == first.default else f": {field.default}"
-                kinds.setdefault(field.name, []).append(kind + own)
+                default = "" if field.default == first.default else f": {field.default}"
+                kinds.setdefault(field.name, []).append(kind + default)
     fields = [(name, type_of(field), setting(field.default, **{
         **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])}).",
         "under": "" if name in _OPTIONS_OF_MODELS else "set"}))

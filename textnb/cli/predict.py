@@ -14,7 +14,6 @@ from textnb.cli.inputs import (
     Quiet,
     Results,
     Tables,
-    check_apart,
     open_input_for,
     unit_of,
     work_on,
@@ -44,14 +43,6 @@ class PredictOutput(Quiet, Tables):
     output: str = option("File to write, by its ending, or - for standard output.",
                          "--output", "-o", default="-", metavar="FILE")
 
-    def check(self, *inputs: str) -> str:
-        """The format; raise ParameterError if it can't be written, or the file is also an input."""
-        from textnb.frames.sinks import output_format
-
-        for path in inputs:
-            check_apart(path, self.output)
-        return output_format(self.output, self.output_format, safe_csv=self.safe_csv)
-
 
 @verb
 def predict(
@@ -62,7 +53,7 @@ def predict(
     from textnb.workflow.predict import check_answers, predict
 
     input, target = rows.input, output.output
-    format = output.check(file.model, input)
+    format = output.check_table(target, file.model, input)
     options.check_format(format)
     classifier = any_model(file.model)
     check_answers(classifier, options)
@@ -72,24 +63,24 @@ def predict(
     table = open_input_for(classifier, input, rows)
     with work_on(table, "predicting", "predicted", output.quiet, unit_of(classifier),
                  target=target) as advance:
-        answered = predict(classifier, table.frame, options, target, output.output_format, advance,
-                           safe_csv=output.safe_csv)
-    _note_answers(classifier, answered)
-    if not answered.rows and (empty := table.empty_choice()):
+        result = predict(classifier, table.frame, options, target, output.output_format, advance,
+                         safe_csv=output.safe_csv)
+    _note_answers(classifier, result)
+    if not result.rows and (empty := table.empty_choice()):
         note(f"note: {empty}")
 
 
-def _note_answers(classifier: AnyModel, answered: Predicted) -> None:
+def _note_answers(classifier: AnyModel, result: Predicted) -> None:
     """Write notes on what was found while rows were predicted."""
     from textnb.cli import evidence
     from textnb.cli.summary import impossible_lines
 
     evidence.note_stale(classifier)
-    if answered.coverage is not None:
-        answered.coverage.warn()
-        if answered.coverage.blank_message:
-            note(f"note: {answered.coverage.blank_message}")
-    for line in impossible_lines(answered.impossible):
+    if result.coverage is not None:
+        result.coverage.warn()
+        if result.coverage.blank_message:
+            note(f"note: {result.coverage.blank_message}")
+    for line in impossible_lines(result.impossible):
         note(line)
 
 
@@ -111,13 +102,13 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
     from textnb.workflow.predict import answers_for
 
     with progress("predicting", "predicted", quiet, target="-") as advance:
-        answered = answer_lines(
+        result = answer_lines(
             fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance,
             options.columns, take_blanks())
-    _note_answers(fitted, answered)
-    if answered.bad:
-        raise DataError(f"{STDIN}: {quantity(answered.bad, 'line', 'has', 'have')} no answer, "
-                        f"but an error in its place; the first is {answered.first_bad}")
+    _note_answers(fitted, result)
+    if result.bad:
+        raise DataError(f"{STDIN}: {quantity(result.bad, 'line', 'has', 'have')} no answer, "
+                        f"but an error in its place; the first is {result.first_bad}")
 
 
 @verb
@@ -130,19 +121,19 @@ def mistakes(
     from textnb.workflow.evaluate import mistakes
 
     input, target = rows.input, output.output
-    output.check(file.model, input)
+    output.check_table(target, file.model, input)
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, rows, fitted.label)
     with work_on(table, "judging", "judged", output.quiet, target=target) as advance:
-        written, wrong, novelty = mistakes(
+        n_written, n_wrong, novelty = mistakes(
             fitted, table.frame, options, target, output.output_format, advance,
             safe_csv=output.safe_csv)
     evidence.note_stale(fitted)
     if not fitted.is_multilabel:
         evidence.note_unverified(novelty, output.quiet)
     if not output.quiet:
-        note(quantity(wrong, "mistake") + (
-            f"; {quantity(written - wrong, 'row', 'is', 'are')} right by less than "
+        note(quantity(n_wrong, "mistake") + (
+            f"; {quantity(n_written - n_wrong, 'row', 'is', 'are')} right by less than "
             f"{options.within:g}" if options.within else ""))
 
 
@@ -157,26 +148,26 @@ def next_rows(
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.rows import check_storage, options_for
 
-    input, known, target = rows.input, options.labelled, output.output
-    output.check(file.model, input, *([] if known is None else [known]))
-    if input == known == "-":
+    input, source, target = rows.input, options.labelled, output.output
+    output.check_table(target, file.model, input, source)
+    if input == source == "-":
         raise ParameterError("standard input can be one of INPUT and --labelled only")
-    check_storage(rows, input, known)
+    check_storage(rows, input, source)
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, options_for(input, rows))
-    labelled = None if known is None else open_input_for(
-        fitted, known, replace(options_for(known, rows), where=None))
+    labelled = None if source is None else open_input_for(
+        fitted, source, replace(options_for(source, rows), where=None))
     with work_on(table, "judging", "judged", output.quiet, target=target) as advance:
         with (labelled or table).reading():
-            lazy = choose_rows(
+            choice = choose_rows(
                 fitted, table.frame, options.n, None if labelled is None else labelled.frame,
                 advance)
-        chosen = lazy.collect()
-        sinks.write(chosen.lazy(), target, output.output_format, safe_csv=output.safe_csv)
+        rows_to_label = choice.collect()
+        sinks.write(rows_to_label.lazy(), target, output.output_format, safe_csv=output.safe_csv)
     evidence.note_stale(fitted)
     if not output.quiet:
-        note(f"{quantity(chosen.height, 'row')} to label" + (
-            ": no others differ from these" if chosen.height < options.n else ""))
+        note(f"{quantity(rows_to_label.height, 'row')} to label" + (
+            ": no others differ from these" if rows_to_label.height < options.n else ""))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -195,8 +186,7 @@ def top(file: ModelFile, options: TopOptions) -> None:
     from textnb.workflow.models import class_named
 
     fitted, label = load_fitted(file.model), options.label
-    terms = texts.top(fitted, options.k, None if label is None else class_named(
-        label, fitted.classes, "--class"))
+    terms = texts.top(fitted, options.k, class_named(label, fitted.classes, "--class"))
     if options.wrote_json(terms.to_dicts):
         return
     for (name,), group in terms.group_by("class", maintain_order=True):
@@ -258,8 +248,12 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
     document: Any = text
     errors, verdict = None, None
     if column is None and messages.is_message(text, fitted.columns, message):
+        from textnb.mail.columns import message_columns
+
         raw = messages.message_bytes(text)
-        document, errors = messages.columns_of(raw, fitted.columns, fitted.token_columns)
+        columns, parsed = message_columns(raw, fitted.columns, fitted.token_columns)
+        document = {name: value or "" for name, value in columns.items()}
+        errors = list(parsed.errors)
         if not fitted.is_multilabel:
             verdict = messages.filter_verdict(model, fitted, raw)
     elif text == "-":
@@ -274,18 +268,19 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
         document = _list_of_tokens(document)
     if column is not None:
         document = {column: document}
-    mail: dict[str, Any] = {} if errors is None else {"errors": errors}
+    # What JSON has of a message, beside the explanation.
+    of_message: dict[str, Any] = {} if errors is None else {"errors": errors}
     if fitted.is_multilabel or output.label is not None:
-        _show_labels(fitted, document, output, mail)
+        _show_labels(fitted, document, output, of_message)
         return
     explanation: Any = texts.highlight(fitted, document, output.k)
     parts = explanation.table.drop("predicted", "runner_up")
     if errors is not None:
-        mail["filter"] = verdict
+        of_message["filter"] = verdict
     if output.wrote_json(lambda: {
             **{name: getattr(explanation, name) for name in (
                 "predicted", "runner_up", "score", "measure", "terms", "known")},
-            "parts": parts.to_dicts(), **mail}):
+            "parts": parts.to_dicts(), **of_message}):
         return
     _show_parts(parts)
     against = "" if explanation.runner_up is None else (
@@ -295,8 +290,8 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
     if verdict is not None:
         # The filter has the log-odds of spam. Of two classes, those of the predicted class are
         # shown, as the contributions above are for it.
-        of_spam = explanation.predicted == verdict["spam"] or len(fitted.classes) != 2
-        label, odds = (verdict["spam"], verdict["log_odds"]) if of_spam else (
+        shows_spam = explanation.predicted == verdict["spam"] or len(fitted.classes) != 2
+        label, odds = (verdict["spam"], verdict["log_odds"]) if shows_spam else (
             explanation.predicted, -verdict["log_odds"])
         scaled = "" if not verdict["calibrated"] else (
             ", calibrated; the terms above add up to the score before it")
@@ -320,7 +315,7 @@ def _show_parts(parts: pl.DataFrame, title: str = "") -> None:
 
 
 def _show_labels(
-    fitted: Fitted, document: Any, output: ExplainOutput, mail: dict[str, Any]
+    fitted: Fitted, document: Any, output: ExplainOutput, of_message: dict[str, Any]
 ) -> None:
     """Show which terms decide each label of a text."""
     from textnb.cli.tables import note_infinite
@@ -335,7 +330,8 @@ def _show_labels(
     explained = [dict(zip(("label", "predicted", "score", "threshold"), key, strict=True))
                  | {"parts": part.select(names)} for key, part in groups]
     if output.wrote_json(lambda: {
-            "labels": [row | {"parts": row["parts"].to_dicts()} for row in explained], **mail}):
+            "labels": [row | {"parts": row["parts"].to_dicts()} for row in explained],
+            **of_message}):
         return
     for row in explained:
         _show_parts(row["parts"], str(row["label"]))
@@ -345,5 +341,5 @@ def _show_labels(
         note(f"note: no term of the text is known: the answer rests on "
              f"{fitted.model.without_terms}")
     note_infinite(terms.select(names))
-    if mail.get("errors"):
-        note(f"note: the message is malformed: {printable('; '.join(mail['errors']))}")
+    if errors := of_message.get("errors"):
+        note(f"note: the message is malformed: {printable('; '.join(errors))}")

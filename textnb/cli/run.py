@@ -37,10 +37,10 @@ def run(job_file: JobFile, output: Quiet) -> None:
         check_job(job)
         note(f"{job_file.file} is sound; it would write {job.output}")
         return
-    from textnb.workflow.run import Silent, run_job
+    from textnb.workflow.run import run_job
 
     if output.quiet:
-        run_job(job, Silent())
+        run_job(job)
     else:
         with _StepLines() as lines:
             run_job(job, lines)
@@ -52,6 +52,7 @@ class _StepLines:
 
     def __init__(self) -> None:
         self._bars = ExitStack()
+        # The current step, its start, and whether a line reports it; at first there is none.
         self._name, self._began, self._has_line = "", 0.0, True
         self._held_out = False
 
@@ -67,8 +68,8 @@ class _StepLines:
         self._bars.close()
         self._end()
         self._name, self._began, self._has_line = name, time.monotonic(), False
-        shown = self._bars.enter_context(live(name))
-        return (lambda rows: None) if shown is None else shown.advance
+        line = self._bars.enter_context(live(name))
+        return (lambda rows: None) if line is None else line.advance
 
     def result(self, result: Any) -> None:
         from textnb.cli.evidence import note_unverified

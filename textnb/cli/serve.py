@@ -31,8 +31,7 @@ class Service:
     listen: list[str] | None = option(
         "Path of a Unix socket, or HOST:PORT of a loopback address; repeat it for several.  "
         f"[default: {_SOCKET} in $RUNTIME_DIRECTORY or $XDG_RUNTIME_DIR]", metavar="ADDRESS")
-    workers: int | None = option(
-        "Processes that judge.  [default: one per processor]", minimum=1)
+    workers: int | None = option("Processes that judge.  [default: one per processor]", minimum=1)
     timeout: float = option("Seconds after which judging one message fails.", default=30.0)
     client_timeout: float = option(
         "Seconds in which a client must have sent its message.", default=60.0)
@@ -91,11 +90,10 @@ def serve(file: ModelFile, options: Verdicts, learning: Learning, service: Servi
 def _users(settings: list[str]) -> dict[str, str]:
     """Model files by the names of users."""
     users: dict[str, str] = {}
-    for one in settings:
-        name, equals, path = one.partition("=")
-        if not equals or not name or not path or name in users:
-            raise ParameterError.out_of_range(
-                "--user", "NAME=FILE, once for each name", one)
+    for setting in settings:
+        name, _, path = setting.partition("=")
+        if not name or not path or name in users:
+            raise ParameterError.out_of_range("--user", "NAME=FILE, once for each name", setting)
         users[name] = os.path.abspath(path)
     return users
 
@@ -104,14 +102,14 @@ def _user_numbers(names: list[str]) -> list[int]:
     """Numbers of the system's users."""
     import pwd
 
-    tellers = []
+    numbers = []
     for name in names:
         try:
-            tellers.append(int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid)
+            numbers.append(int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid)
         except KeyError:
             raise ParameterError.out_of_range(
                 "--allow-tell", "the name or number of a user of this system", name) from None
-    return tellers
+    return numbers
 
 
 def _default_socket() -> str:

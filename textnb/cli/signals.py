@@ -19,9 +19,10 @@ from textnb.runtime.stopping import stop
 
 GRACE_SECONDS = 10.0
 INTERRUPTED = 130
+# foreign (signals belong to another program) -> begun -> listening -> released
 _state = "foreign"
-_ENDING = (signal.SIGINT, signal.SIGTERM, *(
-    [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+# The signals that end a process.
+_ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 def begin() -> None:
@@ -60,6 +61,7 @@ def listen(leave: Callable[[], object]) -> None:
     if _state != "begun":
         return
     _state = "listening"
+    # Whether other signals are passed on as SIGINT: not if that is ignored, or has another handler.
     passed_on = signal.getsignal(signal.SIGINT) is leave_at_once
     if passed_on:
         signal.signal(signal.SIGINT, _raise_interrupt)
@@ -103,6 +105,6 @@ def _ignore(number: int, frame: object) -> None:
 
 
 def _raise_interrupt(number: int, frame: object) -> None:
-    # The exception may be lost in a callback, and the thread may run too late to tell.
+    # A callback may swallow the exception, and the thread may run too late to call this.
     stop()
     raise KeyboardInterrupt

@@ -34,6 +34,7 @@ class Stream:
         self._may_end = passing is not None
         self._source: Any = sys.stdin
         self._target: Any = sys.stdout
+        # What was read of the message, and the last block, if it is not in the message yet.
         self._message, self._pending = bytearray(), b""
 
     def message(self, seconds: float = 0.0) -> bytes:
@@ -118,8 +119,10 @@ class Stream:
             self.end(FAILED, "error: the message was not judged in time; see --timeout")
 
     def _take(self) -> None:
-        """Read the message as far as one may be judged, unless that was begun: it may have failed
-        for want of memory, and the block that was read then is kept."""
+        """Read the message, up to the length that may be judged, unless that has begun before.
+
+        If it then failed for lack of memory, the blocks that were read are still there.
+        """
         from textnb.mail.message import MAX_MESSAGE
 
         if self._message or self._pending:

@@ -11,7 +11,6 @@ from textnb.cli.evidence import (
     calibration_words,
     decision_words,
     label_summary,
-    label_words,
 )
 from textnb.cli.inputs import size_words
 from textnb.cli.words import train_option
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from textnb.workflow.validate import Validated
 
 
-# The maximum number of thresholds in the report of a job, which has many lines already.
-_IN_JOBS = 5
+# The maximum number of thresholds that a job shows, which has many lines already.
+_MAX_SHOWN_IN_JOBS = 5
 
 
 def lines_of(result: Any) -> Iterator[str]:
@@ -75,7 +74,7 @@ def lines_of(result: Any) -> Iterator[str]:
         case Calibrated():
             yield from calibration_lines(result)
         case Fitted():
-            yield from threshold_lines(result, _IN_JOBS)
+            yield from threshold_lines(result, _MAX_SHOWN_IN_JOBS)
         case Measures():
             yield from test_lines(result)
         case Predicted():
@@ -99,44 +98,44 @@ def training_lines(
     result: Trained, write: Callable[[Mention], str] = train_option
 ) -> Iterator[str]:
     """The choices that training a model made; the last line is its size."""
-    model, learned = result.model, ""
+    model = result.model
     if text_columns(model) is None:
-        chosen = model.estimator_
-        if (accuracy := getattr(chosen, "cv_accuracy_", None)) is not None:
+        estimator = model.estimator_
+        if (accuracy := getattr(estimator, "cv_accuracy_", None)) is not None:
+            # Some pairs of alpha and gamma may have no accuracy (NaN).
             best = max(value for value in accuracy.flat if value == value)
-            yield (f"chosen: alpha {chosen.alpha_:g}, gamma {chosen.gamma_:g}, cross-validated "
-                   f"accuracy {best:.4f}")
+            yield (f"chosen: alpha {estimator.alpha_:g}, gamma {estimator.gamma_:g}, "
+                   f"cross-validated accuracy {best:.4f}")
         yield size_words(model)
         return
-    if model.chosen_l is not None:
-        learned += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
     from textnb.learning.sharing import words_without_counts
 
+    size = size_words(model)
+    if model.chosen_l is not None:
+        size += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
     if n_unlabelled := words_without_counts(model):
-        learned += f", {n_unlabelled:,} that no labelled row holds"
+        size += f", {n_unlabelled:,} that no labelled row holds"
     if (weight := model.settings.parameters["vector_weight"]) is not None:
-        learned += f", vectors weigh {weight:.2g}"
+        size += f", vectors weigh {weight:.2g}"
     if model.learned.n_iter is not None:
-        learned += f", {model.model.iterations}: {model.learned.n_iter}"
+        size += f", {model.model.iterations}: {model.learned.n_iter}"
     if model.calibration is not None:
-        learned += f", calibrated: {calibration_words(model.calibration)}"
+        size += f", calibrated: {calibration_words(model.calibration)}"
     if result.without_threshold is not None:
         why = result.without_threshold.message(write)
         yield f"note: no threshold was chosen: log-odds above 0 decide. {why}"
     elif model.decision is not None:
         yield from ([label_summary(model.decision)] if model.is_multilabel else
                     threshold_lines(model))
-    yield size_words(model) + learned
+    yield size
 
 
 def threshold_lines(fitted: Fitted, max_shown: int = MAX_SHOWN) -> Iterator[str]:
     """The thresholds of a model, and the measures with them."""
     assert fitted.decision is not None
-    if fitted.is_multilabel:
-        return label_words(fitted.decision, max_shown)
     return decision_words(
         fitted.decision, "log-odds" if fitted.calibration else fitted.model.difference_name,
-        max_shown)
+        max_shown, is_multilabel=fitted.is_multilabel)
 
 
 def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:
@@ -148,14 +147,17 @@ def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:
         yield (f"accuracy {result.accuracy:.4f} ({correct:,} of {result.documents:,}), "
                f"macro F1 {result.macro_f1:.4f}")
         return
+
+    def ranking(column: str, name: str) -> str:
+        values = result.ranking.select("k", column).iter_rows()
+        return ", ".join(f"{name}@{k} {value:.4f}" for k, value in values)
+
     right = round(result.subset_accuracy * result.documents)
-    precision, gain = (", ".join(f"{name}@{k} {value:.4f}" for k, value in result.ranking.select(
-        "k", column).iter_rows()) for column, name in (("precision", "P"), ("ndcg", "nDCG")))
     yield (f"micro F1 {result.micro_f1:.4f}, macro F1 {result.macro_f1:.4f}, "
            f"F1 by document {result.example_f1:.4f}")
     yield (f"all labels right {result.subset_accuracy:.4f} ({right:,} of {result.documents:,}), "
            f"Hamming loss {result.hamming_loss:.4f}")
-    yield f"{precision}, {gain}"
+    yield f"{ranking('precision', 'P')}, {ranking('ndcg', 'nDCG')}"
     yield (f"coverage error {result.coverage_error:.2f}, label ranking average precision "
            f"{result.label_ranking_average_precision:.4f}")
 
@@ -164,10 +166,10 @@ def test_lines(result: Measures) -> Iterator[str]:
     """Measures on labelled rows, with the model's decision if it has one."""
     measures = [("log loss", getattr(result.result, "log_loss", None)),
                 ("ROC AUC", getattr(result.result, "roc_auc", None))]
-    first, *more = evaluation_lines(result.result)
+    first, *others = evaluation_lines(result.result)
     yield ", ".join([first, *(f"{name} {value:.4f}" for name, value in measures
                               if value is not None)])
-    yield from more
+    yield from others
     decided = getattr(result.result, "decided", None)
     if decided is not None:
         yield "by the model's decision: " + ", ".join(
@@ -251,12 +253,11 @@ def export_lines(
     if (rounding := result.precision) is not None:
         yield (f"weights are rounded to {rounding['kind']}: one token moves the difference of two "
                f"scores by at most {rounding['worst_per_token']:.4g}")
-    chosen = [name for name in ("calibration", "decision")
+    choices = [name for name in ("calibration", "decision")
               if getattr(model, name, None) is not None]
-    if pruned is not None and pruned["dropped"] and chosen:
-        yield f"note: the model's {' and '.join(chosen)} need all terms: the export has none"
-    elif ("decision" in chosen and "decision" not in result.answers
-            and not holds_lists(model)):
+    if pruned is not None and pruned["dropped"] and choices:
+        yield f"note: the model's {' and '.join(choices)} need all terms: the export has none"
+    elif "decision" in choices and "decision" not in result.answers and not holds_lists(model):
         # A target predicts the class with the highest score, or, if it has one score, by its sign.
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "
                "does not apply them" + ("" if positive is None else

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from textnb.evaluation.labels import LabelEvaluation
     from textnb.evaluation.metrics import Evaluation
 
-# A confusion matrix of more classes is hard to read, and a list of more is long; --format json has
-# them whole.
-_WIDEST = 12
+# The maximum number of classes of a confusion matrix, and of lines in a list of confusions: more
+# are hard to read. --format json has all.
+_MAX_CONFUSIONS = 12
+# The minimum number of columns of a terminal: in fewer, a table would be only borders.
 _MIN_WIDTH = 40
 
 
@@ -33,10 +34,10 @@ def show(table: Table) -> None:
         if console.is_terminal:
             console.print(table)
             return
-        with console.capture() as shown:
+        with console.capture() as captured:
             console.print(table)
         # A table without borders is padded to its width, which only a terminal hides.
-        sys.stdout.writelines(f"{line.rstrip()}\n" for line in shown.get().splitlines())
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
     except SystemExit:
         # Rich raises SystemExit for a closed pipe.
         raise BrokenPipeError from None
@@ -47,7 +48,6 @@ def _console() -> Console:
     # The user may set COLUMNS; without it, a file or a pipe has no width of its own.
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(file=sys.stdout, highlight=False, width=200)
-    # In fewer columns a table would be only borders.
     console.width = max(console.width, _MIN_WIDTH)
     return console
 
@@ -89,7 +89,7 @@ def show_evaluation(result: Evaluation | LabelEvaluation) -> None:
         return
     show(frame_table(result.per_class))
     names = [str(name) for name in result.per_class["class"]]
-    if len(names) > _WIDEST or _is_wide(table := _matrix(result, names)):
+    if len(names) > _MAX_CONFUSIONS or _is_wide(table := _matrix(result, names)):
         _show_confusions(result, names)
     else:
         show(table)
@@ -110,12 +110,13 @@ def _matrix(result: Evaluation, names: list[str]) -> Table:
 def _show_labels(result: LabelEvaluation) -> None:
     """Measures of labels, those with the most documents first."""
     labels = result.labels.sort("documents", descending=True, maintain_order=True)
-    # Folded between its words.
+    # Headings are folded at spaces.
     show(frame_table(labels.rename(lambda name: name.replace("_", " "))))
     confused = result.confused.drop_nulls("predicted")
     if confused.height:
-        show(frame_table(confused.head(_WIDEST), "missed labels, and wrong ones in their place"
-                         + ("" if confused.height <= _WIDEST else " (--format json has all)")))
+        rest = "" if confused.height <= _MAX_CONFUSIONS else " (--format json has all)"
+        show(frame_table(confused.head(_MAX_CONFUSIONS),
+                         f"missed labels, and wrong ones in their place{rest}"))
 
 
 def _show_confusions(result: Evaluation, names: list[str]) -> None:
@@ -130,7 +131,8 @@ def _show_confusions(result: Evaluation, names: list[str]) -> None:
     for name in ("label", "predicted", "documents", "of label"):
         table.add_column(name, justify="right" if name in ("documents", "of label") else "left")
     answers = [*names, "(impossible)"]
-    for n, i, j in sorted(wrong, key=lambda cell: (-cell[0], cell[1], cell[2]))[:_WIDEST]:
+    most_frequent = sorted(wrong, key=lambda cell: (-cell[0], cell[1], cell[2]))[:_MAX_CONFUSIONS]
+    for n, i, j in most_frequent:
         table.add_row(_text(names[i]), _text(answers[j]), f"{n:,}", f"{n / sum(counts[i]):.1%}")
     show(table)
 
@@ -168,20 +170,18 @@ def show_description(card: dict[str, Any]) -> None:
     """A model's card: the classes as a table, the rest line by line."""
     from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
-    from textnb.cli.evidence import calibration_words, decision_words, label_words
+    from textnb.cli.evidence import calibration_words, decision_words
     from textnb.filter.verdict import since_fit_words
 
     classes = card["classes"]
     logs = card.get("calibration") is not None or card["scores"] == "log-probabilities"
     unit = "log-odds" if logs else "margin"
     lines = Table(show_header=False, box=None, pad_edge=False)
-    for _ in range(2):
-        lines.add_column()
+    is_multilabel = bool(card.get("multilabel"))
     for name, value in card.items():
         if name == "decision" and value is not None:
-            decision = Decision.from_dict(value)
-            for line in (label_words(decision) if card.get("multilabel")
-                         else decision_words(decision, unit)):
+            for line in decision_words(
+                    Decision.from_dict(value), unit, is_multilabel=is_multilabel):
                 lines.add_row(_text(name), _text(line))
         elif name == "calibration" and value is not None:
             lines.add_row(_text(name), _text(calibration_words(Calibration.from_dict(value))))
@@ -190,8 +190,8 @@ def show_description(card: dict[str, Any]) -> None:
         elif name != "classes":
             lines.add_row(_text(name), _text(_as_words(value)))
     show(lines)
-    noun = "label" if card.get("multilabel") else "class"
-    table = Table(title=quantity(len(classes), noun), title_justify="left")
+    table = Table(title=quantity(len(classes), "label" if is_multilabel else "class"),
+                  title_justify="left")
     for name in ("label", "rows", "prior"):
         table.add_column(name, justify="left" if name == "label" else "right")
     for row in classes:

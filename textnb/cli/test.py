@@ -15,7 +15,9 @@ from textnb.cli.inputs import (
     ModelFile,
     Quiet,
     Results,
+    check_apart,
     first_of,
+    is_same_file,
     open_input_for,
     unit_of,
     work_on,
@@ -36,8 +38,7 @@ class TestOutput(TestOptions, Quiet, Results):
 
     train: str | None = option(
         "Rows that the model learned: the report names texts that are in both.", metavar="FILE")
-    train_where: str | None = option(
-        "Rows of --train for which this SQL condition holds.")
+    train_where: str | None = option("Rows of --train for which this SQL condition holds.")
 
 
 @verb
@@ -95,8 +96,7 @@ def _check_report(
     if train_where is not None and train is None:
         raise ParameterError("--train-where goes with --train, whose rows it chooses")
     if train is not None and train_where is None and any(
-            os.path.exists(path) and os.path.exists(train) and os.path.samefile(path, train)
-            for path in paths):
+            is_same_file(path, train) for path in paths):
         raise ParameterError(f"--train {train} is also what is tested, so every row would count as "
                              "learned: choose the rows that it learned, e.g. --train-where "
                              "\"split = 'train'\"")
@@ -107,9 +107,7 @@ def _check_report(
 
     check_installed()
     check_target(report)
-    for path in (*paths, *([] if train is None else [train])):
-        if os.path.exists(report) and os.path.exists(path) and os.path.samefile(path, report):
-            raise ParameterError(f"--report {report} is also what is read; give it another name")
+    check_apart(report, *paths, train, option="--report")
 
 
 def _learned_rows(
@@ -136,9 +134,6 @@ def _learned_rows(
 
 def _heading(model: str, input: str) -> dict[str, Any]:
     """The title and the date of a page."""
-    name = "standard input" if input == "-" else _name_of(input)
+    name = "standard input" if input == "-" else os.path.basename(
+        os.path.normpath(hide_secrets(input)))
     return {"title": f"{os.path.basename(model)} on {name}", "date": datetime.date.today()}
-
-
-def _name_of(path: str) -> str:
-    return os.path.basename(os.path.normpath(hide_secrets(path)))

@@ -79,8 +79,8 @@ def _decide(
     check_decision(fitted, goal)
     table = open_input_for(fitted, rows.input, rows, fitted.label)
     with work_on(table, "scoring", "scored", quiet) as advance:
-        held = scores_of(fitted, table.frame, goal.scored, progress=advance)
-    return decide(fitted, held, goal), None if fitted.is_multilabel else held.novelty
+        scores = scores_of(fitted, table.frame, goal.scored, progress=advance)
+    return decide(fitted, scores, goal), None if fitted.is_multilabel else scores.novelty
 
 
 def _check(
@@ -92,13 +92,12 @@ def _check(
     if output.clear:
         others = sorted(set(options) - {"model", "clear", "output", "quiet"})
         if others:
-            groups = (ThresholdInput, DecideOptions, ThresholdOutput)
-            group = next(group for group in groups if others[0] in group.__dataclass_fields__)
+            name = option_of(others[0], ThresholdInput, DecideOptions, ThresholdOutput)
             raise ParameterError("--clear removes thresholds: it goes with MODEL (and --output), "
-                                 f"not with {option_of(group, others[0])}")
+                                 f"not with {name}")
         return
-    ranks_alone = {*DecideOptions.__dataclass_fields__} & options.keys() <= {*goal.ranks}
-    if rows.input is None and goal.ranks and ranks_alone:
+    has_only_ranks = {*DecideOptions.__dataclass_fields__} & options.keys() <= {*goal.ranks}
+    if rows.input is None and goal.ranks and has_only_ranks:
         return
     if rows.input is None and goal.needs_rows:
         raise ParameterError("thresholds are chosen on labelled rows: name an INPUT, or --clear")
@@ -111,7 +110,6 @@ def _note_filter(fitted: Fitted, decision: Decision | None) -> None:
     """Note if `textnb filter` can't tell any more which class is spam."""
     from textnb.filter.verdict import SPAM, default_spam
 
-    if decision is not None and default_spam(
-            fitted.classes.tolist(), decision.positive) is None:
+    if decision is not None and default_spam(fitted.classes.tolist(), decision.positive) is None:
         note(f"note: this decision is for {decision.positive}, and the model has a class {SPAM}: "
              f"textnb filter now needs --spam-class {SPAM} (or thresholds for --class {SPAM})")

@@ -26,12 +26,7 @@ from textnb.cli.options import TypedOptions, name_of, option, verb
 from textnb.cli.train import ModelOptions
 from textnb.cli.words import is_repeated, toml_of
 from textnb.errors import ParameterError, quantity
-from textnb.learning.settings import (
-    FALSE_POSITIVES,
-    MAIL_RECIPE,
-    ColumnSettings,
-    LimitSettings,
-)
+from textnb.learning.settings import FALSE_POSITIVES, MAIL_RECIPE, ColumnSettings, LimitSettings
 from textnb.runtime.progress import cropped
 from textnb.runtime.settings import declared, type_of
 from textnb.workflow.options import TokenOptions, TuneOptions
@@ -55,8 +50,7 @@ class TuneOutput(NewModel, Results):
         if self.table is None:
             return
         check_target(self.table)
-        for input in inputs:
-            check_apart(input, self.table)
+        check_apart(self.table, *inputs, option="--table")
         if os.path.realpath(self.table) == os.path.realpath(self.output):
             raise ParameterError("--output and --table must be different files; got "
                                  f"{self.output} and {self.table}")
@@ -86,9 +80,9 @@ def tune(
              "it reads --text tokens")
     table = open_input(rows.input, rows, columns.text, columns.label, counts_texts=True)
     planned = budget.trials or (TRIALS if budget.seconds is None else None)
-    with table.reading(), live("tuning", output.quiet) as shown:
+    with table.reading(), live("tuning", output.quiet) as progress:
         result = tune(table.frame, columns, budget, None if output.quiet else partial(
-            _note_trial, planned, shown is not None), of_mail=of_mail)
+            _note_trial, planned, progress is not None), of_mail=of_mail)
     save_fitted(result.fitted, output.output)
     if output.table is not None:
         ending = os.path.splitext(output.table)[1].lower()
@@ -151,7 +145,7 @@ def _show(
 
 
 def _command(
-    result: Tuned, options: TypedOptions, input: str, output: str, has_threshold: bool = False
+    result: Tuned, options: TypedOptions, input: str, output: str, has_threshold: bool
 ) -> str:
     """The command that trains with the settings, without a search."""
     changes, kind = result.settings.changes(), result.settings.model.kind
@@ -190,15 +184,17 @@ def _words(group: type, values: Mapping[str, Any]) -> list[str]:
         name, value = name_of(field, facts), values[field.name]
         option, _, key = name.partition(" ")
         if key and isinstance(value, Mapping):
-            words += [word for each, own in value.items() for word in (
-                option, f"{key}.{_key(each)}={toml_of(own)}")]
+            for label, number in value.items():
+                words += [option, f"{key}.{_key(label)}={toml_of(number)}"]
         elif key:
             words += [option, f"{key}={toml_of(value)}"]
         elif isinstance(value, bool):
             words += [name if value else facts.names[0].partition("/")[2]]
+        elif not isinstance(value, (list, tuple)):
+            words += [name, str(value)]
+        elif is_repeated(type_of(field)):
+            for item in value:
+                words += [name, str(item)]
         else:
-            several = isinstance(value, (list, tuple))
-            values_of_option = value if several and is_repeated(type_of(field)) else [
-                ",".join(map(str, value)) if several else value]
-            words += [word for each in values_of_option for word in (name, str(each))]
+            words += [name, ",".join(map(str, value))]
     return words

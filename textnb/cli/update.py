@@ -88,9 +88,7 @@ def update(
 
 
 @verb
-def forget(
-    file: ModelFile, rows: LabelledRows, ledger: LedgerOption, output: ModelOutput
-) -> None:
+def forget(file: ModelFile, rows: LabelledRows, ledger: LedgerOption, output: ModelOutput) -> None:
     """Forget rows: the model equals one that is trained without them."""
     from textnb.workflow import update as steps
 
@@ -186,9 +184,9 @@ def merge(files: ModelFiles, output: NewModel) -> None:
     output.check()
     total = load_fitted(models[0])
     for path in models[1:]:
-        more = load_fitted(path)
+        other = load_fitted(path)
         try:
-            total = merging.merge(total, more)
+            total = merging.merge(total, other)
         except ParameterError as error:
             raise ParameterError(f"{models[0]} and {path}: {error.command_line}") from None
     save_fitted(total, target)
@@ -234,20 +232,19 @@ def diff(models: TwoModels, output: DiffOutput) -> None:
         columns = [*dict.fromkeys([*first.columns, *second.columns])]
         frame = open_input(input, models, columns).frame
     elif models.where is not None or models.query is not None or models.storage_options:
-        raise ParameterError("--where and --read are for the rows of INPUT: "
-                             "name one")
+        raise ParameterError("--where and --read are for the rows of INPUT: name one")
     from textnb.frames.failures import reading
 
     with reading(input or models.a):
         result = compare_models(first, second, frame, k=output.k)
     if output.wrote_json(result.to_dict):
         return
-    many = result.classes.height > _MAX_CLASSES
-    suffix = f", the {_MAX_CLASSES} of {result.classes.height:,} that drifted most" if many else ""
-    classes = result.classes.sort(
-        pl.col("drift").abs(), descending=True, nulls_last=True, maintain_order=True).head(
-            _MAX_CLASSES) if many else result.classes
-    show(frame_table(classes, title=f"documents and shares of the classes{suffix}"))
+    classes, title = result.classes, "documents and shares of the classes"
+    if classes.height > _MAX_CLASSES:
+        title += f", the {_MAX_CLASSES} of {classes.height:,} that drifted most"
+        classes = classes.sort(pl.col("drift").abs(), descending=True, nulls_last=True,
+                               maintain_order=True).head(_MAX_CLASSES)
+    show(frame_table(classes, title=title))
     terms = result.terms.filter(pl.col("class").is_in(classes["class"].implode()))
     for (name,), group in terms.group_by("class", maintain_order=True):
         show(frame_table(group.drop("class"), title=f"terms that moved most: {name}"))

@@ -10,7 +10,7 @@ from textnb.cli.inputs import (
     ModelFile,
     QuietResults,
     SafeCsv,
-    check_apart,
+    check_table,
     open_input_for,
     work_on,
 )
@@ -35,12 +35,7 @@ def validate(
     """Cross-validate a model's settings: its tokenizer, limits and estimator are fitted again."""
     import polars as pl
 
-    from textnb.cli.summary import (
-        evaluation_lines,
-        online_lines,
-        smoothing_line,
-        validation_lines,
-    )
+    from textnb.cli.summary import evaluation_lines, online_lines, smoothing_line, validation_lines
     from textnb.cli.tables import frame_table, show, show_evaluation, show_rates
     from textnb.evaluation.online import OnlineResult
     from textnb.evaluation.smoothing import SmoothingPath
@@ -55,10 +50,7 @@ def validate(
         if output.output == "-":
             raise ParameterError("--output is a file: standard output has the measures; give "
                                  "--output FILE")
-        sinks.output_format(output.output, None, safe_csv=output.safe_csv,
-                            advice="name the file with one of them")
-        for path in (file.model, rows.input):
-            check_apart(path, output.output)
+        check_table(output.output, file.model, rows.input, safe_csv=output.safe_csv)
         if options.online or options.smoothing is not None or options.time is not None:
             raise ParameterError("--output is for folds and --leave-one-out, which answer each "
                                  "row: not with --online, --time or --smoothing")

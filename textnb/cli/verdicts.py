@@ -68,12 +68,12 @@ def answer_one(
         at, header = status_line(message, verdict)
         stream.answer(header, at)
     else:
-        shown = f"{verdict.status} {verdict.log_odds:.6f}"
+        text = f"{verdict.status} {verdict.log_odds:.6f}"
         if results_format == "json":
             from textnb.workflow.results import as_json
 
-            shown = as_json(verdict_as_dict(verdict))
-        stream.answer(f"{shown}\n".encode("utf-8", "backslashreplace"), None)
+            text = as_json(verdict_as_dict(verdict))
+        stream.answer(f"{text}\n".encode("utf-8", "backslashreplace"), None)
     return 0 if exit_zero else CODES[verdict.status]
 
 
@@ -86,7 +86,7 @@ def verdict_as_dict(verdict: Verdict) -> dict[str, Any]:
 
 
 def notes_on(reasons: Iterable[str]) -> list[str]:
-    """Why verdicts are unsure. What is stale was said when the model was written."""
+    """Notes why verdicts are unsure; stale choices were noted when the model was written."""
     return [f"note: unsure, as {reason}" for reason in reasons if reason]
 
 

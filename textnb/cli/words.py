@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from textnb.errors import Mention, ParameterError, SourceError, TextnbError
+from textnb.errors import Mention, ParameterError, SourceError
 
 
 def is_flag(kind: str) -> bool:
@@ -64,11 +64,6 @@ def value_of(kind: str, option: str, text: Any) -> Any:
         case "Words":
             return _lines(text)
     raise TypeError(f"{option} has the type {kind}, which the command line can't read")
-
-
-def message_with_options(error: TextnbError) -> str:
-    """The message of an error, with settings named as options of ``textnb train``."""
-    return error.message(train_option)
 
 
 def train_option(setting: Mention) -> str:
@@ -143,8 +138,7 @@ def _count_or_share(option: str, text: str) -> int | float:
             return number(text)
         except ValueError:
             continue
-    raise ParameterError.out_of_range(
-        option, "a count (2) or a share of documents (0.01)", text)
+    raise ParameterError.out_of_range(option, "a count (2) or a share of documents (0.01)", text)
 
 
 def _number_or_auto(option: str, text: str) -> float | str:

@@ -82,7 +82,7 @@ def learn(
     if rows[label].null_count():
         raise DataError.null_label(label, int(rows[label].is_null().arg_true()[0]))
     keys, labels = keys_of(fitted, rows), rows[label].to_list()
-    # The last row of a message says its class.
+    # If a message has several rows, the last one says its class.
     last = {key: place for place, key in enumerate(keys)}
     before = {place: ledger.learned_label(key) for key, place in last.items()}
     new = [place for place, old in before.items() if old is None]
@@ -90,9 +90,9 @@ def learn(
     known = rows.height - len(new) - len(wrong)
     right = 0
     if answer is not None and new:
-        missed = [place for place, one in zip(new, answer(rows[new]), strict=True)
-                  if one != labels[place]]
-        new, right = missed, len(new) - len(missed)
+        misjudged = [place for place, predicted in zip(new, answer(rows[new]), strict=True)
+                     if predicted != labels[place]]
+        new, right = misjudged, len(new) - len(misjudged)
     places = new + wrong
     changed = change(
         fitted, rows[places], [before[place] for place in places],
@@ -116,13 +116,13 @@ def forget(
         one: the class of rows that the ledger does not know. Without it, such rows are left out.
     progress : callable, optional
     """
-    label, keys = fitted.label, keys_of(fitted, rows)
-    own = rows[label].to_list() if label in rows.columns else [None] * rows.height
+    keys = keys_of(fitted, rows)
+    own = rows[fitted.label].to_list() if fitted.label in rows.columns else [None] * rows.height
     places = {key: place for place, key in enumerate(keys)}
     before = {key: ledger.learned_label(key) for key in places}
     labels = {place: own[place] if before[key] is None else before[key]
               for key, place in places.items()}
-    to_forget = [place for place, one in labels.items() if one is not None]
+    to_forget = [place for place, label in labels.items() if label is not None]
     changed = change(fitted, rows[to_forget], [labels[place] for place in to_forget],
                      [None] * len(to_forget), progress=progress)
     return Changes(changed, {keys[place]: None for place in to_forget}, forgotten=len(to_forget),
@@ -153,7 +153,7 @@ def change(
             fitted.label, [labels[place] for place in places], dtype=fitted.label_type))
 
     to_learn, to_forget = labelled(after, before), labelled(before, after)
-    # Learn first: a model needs a document.
+    # Learn first: a model must not lose its last document.
     if to_learn.height:
         fitted = fitting.learn_more(
             fitted, fitted.settings, to_learn, classes=classes, progress=progress)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from textnb.filter.verdict import Verdict
 
 STATUS = "X-Textnb-Status"
-# The prefix that renames a header of a verdict that the sender has forged.
+# The prefix that renames the header of a verdict that the sender has forged.
 _OTHER_NAME = b"X-Original-"
 _EMPTY_LINE = re.compile(rb"^\r?\n", re.MULTILINE)
 # Headers that this program writes, or that programs that read them trust, with their continuation
@@ -25,9 +25,7 @@ def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
     return at, f"{STATUS}: {verdict.header}".encode("ascii") + ending + gap
 
 
-def with_headers(
-    message: bytes, headers: Iterable[str], *, only_headers: bool = False
-) -> bytes:
+def with_headers(message: bytes, headers: Iterable[str], *, only_headers: bool = False) -> bytes:
     """A message with the headers of its verdict before all others.
 
     Headers of their names that the sender wrote are left out. Nothing else changes.
@@ -70,10 +68,11 @@ def disarming(message: bytes | bytearray) -> list[tuple[int, bytes]]:
 
 
 def _place(message: bytes) -> tuple[int, bytes, bytes]:
-    """Where the headers of a verdict go, how lines of the message end, and an empty line, if due.
+    """Where the headers of a verdict go, how lines of the message end, and what follows them.
 
-    Mail systems put the headers that they add first, after an mbox's "From " line; a header of this
-    name that the sender wrote stands below them.
+    That is an empty line if the message has a body without headers, and else nothing. Mail systems
+    put the headers that they add first, after an mbox's "From " line; a header of this name that
+    the sender wrote stands below them.
     """
     first = message.find(b"\n")
     ending = b"\r\n" if first > 0 and message[first - 1:first] == b"\r" else b"\n"

@@ -13,7 +13,7 @@ import polars as pl
 from textnb.errors import EngineError, SourceError, TextnbError, first_line
 from textnb.files.lock import lock_path
 from textnb.filter.by_ledger import change
-from textnb.filter.ledger import MAX_LEARNED, Ledger, Pending
+from textnb.filter.ledger import Ledger, Pending
 from textnb.filter.service import log
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
@@ -30,7 +30,7 @@ def check(model: str) -> None:
         fitting.counts_that_add(fitted)
 
 
-def learn(model: str, max_messages: int = MAX_LEARNED) -> int:
+def learn(model: str) -> int:
     """Learn all pending messages of a model, and return their number.
 
     A message that can't be learned, or forgotten, is given up: the log says why.
@@ -40,7 +40,7 @@ def learn(model: str, max_messages: int = MAX_LEARNED) -> int:
         ledger.finish()
         while pending := ledger.pending(_BATCH):
             count += _learn(model, ledger, pending)
-        ledger.drop_oldest(max_messages)
+        ledger.drop_oldest()
     return count
 
 
@@ -64,7 +64,7 @@ def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
             log("not learned", model=model, reason=first_line(error))
             ledger.drop(pending[0].number)
             return 0
-        return sum(_learn(model, ledger, [one]) for one in pending)
+        return sum(_learn(model, ledger, [entry]) for entry in pending)
     save_fitted(fitted, ledger.next_model)
     ledger.replace_model(pending[-1].number)
     log("learned", model=model, messages=len(new) - new.count(None),

@@ -33,7 +33,7 @@ _NEXT = ".next"
 _VERSION = 2
 _APPLICATION = 0x746E6C67
 _BUSY_SECONDS = 5.0
-# The most messages to remember: their hashes and classes take 60 MB.
+# The maximum number of messages to remember: their hashes and classes take 60 MB.
 MAX_LEARNED = 1_000_000
 _TABLES = """
 CREATE TABLE learned (id BLOB PRIMARY KEY, class TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
@@ -138,14 +138,6 @@ class Ledger:
             number: int = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
             return number
 
-    def label_of(self, id: bytes) -> Any:
-        """The class of a message once all pending ones are learned; None if it has none."""
-        with self._reporting():
-            row = self._database.execute(
-                "SELECT class FROM pending WHERE id = ? ORDER BY number DESC LIMIT 1",
-                (id,)).fetchone()
-            return self.learned_label(id) if row is None else _label(row[0])
-
     def add(self, id: bytes, label: Any, message: bytes) -> bool:
         """Note durably that a message is to be learned as a class, or forgotten (None).
 
@@ -155,7 +147,10 @@ class Ledger:
             Whether that changes anything.
         """
         with self._transaction():
-            if self.label_of(id) == label:
+            last = self._database.execute(
+                "SELECT class FROM pending WHERE id = ? ORDER BY number DESC LIMIT 1",
+                (id,)).fetchone()
+            if label == (self.learned_label(id) if last is None else _label(last[0])):
                 return False
             self._database.execute(
                 "INSERT INTO pending (id, class, message, at) VALUES (?, ?, ?, ?)",
@@ -173,8 +168,7 @@ class Ledger:
     def learned_label(self, id: bytes) -> Any:
         """The class under which the model has learned a message; None if it has not."""
         with self._reporting():
-            row = self._database.execute(
-                "SELECT class FROM learned WHERE id = ?", (id,)).fetchone()
+            row = self._database.execute("SELECT class FROM learned WHERE id = ?", (id,)).fetchone()
             return None if row is None else _label(row[0])
 
     def drop(self, number: int) -> None:
@@ -256,18 +250,18 @@ class Ledger:
             run("DELETE FROM changes")
             run("DELETE FROM moving")
 
-    def drop_oldest(self, max_messages: int = MAX_LEARNED) -> None:
-        """Drop the oldest learned messages, so that at most ``max_messages`` are left.
+    def drop_oldest(self) -> None:
+        """Drop the oldest learned messages, so that at most `MAX_LEARNED` are left.
 
-        The model keeps what it has learned of the others; they can't be forgotten any more. What
-        can't be dropped now, for a failure of the disk, is dropped after the next change.
+        The model keeps what it has learned of the others; they can't be forgotten any more. If the
+        disk fails now, they are dropped after the next change.
         """
         with suppress(SourceError), self._transaction():
             count = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
-            if count > max_messages:
+            if count > MAX_LEARNED:
                 self._database.execute(
                     "DELETE FROM learned WHERE id IN "
-                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (count - max_messages,))
+                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (count - MAX_LEARNED,))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -306,7 +300,7 @@ def _label(stored: str | None) -> Any:
 
 
 def _keep_rights(model: str, path: str) -> None:
-    """Give the new file the mode, owner and group of the model, as far as that is allowed."""
+    """Give a new model file the mode of the old one, and its owner and group if root does it."""
     state = Path(model).stat()
     os.chmod(path, stat.S_IMODE(state.st_mode))
     if hasattr(os, "chown") and os.geteuid() == 0:

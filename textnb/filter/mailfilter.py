@@ -21,14 +21,7 @@ from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.errors import ModelFileError, ParameterError, quantity
 from textnb.files.archive import MAX_BYTES
-from textnb.filter.verdict import (
-    MIN_LEARNED,
-    Cutoffs,
-    Judging,
-    Verdict,
-    deciding_terms,
-    judging_of,
-)
+from textnb.filter.verdict import MIN_LEARNED, Cutoffs, Judging, Verdict, deciding_terms, judging_of
 from textnb.learning.fitted import Fitted
 from textnb.mail.columns import message_columns
 from textnb.mail.message import BEYOND, MAX_MESSAGE, MailMessage
@@ -170,16 +163,15 @@ class MailFilter:
         terms = self.terms.gather(columns).to_list()
         divisor = 1.0 if self.calibration is None else float(
             self.calibration.temperatures(np.array([values.sum()]))[0])
-        weighted = zip(values.tolist(), zip(
-            terms, self.form.weights[columns].tolist(), strict=True), strict=True)
-        return deciding_terms([*weighted], self.form.intercept.tolist(),
-                              self.judging.place, divisor, k)
+        weights = zip(terms, self.form.weights[columns].tolist(), strict=True)
+        return deciding_terms([*zip(values.tolist(), weights, strict=True)],
+                              self.form.intercept.tolist(), self.judging.place, divisor, k)
 
     def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:
         """Joint log-probabilities (1, n_classes), and the sum of the counts that were scored."""
-        columns, values = self._counts(row)
-        _, used = self.form.features.of_one(columns, values)
-        return self.form.scores_of_one(columns, values)[None, :], float(used.sum())
+        columns, counts = self._counts(row)
+        length = self.form.features.of_one(columns, counts)[1].sum()
+        return self.form.scores_of_one(columns, counts)[None, :], float(length)
 
     def _row(self, message: bytes) -> tuple[pl.DataFrame, MailMessage]:
         lists = self.lists

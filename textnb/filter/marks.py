@@ -19,7 +19,7 @@ THRESHOLD = 5.0
 # The range of scores with one decimal that fit the columns of a log.
 _LOWEST, _HIGHEST = -999.9, 999.9
 _MAX_STARS = 50
-# Of a description in a report.
+# The number of characters of a description in a report.
 _WIDTH = 50
 
 
@@ -30,8 +30,8 @@ class Mark(Value):
     ----------
     is_spam : bool
         An unsure message is not spam.
-    score, threshold : float
-        With one decimal; the score of spam is at least the threshold.
+    score : float
+        With one decimal; the score of spam is at least `THRESHOLD`.
     symbols : tuple of str
         Of SpamAssassin's kind, e.g. ("TEXTNB_SPAM",).
     report : str
@@ -42,15 +42,12 @@ class Mark(Value):
 
     is_spam: bool
     score: float
-    threshold: float
     symbols: tuple[str, ...]
     report: str
     status: str
 
 
-def mark_of(
-    verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()
-) -> Mark:
+def mark_of(verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()) -> Mark:
     """The verdict in spamd's terms.
 
     Parameters
@@ -80,7 +77,7 @@ def mark_of(
              *([f"unsure, as {verdict.reason}"] if verdict.reason else []),
              *(f"malformed: {error}" for error in verdict.errors),
              *(_details(score, terms) if terms else [])]
-    return Mark(is_spam, score, THRESHOLD, symbols, "\n".join(lines) + "\n", verdict.header)
+    return Mark(is_spam, score, symbols, "\n".join(lines) + "\n", verdict.header)
 
 
 def _details(score: float, terms: Sequence[tuple[str, float]]) -> list[str]:
@@ -109,7 +106,7 @@ def headers_of(mark: Mark) -> list[str]:
         *(["X-Spam-Flag: YES"] if mark.is_spam else []),
         f"X-Spam-Level: {stars}",
         f"X-Spam-Status: {'Yes' if mark.is_spam else 'No'}, score={mark.score} "
-        f"required={mark.threshold} tests={','.join(mark.symbols)} autolearn=no version={name}",
+        f"required={THRESHOLD} tests={','.join(mark.symbols)} autolearn=no version={name}",
         f"{STATUS}: {mark.status}"]
 
 

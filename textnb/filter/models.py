@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 T = TypeVar("T")
-# Terms whose weights stay in memory: some 20 MB for two classes.
-REMEMBERED = 100_000
+# The maximum number of terms whose weights stay in memory: some 20 MB for two classes.
+MAX_REMEMBERED = 100_000
 
 
 class ServedModel:
@@ -43,22 +43,20 @@ class ServedModel:
         If the file can't be read at first, or is not a model of mail.
     """
 
-    def __init__(
-        self, path: str, settings: Mapping[str, Any], note: Callable[..., object]
-    ) -> None:
+    def __init__(self, path: str, settings: Mapping[str, Any], note: Callable[..., object]) -> None:
         self.path, self._settings, self._note = path, settings, note
         self._quick: QuickFilter | None = None
         self._whole: MailFilter | None = None
-        self._state = self._look()
-        if self._state is None:
+        self._identity = self._file_identity()
+        if self._identity is None:
             raise SourceError(f"no such model file: {path!r}")
         self._load()
 
     def judge(self, message: bytes) -> tuple[Verdict, float]:
         """The verdict, and the log-odds from which the model says spam."""
-        state = self._look()
-        if state is not None and state != self._state:
-            self._state = state
+        identity = self._file_identity()
+        if identity is not None and identity != self._identity:
+            self._identity = identity
             try:
                 self._load()
                 self._note("reloaded", model=self.path)
@@ -75,9 +73,7 @@ class ServedModel:
         """The terms that decide the verdict, and what each adds to the log-odds of spam."""
         return self._use(lambda judge: judge.deciding_terms(message, k))
 
-    def judged_texts(
-        self, message: bytes
-    ) -> tuple[str | None, dict[str, str | list[str] | None]]:
+    def judged_texts(self, message: bytes) -> tuple[str | None, dict[str, str | list[str] | None]]:
         """The Message-ID of a message, and the texts that the model judges and learns."""
         model = self._model
         texts, parsed = message_columns(message, model.columns, model.lists)
@@ -111,6 +107,7 @@ class ServedModel:
             f"{', '.join(map(repr, judging.learned))}, and {judging.spam!r} is spam")
 
     def _use(self, use: Callable[[QuickFilter | MailFilter], T]) -> T:
+        """Call a function with the quick filter, or with the full one if that is not enough."""
         if self._quick is not None:
             try:
                 return use(self._quick)
@@ -132,7 +129,7 @@ class ServedModel:
         """Open the file. What was open is given up only then."""
         quick, whole = None, None
         try:
-            quick = QuickFilter(self.path, max_remembered=REMEMBERED, **self._settings)
+            quick = QuickFilter(self.path, max_remembered=MAX_REMEMBERED, **self._settings)
         except Unsupported:
             whole = self._load_whole()
         if self._quick is not None:
@@ -145,8 +142,8 @@ class ServedModel:
 
         return MailFilter.load(self.path, **self._settings)
 
-    def _look(self) -> tuple[int, ...] | None:
-        """An identity of the file that changes when it is replaced; None if there is no file."""
+    def _file_identity(self) -> tuple[int, ...] | None:
+        """Numbers that change when the file is replaced; None if there is no file."""
         try:
             state = os.stat(self.path)
         except OSError:

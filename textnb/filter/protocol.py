@@ -16,16 +16,19 @@ import zlib
 from collections.abc import Iterable, Mapping
 
 from textnb.filter.headers import with_headers
-from textnb.filter.marks import Mark, headers_of
+from textnb.filter.marks import THRESHOLD, Mark, headers_of
 from textnb.runtime.values import Value
 
 # The maximum numbers of bytes of a line, and of lines before a message, as in spamd.
 MAX_LINE, MAX_HEADERS = 8192, 255
+# The answer to PING.
+PONG = b"SPAMD/1.5 0 PONG\r\n"
+# The commands that ask for a verdict.
 JUDGING = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
 COMMANDS = (*JUDGING, "PING", "SKIP", "TELL", "STATUS")
-_FIRST = re.compile(r"([A-Z_]{1,32}) SPAMC/([0-9]{1,3})\.([0-9]{1,3})")
+_FIRST_LINE = re.compile(r"([A-Z_]{1,32}) SPAMC/([0-9]{1,3})\.([0-9]{1,3})")
 _USER = re.compile(r"[-A-Za-z0-9_.@+]{1,128}")
-# Codes are those of sysexits.h, and 79 is spamd's own.
+# The codes of sysexits.h; 79 is spamd's own.
 CODES = {"EX_OK": 0, "EX_DATAERR": 65, "EX_UNAVAILABLE": 69, "EX_SOFTWARE": 70, "EX_TEMPFAIL": 75,
          "EX_PROTOCOL": 76, "EX_NOPERM": 77, "EX_TIMEOUT": 79}
 
@@ -90,7 +93,7 @@ def parse_command(line: bytes) -> Request:
     >>> parse_command(b"PING SPAMC/1.2\\r\\n").command
     'PING'
     """
-    match = _FIRST.fullmatch(line.decode("latin-1").rstrip("\r\n"))
+    match = _FIRST_LINE.fullmatch(line.decode("latin-1").rstrip("\r\n"))
     if match is None or match[1] not in COMMANDS:
         raise Refused("EX_PROTOCOL", f"no command of SPAMC/1.5: {line[:60]!r}")
     return Request(match[1], (int(match[2]), int(match[3])))
@@ -185,7 +188,7 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
     """
     command, version = request.command, request.version
     yes, no = ("Yes", "No") if command == "REPORT_IFSPAM" else ("True", "False")
-    spam = f"Spam: {yes if mark.is_spam else no} ; {mark.score} / {mark.threshold}\r\n"
+    spam = f"Spam: {yes if mark.is_spam else no} ; {mark.score} / {THRESHOLD}\r\n"
     if command == "CHECK":
         return f"SPAMD/1.1 0 EX_OK\r\n{spam}\r\n".encode("ascii")
     match command:
@@ -194,8 +197,8 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
         case "SYMBOLS":
             body = ",".join(mark.symbols).encode("ascii") + (b"\r\n" if version < (1, 3) else b"")
         case "REPORT" | "REPORT_IFSPAM":
-            shown = mark.report if has_report(request, mark.is_spam) else ""
-            body = shown.encode("utf-8", "backslashreplace")
+            report = mark.report if has_report(request, mark.is_spam) else ""
+            body = report.encode("utf-8", "backslashreplace")
         case _:
             raise Refused("EX_PROTOCOL", f"{command} asks for no verdict")
     length = f"Content-length: {len(body)}\r\n"
@@ -231,10 +234,6 @@ def class_told(request: Request) -> str | None:
 def answer_to_tell(label: str | None, changed: bool) -> bytes:
     header = "" if not changed else "DidRemove: local\r\n" if label is None else "DidSet: local\r\n"
     return f"SPAMD/1.1 0 EX_OK\r\n{header}Content-length: 0\r\n\r\n".encode("ascii")
-
-
-def answer_to_ping() -> bytes:
-    return b"SPAMD/1.5 0 PONG\r\n"
 
 
 def answer_with_text(text: str) -> bytes:

@@ -31,7 +31,7 @@ from textnb.filter.worker import BAD_SETTINGS, READY
 _BACKLOG = 256
 _SOCKET_MODE = 0o660
 _WATCH_SECONDS = 0.2
-# The worker's own alarm comes first; the server's is for a worker that hangs in a library.
+# How much later than the worker's own alarm the server kills it, if it hangs in a library.
 _LATER_SECONDS = 2.0
 # A worker that ends sooner than this after its start will end again.
 _SHORT_SECONDS = 1.0
@@ -135,7 +135,7 @@ class Server:
         self._learner: subprocess.Popen[bytes] | None = None
         # How many messages clients had corrected (TELL) when the last learner began, and its start.
         # -1 at first, because corrections may be pending from an earlier run.
-        self._n_learned, self._learned_at = -1, -math.inf
+        self._told_before, self._learned_at = -1, -math.inf
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT; SIGHUP replaces the workers, one after the other.
@@ -204,10 +204,10 @@ class Server:
                 return
             if self._learner.returncode:
                 # It failed, for a full disk perhaps, or was killed: another one tries again.
-                self._n_learned = -1
-        n_told, now = self._counters.totals()["told"], time.monotonic()
-        if n_told != self._n_learned and now - self._learned_at >= self._settings.learn_seconds:
-            self._n_learned, self._learned_at = n_told, now
+                self._told_before = -1
+        told, now = self._counters.totals()["told"], time.monotonic()
+        if told != self._told_before and now - self._learned_at >= self._settings.learn_seconds:
+            self._told_before, self._learned_at = told, now
             self._learner = subprocess.Popen(
                 [*_LEARNER, "learn", *self._settings.models], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, start_new_session=True)

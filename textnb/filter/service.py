@@ -13,12 +13,14 @@ from typing import Any
 from textnb.runtime.stderr import tell
 from textnb.runtime.values import Value
 
-# "told" counts TELL requests; "refused" counts errors of clients, "failed" those of the server.
+# The names of the counters: "told" counts TELL requests, "refused" errors of clients, and "failed"
+# those of the server.
 COUNTED = ("connections", "spam", "ham", "unsure", "told", "refused", "failed")
+# The time at which a worker has begun to judge, or 0, and its counters.
 _SLOT = struct.Struct(f"<d{len(COUNTED)}q")
 _ID = re.compile(rb"^message-id[ \t]*:[ \t\r\n]*([^\r\n]{1,250})", re.IGNORECASE | re.MULTILINE)
 # Linux writes up to 4096 bytes to a pipe atomically, so lines of several processes do not mix.
-_LONGEST = 4000
+_MAX_LINE = 4000
 
 
 class Settings(Value):
@@ -136,7 +138,7 @@ def log(event: str, **facts: Any) -> None:
     now = time.time()
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
     line = json.dumps({"time": when, "event": event, **facts})
-    tell(line[:_LONGEST])
+    tell(line[:_MAX_LINE])
 
 
 def message_id(message: bytes) -> str | None:

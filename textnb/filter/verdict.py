@@ -191,7 +191,7 @@ class Judging(Value):
             _check_apart(near, _AT_A_THRESHOLD, odds[place] - min_odds)
             if odds[place] >= min_odds and min_odds < math.inf:
                 accepted.append((-odds[place], place, label))
-        accepted.sort(key=lambda one: one[:2])
+        accepted.sort(key=lambda answer: answer[:2])
         if len(accepted) > 1:
             _check_apart(near, "two classes that are equally probable",
                          accepted[0][0] - accepted[1][0])
@@ -242,12 +242,13 @@ def judging_of(
         raise ParameterError(f"{name} has no class {spam_label!r}; its classes are "
                              f"{', '.join(map(repr, learned))}. Say which one is spam")
     calibrated = calibration is not None
-    chosen = {"calibration": calibration, "decision": decision}
+    choices = {"calibration": calibration, "decision": decision}
     return Judging(
         learned, spam_label, min_learned, cutoffs,
         None if decision is None else decision.thresholds, calibrated,
         "log-odds" if calibrated or are_log_probabilities else "margin", since_fit,
-        {part: one.stale for part, one in chosen.items() if one is not None and one.stale})
+        {name: choice.stale for name, choice in choices.items() if choice is not None and (
+            choice.stale)})
 
 
 def _check_apart(near: float | None, problem: str, *differences: float) -> None:
@@ -294,6 +295,6 @@ def deciding_terms(
     other = max(others, key=scores.__getitem__)
     points = [(term, value * (weights[spam] - weights[other]) / divisor)
               for value, (term, weights) in features]
-    # NaN if every class finds the term impossible (l = 0): not comparable.
-    points = [one for one in points if one[1] == one[1]]
-    return sorted(points, key=lambda one: (-abs(one[1]), one[0]))[:k]
+    # Points of a term that is impossible under both classes (l = 0) are NaN: it is left out.
+    comparable = [(term, added) for term, added in points if not math.isnan(added)]
+    return sorted(comparable, key=lambda entry: (-abs(entry[1]), entry[0]))[:k]

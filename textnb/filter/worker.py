@@ -31,10 +31,10 @@ from textnb.filter.verdict import SPAM, Verdict
 READY = b"ready\n"
 # The exit code of a worker whose settings don't fit a model.
 BAD_SETTINGS = 2
-# Process, user and group.
+# What Linux says of the other end of a socket: process, user and group.
 _PEER = struct.Struct("iII")
-# Terms in a report.
-_TERMS = 12
+# The number of terms in a report.
+_MAX_TERMS = 12
 
 
 class Worker:
@@ -108,8 +108,7 @@ class Worker:
         self._counters.add("connections")
         writer = None
         try:
-            reader, writer = await asyncio.open_connection(
-                sock=connection, limit=protocol.MAX_LINE)
+            reader, writer = await asyncio.open_connection(sock=connection, limit=protocol.MAX_LINE)
             try:
                 async with asyncio.timeout(self._settings.client_timeout):
                     request, message = await self._read(reader)
@@ -133,13 +132,13 @@ class Worker:
                 writer.transport.abort()
 
     async def _read(self, reader: asyncio.StreamReader) -> tuple[Request, bytes]:
-        first = await _line(reader)
+        first = await _read_line(reader)
         if not first:
             raise Refused("EX_PROTOCOL", "closed before a request")
         request = protocol.parse_command(first)
         if protocol.has_headers(request):
             lines: list[bytes] = []
-            while line := (await _line(reader)).rstrip(b"\r\n"):
+            while line := (await _read_line(reader)).rstrip(b"\r\n"):
                 lines.append(line)
                 if len(lines) > protocol.MAX_HEADERS:
                     raise Refused("EX_PROTOCOL", "too many headers")
@@ -149,13 +148,13 @@ class Worker:
         max_bytes = self._settings.max_bytes
         if (request.length or 0) > max_bytes:
             raise protocol.too_long(max_bytes)
-        body = await _body(reader, request.length, max_bytes)
+        body = await _read_body(reader, request.length, max_bytes)
         return request, protocol.message_of(request, body, max_bytes)
 
     def _reply(self, request: Request, message: bytes, connection: socket.socket) -> bytes:
         match request.command:
             case "PING":
-                return protocol.answer_to_ping()
+                return protocol.PONG
             case "SKIP":
                 return b""
             case "STATUS":
@@ -190,7 +189,8 @@ class Worker:
             key = message_key(*model.judged_texts(message))
             changed = self._ledger_of(model).add(key, label, message)
         except TextnbError as error:
-            # After a failed open, SQLite would only read it for as long as it is open.
+            # If it was opened while it could not be written, SQLite reads it only, until it is
+            # closed: the next request opens it anew.
             if (ledger := self._ledgers.pop(model.path, None)) is not None:
                 ledger.close()
             raise Refused("EX_TEMPFAIL", first_line(error)) from None
@@ -216,7 +216,7 @@ class Worker:
             signal.setitimer(signal.ITIMER_REAL, self._settings.timeout)
         try:
             verdict, min_odds = model.judge(message)
-            terms = model.deciding_terms(message, _TERMS) if protocol.has_report(
+            terms = model.deciding_terms(message, _MAX_TERMS) if protocol.has_report(
                 request, verdict.status == SPAM) else ()
             return verdict, mark_of(verdict, min_odds, terms)
         except _TooLate:
@@ -240,8 +240,7 @@ class Worker:
 
 def _user_of(connection: socket.socket) -> int | None:
     """The number of the system's user at the other end; None if the system does not say."""
-    if connection.family != getattr(socket, "AF_UNIX", None) or not hasattr(
-            socket, "SO_PEERCRED"):
+    if connection.family != getattr(socket, "AF_UNIX", None) or not hasattr(socket, "SO_PEERCRED"):
         return None
     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
     user: int = _PEER.unpack(peer)[1]
@@ -256,14 +255,14 @@ def _raise_too_late(number: int, frame: object) -> NoReturn:
     raise _TooLate
 
 
-async def _line(reader: asyncio.StreamReader) -> bytes:
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readline()
     except ValueError:
         raise Refused("EX_PROTOCOL", "a line is too long") from None
 
 
-async def _body(reader: asyncio.StreamReader, length: int | None, max_bytes: int) -> bytes:
+async def _read_body(reader: asyncio.StreamReader, length: int | None, max_bytes: int) -> bytes:
     """The bytes of the message; without a length, those up to the end of the stream."""
     blocks, left = [], max_bytes + 1 if length is None else length
     while left and (block := await reader.read(min(left, 1 << 16))):

@@ -42,6 +42,7 @@ _MIN_HIGH = 6
 _MIN_LETTERS = 3
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# Runs of bytes beyond ASCII, and lines from the first such byte on.
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _HIGH_LINE = re.compile(rb"[\x80-\xff][^\r\n]*+")
 _REPEATED = re.compile(rb"([\x80-\xff])\1+")
@@ -188,8 +189,8 @@ class Guess:
         if latin:
             return raw.decode(WESTERN, "replace"), f"read as {mail_name(WESTERN)}"
         for codec in self._candidates(own):
-            text, sound = decode_replacing(raw, codec)
-            if sound:
+            text, mostly_valid = decode_replacing(raw, codec)
+            if mostly_valid:
                 return text, f"guessed {mail_name(codec)}"
         return None
 
@@ -203,9 +204,9 @@ class Guess:
         """Codecs that were guessed for earlier texts, after a guess for this one."""
         if self._guesses < _MAX_GUESSES and (not self._guessed or len(own) >= _MIN_BYTES):
             self._guesses += 1
-            more = self._sample if len(own) < _MIN_BYTES else b""
+            context = self._sample if len(own) < _MIN_BYTES else b""
             # The last character of a cut sample may be incomplete.
-            samples = (own + b"\n" + more, own, own[:-1])
+            samples = (own + b"\n" + context, own, own[:-1])
             codec = next(filter(None, map(guess_codec, samples)), None)
             if codec is not None:
                 self._guessed = [codec, *(other for other in self._guessed if other != codec)]

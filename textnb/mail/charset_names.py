@@ -40,7 +40,8 @@ _EXCLUDED = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape
 # Names that say that nobody knows the charset (RFC 1428).
 _UNKNOWN = frozenset({"unknown-8bit", "unknown"})
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9._:+-]{0,39}", re.A)
-# A mailer's slips: charset="charset=GB2312", charset=3D"utf-8", charset="utf-8; format=flowed".
+# What mailers wrongly write before and after a name: charset="charset=GB2312", charset=3D"utf-8",
+# charset="utf-8; format=flowed".
 _BEFORE = re.compile(r"^(?:3d|charset\s*=|[\s\"'=])+")
 _AFTER = re.compile(r"[;\s\"',].*$", re.S)
 _RULES = (

@@ -58,10 +58,7 @@ def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> 
         if read is not None:
             note(notes, kind, f"{charset}, read as utf-8")
             return read
-    if raw.isascii() or mostly_valid:
-        note(notes, "undecodable bytes replaced", charset)
-        return text
-    guessed = guess.read(raw)
+    guessed = None if raw.isascii() or mostly_valid else guess.read(raw)
     if guessed is None:
         note(notes, "undecodable bytes replaced", charset)
         return text
@@ -124,6 +121,7 @@ def header_text(value: str, notes: Notes, guess: Guess) -> str:
     if "=?" not in value:
         return _plain(value, notes, guess)
     parts: list[str] = []
+    # The charset and bytes of encoded words that are not decoded yet, and where the last one ends.
     charset, waiting, end = "", b"", 0
     for word in _WORD.finditer(value):
         between = value[end:word.start()]

@@ -19,10 +19,10 @@ from textnb.mail.charsets import Notes, note
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
-# A tree of more tags takes long where they are nested, and formatting elements that are never
-# closed take gigabytes: each paragraph opens all of them again (HTML, "reconstruct the active
-# formatting elements"). So these are removed before the tree is built; they separate no words.
-# Some look like text; their number times that of the tags may reach this limit (200 MB).
+# A tree of more tags takes long if they are nested. Formatting elements that are never closed take
+# gigabytes: each paragraph opens all of them again (HTML, "reconstruct the active formatting
+# elements"). So these are removed before the tree is built; they separate no words. Those that
+# `_TAG` does not recognise remain: their number times that of all tags is limited (200 MB).
 MAX_TAGS = 20_000
 _MAX_REOPENED = 500_000
 _FORMATTING = frozenset({"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike",
@@ -37,7 +37,6 @@ _ODD_FORMATTING = re.compile(rf"<(?:{'|'.join(sorted(_FORMATTING))})[\s/>]", re.
 _LONG_TAG = re.compile(r"<[a-zA-Z][^\s<>/]*+[\s/\"'][^<]{4000}")
 _MARKUP = re.compile(r"(<!--|--!?>|</?(?:script|style)\b[^<>]*+>|<[/!?a-zA-Z][^<>]*+>)", re.I)
 _LONG_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
-
 
 # By tag, its attributes and what they hold: the target of a link, an image, or words.
 _LINK, _IMAGE, _WORDS = "L", "I", "W"
@@ -92,24 +91,24 @@ def read_html(html: str, notes: Notes, tags: int = MAX_TAGS, targets: int = MAX_
         text = _text_between_tags(reduced)
     else:
         text = _text_of_tree(reduced)
-    shown: list[tuple[str, str]] = []
+    all_targets: list[tuple[str, str]] = []
     if _OPEN in text or _CLOSE in text:
-        shown = _MARKED_URL.findall(text)
+        all_targets = _MARKED_URL.findall(text)
         # The remaining marks were written as entities, or were cut out with a part of their tag.
         text = _MARKS.sub("", _MARKED_URL.sub("", text))
-    if len(shown) > targets:
+    if len(all_targets) > targets:
         note(notes, f"targets of links and images beyond {MAX_TARGETS} not read")
-        del shown[targets:]
+        del all_targets[targets:]
     lines = (" ".join(line.split()) for line in replace_surrogates(text).splitlines())
-    return Html("\n".join(line for line in lines if line),
-                *([replace_surrogates(target) for kind, target in shown if kind == wanted_kind]
-                  for wanted_kind in (_LINK, _IMAGE)))
+    links, images = ([replace_surrogates(target) for kind, target in all_targets if kind == wanted]
+                     for wanted in (_LINK, _IMAGE))
+    return Html("\n".join(line for line in lines if line), links, images)
 
 
 def _simplify_tag(tag: re.Match[str]) -> str:
-    """A tag without attributes; none where it only formats; on a new line where it separates words.
+    """The tag without attributes, or nothing if it only formats; its targets before it, in marks.
 
-    Its targets are put before the tag, between marks.
+    A tag that separates words begins a new line.
     """
     closing, name = tag.groups()
     name = name.lower()
@@ -128,9 +127,7 @@ def _simplify_tag(tag: re.Match[str]) -> str:
             f"{before}{line}<{closing}{name}>{after}")
 
 
-def _mark_targets(
-    name: str, attributes: Iterable[tuple[str, str | None]]
-) -> tuple[str, str]:
+def _mark_targets(name: str, attributes: Iterable[tuple[str, str | None]]) -> tuple[str, str]:
     """A tag's targets, each with its kind and between marks, and the words that the tag shows."""
     kinds, marks, words = _TARGETS[name], "", ""
     seen: set[str] = set()
@@ -187,6 +184,7 @@ def _mark_odd(tree: LexborHTMLParser) -> None:
 
 def _text_between_tags(html: str) -> str:
     """The text between tags, in one pass."""
+    # The comment, script or style whose text is left out.
     texts, inside = [], ""
     for place, piece in enumerate(_MARKUP.split(html)):
         markup = place % 2 == 1

@@ -23,12 +23,14 @@ from textnb.mail.charsets import Notes, note
 from textnb.mail.mbox import BYTE_ORDER_MARK, PIECE, failure_note, split_mailbox
 from textnb.mail.message import BEYOND, MAX_MESSAGE
 
-# Most bytes of a member's description in an archive: long names and extended attributes.
+# Maximum number of bytes of a member's description in an archive: long names and extended
+# attributes.
 _MAX_DESCRIPTION = 4 << 20
 _ARCHIVE = re.compile(r"\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2?|txz)$", re.I)
 _MAILBOX = re.compile(r"\.(?:mbox|mbx)(?:\.(?:gz|bz2|xz))?$", re.I)
 _MESSAGE = re.compile(r"\.eml(?:\.(?:gz|bz2|xz))?$", re.I)
-_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+# The functions that open compressed files, by the files' first bytes.
+_OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 _FLAGS = re.compile(r":2,([A-Za-z]*)$")
 
 
@@ -123,10 +125,10 @@ def list_mail_files(
 def _list_folder(folder: str, hidden: bool = False) -> tuple[list[str], list[str]]:
     """Files and folders in a folder, sorted; links to folders are left out."""
     with os.scandir(folder) as entries:
-        shown = sorted((entry for entry in entries if hidden or not entry.name.startswith(".")),
-                       key=lambda entry: entry.name)
-        folders = [entry.path for entry in shown if entry.is_dir(follow_symlinks=False)]
-        return [entry.path for entry in shown if not os.path.isdir(entry.path)], folders
+        listed = sorted((entry for entry in entries if hidden or not entry.name.startswith(".")),
+                        key=lambda entry: entry.name)
+        folders = [entry.path for entry in listed if entry.is_dir(follow_symlinks=False)]
+        return [entry.path for entry in listed if not os.path.isdir(entry.path)], folders
 
 
 def _kind(path: str) -> str:
@@ -183,7 +185,7 @@ def _decompress(file: Any) -> Any:
     No further buffer is added: it would lose the bytes before the point where a file breaks off.
     """
     head = file.peek(6)[:6]
-    return next((open_stream(file, "rb") for magic, open_stream in _PACKED.items()
+    return next((open_stream(file, "rb") for magic, open_stream in _OPENERS.items()
                  if head.startswith(magic)), file)
 
 

@@ -12,7 +12,7 @@ from textnb.mail.message import BEYOND, MAX_MESSAGE
 # Bytes that are read at a time.
 PIECE = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# "From anyone@example.org Sat Jan  3 01:05:34 1996", and what has its parts in another order.
+# The parts of a date, in any order: "From anyone@example.org Sat Jan  3 01:05:34 1996".
 _DATE = [re.compile(part) for part in (
     rb"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b", rb"\b\d{1,2}:\d\d\b",
     rb"\b(?:19|20)\d\d\b")]
@@ -32,8 +32,6 @@ _MAIL_HEADER = re.compile(
     rb"[ \t]*:", re.I)
 _EMPTY = (b"\n", b"\r\n", b"")
 _QUOTED = re.compile(rb">+From ")
-
-
 # The beginning of the error of a message that could not be read completely.
 UNREADABLE = "unreadable"
 
@@ -100,6 +98,8 @@ def split_mailbox(file: Any) -> Iterator[tuple[bytes, Notes]]:
         note(notes, "mbox without a line From at its start")
     pieces: list[bytes] = []
     number = size = 0
+    # The line before, whether a line begins (a long one comes in pieces), and whether the headers
+    # have ended.
     before, whole, in_body = b"\n", True, False
     for line in lines:
         # For nearly all lines, the first byte shows that they are text.

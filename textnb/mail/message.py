@@ -95,8 +95,7 @@ def check_headers(headers: Sequence[str], setting: str = "headers") -> list[str]
     names = [headers] if isinstance(headers, str) else list(headers)
     for name in names:
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
-            raise ParameterError.out_of_range(
-                setting, "names of headers, such as 'received'", name)
+            raise ParameterError.out_of_range(setting, "names of headers, such as 'received'", name)
     if len(set(names)) < len(names):
         raise ParameterError.out_of_range(setting, "different names", names)
     return names
@@ -143,9 +142,7 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
     return read_message(raw, headers)[0]
 
 
-def read_message(
-    raw: bytes, headers: Sequence[str] = ()
-) -> tuple[MailMessage, MessageStructure]:
+def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, MessageStructure]:
     """As `parse_message`, with the structure of the message."""
     if not isinstance(raw, (bytes, bytearray, memoryview)):
         raise ParameterError.out_of_range("raw", "bytes", type(raw).__name__)
@@ -163,13 +160,13 @@ def read_message(
     if not lines and not notes:
         note(notes, "no headers")
     texts: dict[str, list[str]] = {}
-    shown = []
+    fields = []
     for name, value in lines:
         text = header_text(value[:MAX_HEADER], notes, guess)
         if len(value) > MAX_HEADER:
             note(notes, "header beyond 128 KiB not read", name)
         texts.setdefault(name.lower(), []).append(text)
-        shown.append(f"{name}: {text}")
+        fields.append(f"{name}: {text}")
 
     def field(name: str) -> str | None:
         return "\n".join(texts[name.lower()]) if name.lower() in texts else None
@@ -178,7 +175,7 @@ def read_message(
     reader = PartReader(notes, guess)
     body_text = reader.text(structure_headers(lines), body, 0)
     message = MailMessage(
-        field("message-id"), date, field("from"), field("to"), field("subject"), "\n".join(shown),
+        field("message-id"), date, field("from"), field("to"), field("subject"), "\n".join(fields),
         body_text.text, body_text.html, tuple(reader.links), tuple(reader.images),
         tuple(reader.attachments), {name: field(name) for name in names}, tuple(notes))
     return message, MessageStructure(

@@ -18,13 +18,7 @@ from email.utils import collapse_rfc2231_value
 from typing import NamedTuple
 
 from textnb.mail.charset_guess import Guess, replace_surrogates
-from textnb.mail.charsets import (
-    Notes,
-    charset_of_html,
-    decode_text,
-    header_text,
-    note,
-)
+from textnb.mail.charsets import Notes, charset_of_html, decode_text, header_text, note
 
 # Mailers nest parts to about 5, chains of forwarded messages to 10 or so.
 MAX_DEPTH = 20
@@ -208,8 +202,9 @@ class PartReader:
             chosen = _choose_alternative(texts)
             self.alternatives += [part.text for part in texts if part is not chosen and part.text]
             return chosen
-        shown = [part for part in texts if part.text.strip()]
-        return PartText("\n".join(part.text for part in shown), any(part.html for part in shown))
+        with_text = [part for part in texts if part.text.strip()]
+        return PartText("\n".join(part.text for part in with_text),
+                        any(part.html for part in with_text))
 
     def _decode_transfer(self, encoding: str, body: bytes) -> bytes:
         """The body without its transfer encoding."""
@@ -233,7 +228,7 @@ class PartReader:
         from textnb.mail.html import MAX_TAGS, MAX_TARGETS, read_html
 
         page = read_html(html, self._notes, max(0, MAX_TAGS - self._tags),
-                          MAX_TARGETS - len(self.links) - len(self.images))
+                         MAX_TARGETS - len(self.links) - len(self.images))
         self._tags += html.count("<")
         self.links += page.links
         self.images += page.images
@@ -257,6 +252,7 @@ def divide(body: bytes, boundary: bytes, limit: int) -> tuple[list[bytes], bool]
     """
     mark, data = b"\n--" + boundary, b"\n" + body
     parts: list[bytes] = []
+    # Where the current part starts, -1 before the first; and the next boundary.
     start, at = -1, data.find(mark)
     while at >= 0:
         after = at + len(mark)
@@ -281,9 +277,9 @@ def divide(body: bytes, boundary: bytes, limit: int) -> tuple[list[bytes], bool]
 
 def _choose_alternative(texts: Sequence[PartText]) -> PartText:
     """Choose the plain one of alternatives, unless it is a stub of the HTML one."""
-    shown = [part for part in texts if part.text.strip()]
-    plain = next((part for part in shown if not part.html), PartText("", False))
-    html = next((part for part in shown if part.html), None)
+    with_text = [part for part in texts if part.text.strip()]
+    plain = next((part for part in with_text if not part.html), PartText("", False))
+    html = next((part for part in with_text if part.html), None)
     words = len(plain.text.split(maxsplit=STUB_WORDS))
     if html is None or words > STUB_WORDS or len(html.text.split()) <= 2 * words:
         return plain

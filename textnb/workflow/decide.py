@@ -11,12 +11,7 @@ import polars as pl
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.evaluation.binomial import check_share
-from textnb.evaluation.calibration import (
-    fit_calibration,
-    link_of,
-    reliability,
-    scores_by_folds,
-)
+from textnb.evaluation.calibration import fit_calibration, link_of, reliability, scores_by_folds
 from textnb.evaluation.decisions import choose
 from textnb.evaluation.goal import Goal
 from textnb.evaluation.held_out import HeldOut
@@ -29,7 +24,7 @@ from textnb.workflow.models import class_named
 from textnb.workflow.options import CalibrateOptions, DecideOptions, ValidateOptions
 from textnb.workflow.validate import folds_of
 
-# Keys of a decision's evidence that say how thresholds were chosen; all others are measurements.
+# Keys of a decision's evidence that say how thresholds were chosen; the others are measurements.
 _CRITERIA = {"by", "costs", "rule", "min_precision", "confidence", "labels", "scored"}
 
 
@@ -50,8 +45,7 @@ def scores_of(
         return held_out(fitted, frame, progress=progress)
     if scored == "leave-one-out" and not fitted.is_multilabel:
         return leave_one_out(fitted, frame, progress=progress)
-    return scores_by_folds(
-        fitted, frame, progress=progress, **folds_of(folds or ValidateOptions()))
+    return scores_by_folds(fitted, frame, progress=progress, **folds_of(folds or ValidateOptions()))
 
 
 def choose_scoring(fitted: Fitted) -> str:
@@ -143,8 +137,8 @@ def _positive(fitted: Fitted, options: DecideOptions) -> Any:
 
 def _with_ranks(fitted: Fitted, options: DecideOptions) -> Decision:
     """The thresholds that the model has, with new ``at_least`` and ``at_most``."""
-    before = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
+    decision = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
     # The measurements were made with the old limits, so they no longer hold.
-    criteria = {name: value for name, value in before.evidence.items() if name in _CRITERIA}
+    criteria = {name: value for name, value in decision.evidence.items() if name in _CRITERIA}
     changes: dict[str, Any] = {"evidence": criteria, **options.ranks}
-    return replace(before, **changes)
+    return replace(decision, **changes)

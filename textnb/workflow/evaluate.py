@@ -16,13 +16,7 @@ from textnb.evaluation.metrics import Evaluation
 from textnb.evaluation.novelty import Novelty, NoveltyCount
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted
-from textnb.workflow.models import (
-    AnyModel,
-    class_named,
-    classes_of,
-    holds_lists,
-    text_columns,
-)
+from textnb.workflow.models import AnyModel, class_named, classes_of, holds_lists, text_columns
 from textnb.workflow.options import MistakesOptions, TestOptions
 
 if TYPE_CHECKING:
@@ -53,8 +47,7 @@ class Measures:
     @property
     def rates(self) -> dict[str, Any] | None:
         """Rates of errors of the class against the rest."""
-        return self.result.rates(self.positive).to_dict() if (
-            self.positive is not None) else None
+        return self.result.rates(self.positive).to_dict() if self.positive is not None else None
 
     def to_dict(self) -> dict[str, Any]:
         values = {**self.result.to_dict(), **self.probabilities}
@@ -64,8 +57,7 @@ class Measures:
 
 def check_test(model: AnyModel, options: TestOptions) -> Any:
     """The class against the rest; raises ParameterError if there is none of its name."""
-    return None if options.positive is None else class_named(
-        options.positive, classes_of(model), "positive")
+    return class_named(options.positive, classes_of(model), "positive")
 
 
 def evaluate_model(
@@ -92,6 +84,7 @@ def evaluate_model(
     if there is a report.
     """
     positive = check_test(model, options)
+    # Scores of single labels come with the classes, those of the others from a second pass.
     needs_scores, scores = positive is not None or with_probabilities, list[HeldOut]()
     if options.report is None:
         result = evaluate(model, frame, progress=progress) if holds_lists(model) else (
@@ -104,11 +97,10 @@ def evaluate_model(
             title=title, date=date, progress=progress, audit=audit)
     if not needs_scores:
         return Measures(result)
-    held = HeldOut.joined(scores) if scores else score_held_out_of(model, frame)
-    calibration = model.calibration if isinstance(model, Fitted) else None
-    held = held.calibrated(calibration)
-    return Measures(result, positive, None if positive is None else held.roc(positive).auc,
-                    _probabilities(model, held) if with_probabilities else {})
+    raw = HeldOut.joined(scores) if scores else score_held_out_of(model, frame)
+    calibrated = raw.calibrated(model.calibration if isinstance(model, Fitted) else None)
+    return Measures(result, positive, None if positive is None else calibrated.roc(positive).auc,
+                    _probabilities(model, calibrated) if with_probabilities else {})
 
 
 def mistakes(
@@ -162,7 +154,7 @@ def drift(
     return compare(samples[0], samples[1], fitted.classes.tolist(), fitted.is_multilabel)
 
 
-def _probabilities(model: Any, held: HeldOut) -> dict[str, Any]:
+def _probabilities(model: Any, scores: HeldOut) -> dict[str, Any]:
     """Measures of calibrated scores; empty for feature tables, and for a single class."""
     if not isinstance(model, Fitted) or len(model.classes) < 2:
         return {}
@@ -170,9 +162,9 @@ def _probabilities(model: Any, held: HeldOut) -> dict[str, Any]:
     from textnb.evaluation.calibration import reliability
 
     is_calibrated = {"calibrated": model.calibration is not None}
-    if held.link == "sigmoid":
-        return {**is_calibrated, "log_loss": held.log_loss}
-    curve = reliability(held)
+    if scores.link == "sigmoid":
+        return {**is_calibrated, "log_loss": scores.log_loss}
+    curve = reliability(scores)
     return {**is_calibrated, "brier": curve.brier,
             "expected_calibration_error": curve.expected_calibration_error,
             "not_judged": curve.excluded}

@@ -16,8 +16,7 @@ def export(
     progress: Callable[[str], None] | None = None,
 ) -> Exported:
     """Write a model for another system."""
-    positive = None if options.positive is None else class_named(
-        options.positive, classes_of(model), "positive")
+    positive = class_named(options.positive, classes_of(model), "positive")
     settings: dict[str, Any] = {name: getattr(options, name) for name in (
         "reads", "answers", "top", "precision")}
     return export_model(model, path, options.to, positive=positive, progress=progress, **settings)

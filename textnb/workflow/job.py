@@ -46,7 +46,7 @@ from textnb.workflow.options import (
     ValidateOptions,
 )
 from textnb.workflow.rows import check_storage
-from textnb.workflow.toml import Key, Table, read_toml, reads
+from textnb.workflow.toml import READERS, Key, Table, read_toml
 from textnb.workflow.train import (
     check_belongs,
     check_training,
@@ -62,11 +62,10 @@ RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
 FileName = str
 TableName = str
 _SHARE = Range("above 0 and below 1", lambda v: is_number(v) and 0 < v < 1)
-# Settings of [model] that models of all kinds have.
-OF_TRAINING = (ColumnSettings, LimitSettings, LearnOptions)
+# The groups of settings of [model] that models of all kinds have.
+COMMON_GROUPS = (ColumnSettings, LimitSettings, LearnOptions)
 
 
-@reads("FileName")
 def _file_name(value: Any) -> Any:
     if not isinstance(value, str) or not value or Path(value).name != value or (
             value in RESERVED or value.startswith(".") or "\0" in value):
@@ -75,11 +74,13 @@ def _file_name(value: Any) -> Any:
     return value
 
 
-@reads("TableName")
 def _table_name(value: Any) -> Any:
     if Path(_file_name(value)).suffix.lower() not in ENDINGS:
         raise ValueError(f"an ending of {', '.join(ENDINGS)}; got {value!r}")
     return value
+
+
+READERS.update(FileName=_file_name, TableName=_table_name)
 
 
 def _safe_csv() -> Any:
@@ -203,19 +204,17 @@ def as_key(setting: Mention, section: str = "model") -> str:
     >>> as_key(Mention("pattern", "r'x'")), as_key(Mention("classes"), "test")
     ("model.tokenizer.pattern = 'x'", 'input.classes')
     """
-    name = setting.name
-    for each in dict.fromkeys([section, "model", *SECTIONS]):
-        groups = [*OF_TRAINING, *all_models().values()] if each == "model" else [SECTIONS[each]]
-        # Errors name a setting as Python does.
-        names = {field.name: field.name for group in groups for field in fields(group)} | {
-            facts.python: field.name for group in groups for field, facts in declared(group)
-            if facts.python}
-        if name == "kind" or name in names:
-            key = "model.kind" if name == "kind" else f"{each}.{names[name]}"
+    name, all_groups = setting.name, _groups()
+    key = "model.kind" if name == "kind" else name
+    for each in dict.fromkeys([section, "model", *all_groups]):
+        names: dict[str, str] = {}
+        for group in all_groups[each]:
+            names |= {field.name: field.name for field in fields(group)}
+            # Errors name a setting as Python does.
+            names |= {facts.python: field.name for field, facts in declared(group) if facts.python}
+        if name in names:
+            key = f"{each}.{names[name]}"
             break
-    else:
-        is_of_tokens = name in {field.name for field in fields(TokenOptions)}
-        key = f"model.tokenizer.{name}" if is_of_tokens else name
     value = setting.value.removeprefix("r") if setting.value[:2] == "r'" else setting.value
     if value in ("", "None"):
         return f"no {key}" if value else key
@@ -226,6 +225,8 @@ def as_key(setting: Mention, section: str = "model") -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class _Output:
+    """The key ``output``, which is in no table."""
+
     output: Place
 
     def check(self) -> None:
@@ -276,16 +277,19 @@ def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
     return job
 
 
+def _groups() -> dict[str, list[type]]:
+    """The groups of settings that each table of a job may have."""
+    return {**{name: [group] for name, group in SECTIONS.items()},
+            "model": [*COMMON_GROUPS, *all_models().values()], "model.tokenizer": [TokenOptions]}
+
+
 def _tables() -> dict[str, list[str]]:
-    """By key, the tables that may have it."""
-    groups: dict[str, list[type]] = {
-        **{f"[{name}]": [group] for name, group in SECTIONS.items()}, "[[exports]]": [Export],
-        "[model]": [*OF_TRAINING, *all_models().values()], "[model.tokenizer]": [TokenOptions]}
-    del groups["[exports]"]
+    """For each key, the tables that may have it, as a file writes them."""
     tables: dict[str, list[str]] = {}
-    for table, own in groups.items():
-        for name in dict.fromkeys(each.name for group in own for each, _ in declared(group)):
-            tables.setdefault(name, []).append(table)
+    for table, groups in _groups().items():
+        for name in dict.fromkeys(each.name for group in groups for each, _ in declared(group)):
+            tables.setdefault(name, []).append(
+                "[[exports]]" if table == "exports" else f"[{table}]")
     return tables
 
 
@@ -311,7 +315,7 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
     excluded = {"kind", "tokenizer", *(fault[-1] for fault, _ in table.faults if fault)}
     settings = table.read_settings(
         {name: value for name, value in values.items() if name not in excluded},
-        key, *OF_TRAINING, model)
+        key, *COMMON_GROUPS, model)
     tokens = table.read_settings(values.get("tokenizer", {}), (*key, "tokenizer"), TokenOptions)
     if settings is None or tokens is None or input is None or table.faults:
         return None
@@ -319,21 +323,21 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
                 if name in values}
     options = for_mail(training_of(kind, settings), {*values}, input.train, input.format)
     table.check(key, lambda: check_training(options), ((*key, "tokenizer"), TokenOptions),
-                *((key, group) for group in (*OF_TRAINING, model)))
+                *((key, group) for group in (*COMMON_GROUPS, model)))
     return options
 
 
 def _check(job: Job, table: Table) -> None:
     """Note keys that exclude each other."""
     if not job.model.is_texts:
-        for name in ("audit", "validation", "calibration", "decision", "terms"):
-            if getattr(job, name) is not None:
-                table.fault((name,), "it is for models of texts; model.kind is "
-                                     f"{job.model.kind!r}")
+        keys: list[Key] = [
+            (name,) for name in ("audit", "validation", "calibration", "decision", "terms")
+            if getattr(job, name) is not None]
         if job.input.of_lists:
-            name = "label_separator" if job.input.label_columns is None else "label_columns"
-            table.fault(("input", name), "it is for models of texts; model.kind is "
-                                         f"{job.model.kind!r}")
+            keys.append(("input", "label_separator" if job.input.label_columns is None
+                         else "label_columns"))
+        for key in keys:
+            table.fault(key, f"it is for models of texts; model.kind is {job.model.kind!r}")
     sources = [job.input.train, job.input.test,
                None if job.predictions is None else job.predictions.input]
     table.check(("input",), lambda: check_storage(job.input, *sources), (("input",), Input))
@@ -356,7 +360,7 @@ def _check(job: Job, table: Table) -> None:
 
 
 def _check_left_out(job: Job, table: Table) -> None:
-    """Note a section that leaves rows out by subtraction, if the model does not allow it."""
+    """Note a section that scores each row by the counts of all others, if the model has none."""
     by = None if job.decision is None else job.decision.by
     if not job.model.is_texts or job.input.of_lists or by is not None:
         return  # Lists of labels are scored by folds.

@@ -29,8 +29,9 @@ from textnb.scoring.scorer import answer_rows, answers_of
 from textnb.scoring.texts import coverage_of
 from textnb.workflow.predict import Predicted, columns_to_write
 
-# Bytes of one read, and of lines that are answered together; and the most that a line may have.
-_BLOCK, _TOGETHER = 1 << 16, 1 << 20
+# Bytes that are read at a time, and the maximum for lines that are answered together.
+_BLOCK, _MAX_TOGETHER = 1 << 16, 1 << 20
+# The maximum number of bytes of a line.
 MAX_LINE = 1 << 26
 _TEXTS = {str, type(None)}
 
@@ -72,36 +73,36 @@ def answer_lines(
     beginning : bytes
         The first bytes of the stream, if they were read already.
     """
-    noticed, number = AnsweredLines("-", coverage=coverage_of(fitted)), 0
+    facts, number = AnsweredLines("-", coverage=coverage_of(fitted)), 0
     reader = _LineReader(fitted, answers, columns)
-    assert noticed.coverage is not None
+    assert facts.coverage is not None
     count_written(0)
     for lines in _waiting_lines(source, beginning):
         numbers = [number + k for k, line in enumerate(lines, start=1) if line != b""]
         number += len(lines)
         lines = [line for line in lines if line != b""]
         rows, errors = reader.read(lines)
-        answered = answer_rows(fitted, reader.texts(rows), answers, noticed.coverage.add)
-        noticed.rows += len(rows)
-        noticed.impossible += answered["predicted"].null_count()
+        answered = answer_rows(fitted, reader.texts(rows), answers, facts.coverage.add)
+        facts.rows += len(rows)
+        facts.impossible += answered["predicted"].null_count()
         answered = answered.select(reader.answers)
-        texts, written = iter(answered.write_ndjson().encode().split(b"\n")), list[bytes]()
-        row = iter(rows)
+        answers_in_json = iter(answered.write_ndjson().encode().split(b"\n"))
+        next_row, written = iter(rows), list[bytes]()
         for place, line in enumerate(lines):
             if line is None or place in errors:
-                noticed.bad += 1
+                facts.bad += 1
                 at, why = numbers[place], errors[place]
-                noticed.first_bad = noticed.first_bad or f"line {at:,}: {why}"
+                facts.first_bad = facts.first_bad or f"line {at:,}: {why}"
                 written.append(json.dumps({"line": at, "error": why}).encode())
             else:
-                written.append(reader.beginning(line, next(row)) + next(texts)[1:])
+                written.append(reader.beginning(line, next(next_row)) + next(answers_in_json)[1:])
         if written:
             target.write(b"\n".join([*written, b""]))
             target.flush()
             count_written(len(written))
             if progress is not None:
                 progress(len(rows))
-    return noticed
+    return facts
 
 
 class _LineReader:
@@ -113,15 +114,13 @@ class _LineReader:
         Names of the answers to write.
     """
 
-    def __init__(
-        self, fitted: Fitted, answers: Answers, columns: Sequence[str] | None
-    ) -> None:
+    def __init__(self, fitted: Fitted, answers: Answers, columns: Sequence[str] | None) -> None:
         self._tokens, self._added = fitted.token_columns, answers_of(fitted, answers)
-        names = None if columns is None else [
-            name for each in columns for name in each.split(",")]
+        names = None if columns is None else [name for each in columns for name in each.split(",")]
         own = [name for name in names or () if name not in self._added]
         names = columns_to_write(names, own, self._added)
         self.answers = [name for name in names if name in self._added]
+        # The line's own keys to write; None for the whole line.
         self._own = None if columns is None else own
         self._schema: dict[str, pl.DataType] = {
             name: pl.List(pl.String) if name in self._tokens else pl.String()
@@ -131,9 +130,10 @@ class _LineReader:
         self._decode = json.JSONDecoder(
             # Numbers are written again only if columns are chosen.
             parse_float=_finite if own else None, parse_constant=_refuse_constant,
-            object_pairs_hook=self._distinct).decode
-        # A number that nobody can write into a line, so that two never pass for two others.
-        self._between = secrets.randbits(64)
+            object_pairs_hook=self._object).decode
+        # A number between the lines that are read together. It is random, so that nobody can write
+        # it into a line, and make one line pass for two.
+        self._separator = secrets.randbits(64)
 
     def read(self, lines: list[bytes | None]) -> tuple[list[dict[str, Any]], dict[int, str]]:
         """The lines that can be answered, and why others can't, by their place."""
@@ -166,9 +166,9 @@ class _LineReader:
             return None
         try:
             text = b"\n".join(lines).decode("utf-8")  # type: ignore[arg-type]  # none is None
-            values = self._decode("[" + text.replace("\n", f",{self._between},") + "]")
+            values = self._decode("[" + text.replace("\n", f",{self._separator},") + "]")
             rows: list[dict[str, Any]] = values[::2]
-            if (values[1::2] == [self._between] * (len(lines) - 1)
+            if (values[1::2] == [self._separator] * (len(lines) - 1)
                     and all(row.keys().isdisjoint(self._added) for row in rows)
                     and all(name in row for name in self._own or () for row in rows)
                     and {type(row[name]) for name in self._schema for row in rows} <= _TEXTS
@@ -179,8 +179,11 @@ class _LineReader:
             pass
         return None
 
-    def _distinct(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """An object. Of two values of a key, each reader of JSON would choose in its own way."""
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """A JSON object; DataError if a key that is needed has two values.
+
+        Readers of JSON differ in which of the two they take.
+        """
         values = dict(pairs)
         if len(values) < len(pairs):
             for name in self._needed:
@@ -202,7 +205,7 @@ class _LineReader:
         except DataError:
             raise
         except ValueError:
-            # The one that Python itself raises: it would take long to read such a number.
+            # Python refuses such numbers, as reading them takes time that is quadratic.
             raise DataError("the line has a whole number of more than "
                             f"{sys.get_int_max_str_digits():,} digits") from None
         if not isinstance(row, dict):
@@ -247,7 +250,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]]:
-    """The lines that are waiting, as often as there are any; None for one that is too long."""
+    """Yield lists of the lines that are waiting; None stands for a line that is too long."""
     rest, is_too_long, is_first = b"", False, True
     while block := _waiting(source):
         if is_first:
@@ -267,7 +270,7 @@ def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]
 def _waiting(source: Any) -> bytes:
     """Wait for bytes, and read those that are there; empty at the end."""
     parts, size = [source.read1(_BLOCK)], 0
-    while parts[-1] and size < _TOGETHER and _has_more(source):
+    while parts[-1] and size < _MAX_TOGETHER and _has_more(source):
         size += len(parts[-1])
         parts.append(source.read1(_BLOCK))
     return b"".join(parts)
@@ -277,5 +280,5 @@ def _has_more(source: Any) -> bool:
     try:
         return bool(select.select([source], [], [], 0)[0])
     except (OSError, ValueError):
-        # What is not a file of the system, such as bytes in memory, never waits.
+        # The source is not a file of the system: bytes in memory, for example, are always there.
         return True

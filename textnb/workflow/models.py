@@ -50,8 +50,7 @@ def features_of(model: AnyModel) -> Any:
 
 def classes_of(model: AnyModel) -> NDArray[Any]:
     """The classes of a model."""
-    classes: NDArray[Any] = (
-        model.classes if text_columns(model) is not None else model.classes_)
+    classes: NDArray[Any] = model.classes if text_columns(model) is not None else model.classes_
     return classes
 
 
@@ -61,7 +60,7 @@ def holds_lists(model: AnyModel) -> bool:
 
 
 def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
-    """The class that a setting names; a typed text may mean a number.
+    """The class that a setting names, None for None; a typed text may mean a number.
 
     Raises
     ------
@@ -76,6 +75,8 @@ def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
     >>> class_named("true", np.array([False, True]), "positive")
     True
     """
+    if value is None:
+        return None
     names = {str(name): name for name in classes.tolist()}
     typed = value.capitalize() if isinstance(value, str) and classes.dtype.kind == "b" else value
     label = names.get(typed) if isinstance(typed, str) else next(

@@ -70,19 +70,19 @@ def learn_message(
     from textnb.storage.add_document import ModelToExtend
 
     try:
-        known = ModelToExtend(model)
-        label = label_as(as_class, type(known.labels[0]))
-        if label not in known.labels or not set(known.columns) - set(known.lists) <= _TEXTS or (
-                not set(known.lists) <= _LISTS or known.label in _TEXTS | _OTHERS | _LISTS):
+        base = ModelToExtend(model)
+        label = label_as(as_class, type(base.labels[0]))
+        if label not in base.labels or not set(base.columns) - set(base.lists) <= _TEXTS or (
+                not set(base.lists) <= _LISTS or base.label in _TEXTS | _OTHERS | _LISTS):
             return None
         message = _message(input)
         if message is None:
             return None
         from textnb.mail.columns import message_columns
 
-        columns, parsed = message_columns(message, known.columns, known.lists)
+        columns, parsed = message_columns(message, base.columns, base.lists)
         if not by_ledger:
-            return known.add(columns, label, target)
+            return base.add(columns, label, target)
         # Imported here: without a ledger, SQLite is not loaded.
         from textnb.filter.ledger import Ledger, message_key
 
@@ -95,7 +95,7 @@ def learn_message(
             before = ledger.learned_label(key)
             if before is not None:
                 return "known" if before == label else None
-            updated = known.add(columns, label, ledger.next_model)
+            updated = base.add(columns, label, ledger.next_model)
             ledger.replace_model(0, {key: label})
             ledger.drop_oldest()
         return updated
@@ -105,11 +105,11 @@ def learn_message(
 
 def _may_be_one_message(input: str, source: Any) -> bool:
     """Whether the input may be one message, and no option asks for anything else."""
-    plain = all(getattr(source, each.name) == each.default for each in fields(source)
-                if each.name not in ("format", "inputs", "as_class"))
+    has_defaults = all(getattr(source, each.name) == each.default for each in fields(source)
+                       if each.name not in ("format", "inputs", "as_class"))
     if input == "-":
-        return plain and source.format == "mail"
-    return (plain and source.format in (None, "mail")
+        return has_defaults and source.format == "mail"
+    return (has_defaults and source.format in (None, "mail")
             and input.lower().endswith(".eml") and os.path.isfile(input))
 
 

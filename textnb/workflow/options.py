@@ -40,7 +40,7 @@ INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "m
 _FEEDBACK = Range("a share above 0 and up to 1", lambda v: is_number(v) and 0 < v <= 1)
 _SAMPLE = Range("an int from 2 to 2147483647", lambda v: is_whole(v) and 2 <= v < 2**31)
 _NEAR = Range("above 0 and at most 1", lambda v: is_number(v) and 0 < v <= 1)
-# What an audit finds; a test compares them.
+# The kinds of findings of an audit; a test compares them.
 FINDINGS = ("leak", "in test", "contradiction", "label", "missing label", "superfluous label",
             "duplicate", "no text", "script", "confusable classes", "few rows")
 # The systems that `textnb.export` writes for; a test holds them to it.
@@ -70,8 +70,7 @@ class ReadOptions(MailOptions):
     query: str | None = setting(
         None, "The rows of a database (postgresql://user@host/name). Put its password into "
         "PGPASSWORD or ~/.pgpass.", under="read")
-    encoding: str = setting("utf-8", "Encoding of text files in a folder per class.",
-                            under="read")
+    encoding: str = setting("utf-8", "Encoding of text files in a folder per class.", under="read")
     separator: str | None = setting(
         None, "Character between the fields of a CSV file, such as ';'.", under="read")
     on_unreadable: str = setting(
@@ -90,7 +89,6 @@ class LabelledOptions(ReadOptions):
         None, "In place of the label column: columns, such as corn,grain, each of which says "
         "whether a row has the label of its name (true or false, 1 or 0).",
         under="read")
-
     classes: ClassPatterns | None = setting(
         None, "Name classes by patterns of labels (folders, or values of the label column), such "
         "as 'ham=easy-ham-*,hard-ham-*'; repeat it for several. A label that matches none is "
@@ -122,8 +120,7 @@ class LabelledOptions(ReadOptions):
 class TokenOptions(TokenSettings):
     """Tokens. Unless one is given, nblinear reads short words, ! and ?, and pairs too."""
 
-    sklearn: bool = setting(
-        False, "The tokens of scikit-learn's CountVectorizer.", under="set")
+    sklearn: bool = setting(False, "The tokens of scikit-learn's CountVectorizer.", under="set")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -151,8 +148,7 @@ class LearnOptions:
         f"[default: {FALSE_POSITIVES:g} for mail without --model and the like]", metavar="N")
     confidence: float = setting(0.95, "Confidence of the guarantee of --false-positives.",
                                 under="set")
-    spam_class: str | None = setting(None, "Class that is spam.  [default: spam]",
-                                     metavar="CLASS")
+    spam_class: str | None = setting(None, "Class that is spam.  [default: spam]", metavar="CLASS")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -260,13 +256,14 @@ class ValidateOptions(FoldOptions, OneClassOptions):
     smoothing: Grid | None = setting(
         None, "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out "
         "each row that the model learned in turn.", metavar="N,N,...", python="grid")
+
     def check(self) -> None:
         """Raise ParameterError for options that would have no effect."""
         changed = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
-        of_folds = ("folds", "groups", "time", "seed")
-        for method, others in (("smoothing", (*of_folds, "positive", "online", "leave_one_out")),
-                               ("leave_one_out", (*of_folds, "online")),
-                               ("online", ("folds", "groups"))):
+        fold_options = ("folds", "groups", "time", "seed")
+        for method, others in (
+                ("smoothing", (*fold_options, "positive", "online", "leave_one_out")),
+                ("leave_one_out", (*fold_options, "online")), ("online", ("folds", "groups"))):
             for name in others:
                 if method in changed and name in changed:
                     raise does_not_go(name, method)
@@ -358,6 +355,7 @@ class DecideOptions:
     def check(self) -> None:
         """Raise ParameterError unless they name one goal, and only options that belong to it."""
         ranks = {"at_least", "at_most"}
+        # The options that belong to each goal.
         of_goals = {
             "max_false_positive_rate": {"positive", "max_false_negative_rate"},
             "costs": {"positive", "method", *ranks}, "min_precision": ranks,
@@ -371,23 +369,25 @@ class DecideOptions:
                 "{min_probability} and {by}; got "
                 + (" and ".join(f"{{{name}}}" for name in got) or "none"), **got)
         goal = goals[0]
-        beyond = sorted(named - of_goals[goal] - {goal, "confidence", "scored"})
-        if beyond:
-            raise does_not_go(beyond[0], goal)
+        others = sorted(named - of_goals[goal] - {goal, "confidence", "scored"})
+        if others:
+            raise does_not_go(others[0], goal)
         if goal == "max_false_positive_rate" and self.positive is None:
             raise ParameterError.naming(
                 "{goal} needs {positive}: the class whose errors are counted", goal=Mention(goal))
 
     def check_labels(self, *, is_multilabel: bool) -> None:
         """Raise ParameterError for options that are for the other kind of labels."""
-        of_one = ("positive", "max_false_positive_rate", "max_false_negative_rate",
-                  "min_probability")
-        for name in of_one if is_multilabel else ("by", "at_least", "at_most"):
-            if getattr(self, name) is not None:
-                if is_multilabel:
-                    raise ParameterError.multilabel("a threshold for one class", name)
-                raise ParameterError.naming("{one} is for lists of labels, and a row has one label "
-                                            "here", one=Mention(name))
+        one_label = ("positive", "max_false_positive_rate", "max_false_negative_rate",
+                     "min_probability")
+        lists = ("by", "at_least", "at_most")
+        for name in one_label if is_multilabel else lists:
+            if getattr(self, name) is None:
+                continue
+            if is_multilabel:
+                raise ParameterError.multilabel("a threshold for one class", name)
+            raise ParameterError.naming(
+                "{one} is for lists of labels, and a row has one label here", one=Mention(name))
         if not is_multilabel and self.costs is not None and self.positive is None:
             raise ParameterError.naming(
                 "{costs} needs {positive}: the class whose errors are counted")
@@ -449,10 +449,10 @@ class PredictOptions:
 
     def check_format(self, format: str) -> None:
         """Raise ParameterError if a format can't hold the lists of an answer that is written."""
-        chosen = None if self.columns is None else ",".join(self.columns).split(",")
+        names = None if self.columns is None else ",".join(self.columns).split(",")
         for name, column in (("scores", "scores"), ("explain", "explanation"), ("top", "top")):
             if format in ("csv", "tsv") and getattr(self, name) and (
-                    chosen is None or column in chosen):
+                    names is None or column in names):
                 raise ParameterError.naming(
                     "{one} gives lists, which {format} can't hold: write Parquet or NDJSON",
                     one=Mention(name), format=format.upper())

@@ -53,7 +53,7 @@ def answers_for(options: PredictOptions) -> Answers:
 
 
 def columns_to_write(
-    columns: Sequence[str] | None, of_rows: Iterable[str], of_answers: Iterable[str]
+    columns: Sequence[str] | None, row_columns: Iterable[str], answers: Iterable[str]
 ) -> list[str]:
     """The names of the columns to write, in order: those that were asked for, or all.
 
@@ -62,19 +62,18 @@ def columns_to_write(
     ParameterError
         If there is no such column, or none is an answer.
     """
-    of_answers = [*of_answers]
-    known = [*of_rows, *of_answers]
+    answers = [*answers]
+    known = [*row_columns, *answers]
     if columns is None:
         return known
     # A name may hold a comma itself.
-    names = [name for each in columns
-             for name in ([each] if each in known else each.split(","))]
+    names = [name for each in columns for name in ([each] if each in known else each.split(","))]
     for name in names:
         if name not in known:
             raise ParameterError.unknown_choice("column", name, known)
-    if set(names).isdisjoint(of_answers):
+    if set(names).isdisjoint(answers):
         raise ParameterError.naming(
-            "{columns} names no answer; the answers are {answers}", answers=", ".join(of_answers))
+            "{columns} names no answer; the answers are {answers}", answers=", ".join(answers))
     return list(dict.fromkeys(names))
 
 
@@ -113,7 +112,8 @@ def predict(
         predicted.impossible += classes.null_count()
         return values
 
-    # Whichever columns are written, rows are counted, and those without an answer.
+    # Rows, and those without an answer, are counted with a column that is written: the engine
+    # leaves out what no written column needs.
     sinks.write(answered.with_columns(pl.map_batches(
         [answer, "predicted"], count, return_dtype=schema[answer], is_elementwise=True)
         .alias(answer)).select(names), output, format, safe_csv=safe_csv)

@@ -66,7 +66,6 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
                 f"the review has no column {name!r}: it needs 'row', and the new label in "
                 f"{label!r} or 'suggested'; it has "
                 + ", ".join(map(repr, reviewed.columns)))
-    for name in ("row", column):
         if nulls := reviewed[name].null_count():
             first = reviewed[name].is_null().arg_true()[0]
             raise DataError(f"the column {name!r} of the review is null in "
@@ -90,10 +89,10 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     changes = pl.DataFrame({"row": numbers, "new": labels}).unique(maintain_order=True)
     twice = changes.filter(pl.col("row").is_duplicated())
     if twice.height:
-        row, one = twice.row(0)
-        other = twice.filter(pl.col("row") == row)["new"][1]
-        raise DataError(f"the review has the row {row} twice, with the labels {one!r} and "
-                        f"{other!r}: leave one of them")
+        row, first = twice.row(0)
+        second = twice.filter(pl.col("row") == row)["new"][1]
+        raise DataError(f"the review has the row {row} twice, with the labels {first!r} and "
+                        f"{second!r}: leave one of them")
     changes = changes.with_columns(old=rows[label].gather(changes["row"])).filter(
         pl.col("new").ne_missing(pl.col("old"))).sort("row")
     before = rows[changes["row"]]
@@ -120,9 +119,9 @@ def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:
     counts_that_add(fitted)
     if not changed.before.height:
         return fitted
-    label: Any = changed.after[fitted.label]
-    new = label.explode().unique().drop_nulls().to_list() if fitted.is_multilabel else (
-        label.unique().to_list())
-    more = learn_more(fitted, fitted.settings, changed.after,
-                      classes=[each for each in new if each not in fitted.classes.tolist()] or None)
-    return forget(more, changed.before)
+    column: Any = changed.after[fitted.label]
+    labels = (column.explode() if fitted.is_multilabel else column).unique().drop_nulls().to_list()
+    known = fitted.classes.tolist()
+    extended = learn_more(fitted, fitted.settings, changed.after,
+                          classes=[label for label in labels if label not in known] or None)
+    return forget(extended, changed.before)

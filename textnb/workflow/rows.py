@@ -78,8 +78,8 @@ class Rows:
         self._format = format
         self.malformed: dict[str, list[str]] = {}
         self._columns: list[str] = []
-        # For each batch that was read its rows, and those without a text. Batches come from
-        # threads, and the rows may be read several times, each time all of them.
+        # For each batch that was read, the numbers of its rows and of those without a text. It is a
+        # list, as batches come from threads; the rows may be read several times, each time all.
         self._batches: list[tuple[int, int]] = []
         self._with_text: set[str] = set()
         if text is not None:
@@ -94,9 +94,10 @@ class Rows:
             [columns[0], *self._columns, *(("errors", "path") if is_mail else ())])
         if is_mail or self._columns:
             self.frame = self.frame.with_columns(pl.struct(*watched).map_batches(
-                self._look, return_dtype=schema[columns[0]], is_elementwise=True).alias(columns[0]))
+                self._note, return_dtype=schema[columns[0]], is_elementwise=True).alias(columns[0]))
 
-    def _look(self, rows: pl.Series) -> pl.Series:
+    def _note(self, rows: pl.Series) -> pl.Series:
+        """Note the facts about a batch, and return its first column as it is."""
         fields = rows.struct.unnest()
         if "path" in fields.columns:
             self.malformed.update(fields.filter(pl.col("errors").list.len() > 0).select(
@@ -146,7 +147,7 @@ class Rows:
                         "with {on_unreadable=skip}", path=printable(path), why=printable(why))
 
     def textless(self, rows: int) -> int:
-        """How many of all ``rows`` rows hold no text."""
+        """How many of ``rows`` rows, which may have been read several times, hold no text."""
         return sum(blank for _, blank in self._batches) * rows // max(
             1, sum(height for height, _ in self._batches))
 
@@ -201,7 +202,7 @@ def open_rows(
         frame = rows_where(scan_table(table, features, label, **settings), where, option)
         return Rows(source, _named(source, frame, label, labels, note), where=where,
                     option=option, format=options.format)
-    # What learns or scores checks which columns hold lists of tokens.
+    # Which columns hold lists of tokens is checked by the functions that learn or score.
     columns = labels.label_columns
     frame = scan(table, text=text, label=None if columns else label,
                  subfolders=options.subfolders, tokens=None, **settings)
@@ -283,7 +284,7 @@ def labelled_rows(
         label = pl.lit(label_as(as_class, type(known[0])), dtype=dtype)
         labels = pl.concat_list(label) if holds_lists(model) else label
     elif isinstance(schema[column], pl.List):
-        # What learns compares with the model.
+        # Lists for a model of one label are refused when it learns.
         labels = pl.col(column).cast(pl.List(dtype)) if holds_lists(model) else pl.col(column)
     else:
         labels = labels_as(column, rows.frame, dtype)

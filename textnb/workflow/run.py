@@ -61,23 +61,19 @@ from textnb.workflow.validate import validate
 
 
 class Observer(Protocol):
-    """Receives the progress of a job."""
+    """Receives the progress of a job; by default it does nothing."""
 
     def step(self, name: str) -> Callable[[int], None]:
         """Begin a step; return a function that is called with each number of rows that was read."""
-
-    def result(self, result: Any) -> None:
-        """Receive the result of the current step, as the function of that step returns it."""
-
-
-class Silent:
-    """An observer that shows nothing."""
-
-    def step(self, name: str) -> Callable[[int], None]:
         return lambda rows: None
 
     def result(self, result: Any) -> None:
-        pass
+        """Receive the result of the current step, as the function of that step returns it."""
+        return
+
+
+class Silent(Observer):
+    """An observer that shows nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +92,7 @@ class _Work:
         self.job, self.folder, self.observer, self.rows = job, folder, observer, rows
         self.model: Any = None
         self.audit: Any = None
-        # Scores of the training rows by other models, by the way they were made.
+        # Scores of the training rows by models that have not learned them, by how they were made.
         self._scores: dict[str, Any] = {}
 
     @property
@@ -109,12 +105,12 @@ class _Work:
 
     def scores(self, scored: str, advance: Progress) -> Any:
         """Scores of the training rows by models that have not learned them; made once."""
-        way = "folds" if self.model.is_multilabel else scored
-        if way not in self._scores:
+        method = "folds" if self.model.is_multilabel else scored
+        if method not in self._scores:
             _begin_reading(Size(self.rows.learned))
-            self._scores[way] = scores_of(
-                self.model, self.train, way, self.job.validation, advance)
-        return self._scores[way]
+            self._scores[method] = scores_of(
+                self.model, self.train, method, self.job.validation, advance)
+        return self._scores[method]
 
     def write(self, name: str, values: Any) -> None:
         (self.folder / name).write_text(as_json(values, indent=1) + "\n", "utf-8")
@@ -224,16 +220,16 @@ def _validate(work: _Work, options: ValidateOptions, advance: Progress) -> Any:
 
 
 def _calibrate(work: _Work, options: CalibrateOptions, advance: Progress) -> Calibrated:
-    held = work.scores(choose_scoring(work.model), advance)
-    calibration = calibrate(work.model, held, options)
-    work.model = work.model.with_calibration(calibration.calibration)
-    return calibration
+    scores = work.scores(choose_scoring(work.model), advance)
+    calibrated = calibrate(work.model, scores, options)
+    work.model = work.model.with_calibration(calibrated.calibration)
+    return calibrated
 
 
 def _decide(work: _Work, options: DecideOptions, advance: Progress) -> Fitted:
     check_decision(work.model, options)
-    held = work.scores(options.scored or "leave-one-out", advance) if options.needs_rows else None
-    fitted: Fitted = work.model.with_decision(decide(work.model, held, options))
+    scores = work.scores(options.scored or "leave-one-out", advance) if options.needs_rows else None
+    fitted: Fitted = work.model.with_decision(decide(work.model, scores, options))
     work.model = fitted
     return fitted
 
@@ -256,17 +252,17 @@ def _list_terms(work: _Work, options: Terms, advance: Progress) -> None:
 
 
 def _predict(work: _Work, options: Predictions, advance: Progress) -> Predicted:
-    source = str(work.folder / options.file)
+    def write_answers(rows: Any, size: Size | None) -> Predicted:
+        _begin_reading(size)
+        return predict(work.model, rows, options, str(work.folder / options.file), None, advance,
+                       safe_csv=options.safe_csv)
+
     with rows_to_predict(work.job) as rows:
         if rows is not None:
-            _begin_reading(rows.size())
-            return predict(work.model, rows.frame, options, source, None, advance,
-                           safe_csv=options.safe_csv)
+            return write_answers(rows.frame, rows.size())
     with reading(work.job.input.train):
-        _begin_reading(Size(work.rows.tested) if options.where is None else None)
-        chosen = rows_where(work.test, options.where, "predictions.where")
-        return predict(work.model, chosen, options, source, None, advance,
-                           safe_csv=options.safe_csv)
+        return write_answers(rows_where(work.test, options.where, "predictions.where"),
+                             Size(work.rows.tested) if options.where is None else None)
 
 
 def _export(work: _Work) -> None:

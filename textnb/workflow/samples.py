@@ -1,8 +1,8 @@
 """Small generated samples, so that everything runs without a download.
 
 The same arguments give the same rows, and a longer sample begins with the shorter one. Classes
-take turns (three of ham, one of spam), so that small samples do for training too. Words are shared
-between classes: no model is perfect.
+take turns (three of ham, one of spam), so that small samples are enough for training too. Words are
+shared between classes, so that no model is perfect.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SourceError
-from textnb.files.replace import (
-    check_named,
-    check_target,
-    replace_file,
-    report_write_errors,
-)
+from textnb.files.replace import check_named, check_target, replace_file, report_write_errors
 
 _HAM = (
     "{greeting} {name}, are we still on for {meal} {day}?",
@@ -92,37 +87,6 @@ _SHARED_WORDS = (
 )
 
 
-def spam_messages(n: int, seed: int = 0) -> pl.DataFrame:
-    """Generate short messages, one spam in four.
-
-    Parameters
-    ----------
-    n
-        Number of rows.
-    seed
-        Another seed gives other messages.
-
-    Returns
-    -------
-    DataFrame
-        Columns `label` (ham, spam) and `text`, with quotes, commas and other characters that a
-        careless CSV writer or tokenizer trips over.
-
-    Examples
-    --------
-    >>> spam_messages(4)["label"].sort().to_list()
-    ['ham', 'ham', 'ham', 'spam']
-    """
-    source = random.Random(f"spam_messages {seed}")
-    rows = []
-    for label in _labels(source, ("ham", "ham", "ham", "spam"), n):
-        templates = (_SPAM, _HAM) if label == "spam" else (_HAM, _SPAM)
-        # One in twenty-five reads like the other class.
-        chosen = source.choices(templates, (24, 1))[0]
-        rows.append((label, _fill_template(source, source.choice(chosen))))
-    return pl.DataFrame(rows, schema={"label": pl.String, "text": pl.String}, orient="row")
-
-
 def mail(n: int, seed: int = 0) -> dict[str, list[bytes]]:
     """Generate mail messages, one spam in four, as they come: with headers, MIME and HTML.
 
@@ -158,8 +122,8 @@ def mail(n: int, seed: int = 0) -> dict[str, list[bytes]]:
         message["Date"] = start + timedelta(minutes=41 * number)
         message["Message-ID"] = f"<{number}.{seed}@{at}>"
         if label == "spam" and source.random() < 0.5:
-            shown = "".join(f"<p>{escape(word)}</p>" for word in words)
-            message.set_content(f"<html><body>{shown}</body></html>", subtype="html")
+            paragraphs = "".join(f"<p>{escape(word)}</p>" for word in words)
+            message.set_content(f"<html><body>{paragraphs}</body></html>", subtype="html")
         else:
             message.set_content(text)
         messages[label].append(message.as_bytes())
@@ -234,10 +198,11 @@ def topics(n: int, seed: int = 0) -> pl.DataFrame:
     rows = []
     for number in _labels(source, ("0", "1", "1", "1", "1", "2", "2", "3"), n):
         own = sorted(source.sample(sorted(_TOPIC_WORDS), int(number)))
-        title, description = ([word for _ in range(length) for word in _words(
-            source, source.choice(own) if own else None, 1)]
-            for length in (6, source.randrange(15, 40)))
-        rows.append((own, " ".join(title).capitalize(), " ".join(description).capitalize() + "."))
+        lengths = 6, source.randrange(15, 40)
+        title, description = (" ".join(
+            _words(source, source.choice(own) if own else None, 1)[0] for _ in range(length)
+        ).capitalize() for length in lengths)
+        rows.append((own, title, f"{description}."))
     schema: dict[str, Any] = {
         "topics": pl.List(pl.String), "title": pl.String, "description": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -331,14 +296,14 @@ def write_samples(folder: str | os.PathLike[str]) -> list[str]:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
         for name in _EMPTY_FOLDERS:
             (root / name).mkdir(exist_ok=True)
-    with ExitStack() as new:
+    with ExitStack() as removals:
         for name, content in files.items():
             if not (root / name).exists():
                 with replace_file(root / name) as file:
                     file.write(content)
-                new.callback((root / name).unlink)
+                removals.callback((root / name).unlink)
         # All files are written: do not remove them.
-        new.pop_all()
+        removals.pop_all()
     return [*files]
 
 

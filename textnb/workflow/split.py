@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,18 +33,15 @@ from textnb.workflow.decide import decide
 from textnb.workflow.export import export
 from textnb.workflow.job import Export, Job, as_key
 from textnb.workflow.models import AnyModel, holds_lists
-from textnb.workflow.options import (
-    DecideOptions,
-    LabelledOptions,
-    ValidateOptions,
-)
+from textnb.workflow.options import DecideOptions, LabelledOptions, ValidateOptions
 from textnb.workflow.rows import Rows, open_rows, options_for
 from textnb.workflow.staging import check_output
 from textnb.workflow.train import text_settings, tokenizer_of, train
 
-# A column that only an audit reads.
+# A column with the number of each row in the input, which only an audit reads.
 NUMBER = "__textnb_number"
-_PARTS = 1 << 20
+# Rows are held out by a checksum of their text, modulo this number.
+_MODULUS = 1 << 20
 # The start value of the checksum, which is also the checksum of an empty text. It is in the middle
 # of the range, so that rows with empty texts are learned and not held out.
 _START = 1 << 19
@@ -108,7 +105,7 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
             what = "learn from" if name == "train" else "test on"
             key = f"{name}_where"
             if held_out:
-                # Of some rows, only the share can leave none on one side.
+                # If there are rows on the other side, the share is the reason.
                 key = "hold_out" if learned or tested else "train_where"
             value = getattr(settings, key)
             raise DataError(f"no rows to {what}: " + (
@@ -128,7 +125,7 @@ def at_source(key: str) -> Iterator[None]:
         raise SchemaError(f"{key}: {error.problem}. Say so with {advice}") from None
     except SchemaError as error:
         if error.missing_role not in ("text", "label", "features"):
-            raise error.under(key) from None
+            raise error.after(f"{key}: ") from None
         raise SchemaError(f"{key}: {error.problem}. Rename it, or say which with "
                           f"model.{error.missing_role}") from None
     except SourceError as error:
@@ -168,21 +165,16 @@ def scan_stored(path: Path) -> pl.LazyFrame:
     return pl.scan_parquet(path, glob=False)
 
 
-@contextmanager
-def train_rows(job: Job) -> Iterator[Rows]:
+def train_rows(job: Job) -> AbstractContextManager[Rows]:
     """The rows to learn from; or all rows, if some of them are held out."""
-    with _rows(job, "input.train", job.input.train, job.input.train_where,
-               "input.train_where") as rows:
-        yield rows
+    return _rows(job, "input.train", job.input.train, job.input.train_where, "input.train_where")
 
 
-@contextmanager
-def test_rows(job: Job) -> Iterator[Rows]:
+def test_rows(job: Job) -> AbstractContextManager[Rows]:
     """The rows to test on, if they are not held out."""
     key, source = ("input.train", job.input.train) if job.input.test is None else (
         "input.test", job.input.test)
-    with _rows(job, key, source, job.input.test_where, "input.test_where") as rows:
-        yield rows
+    return _rows(job, key, source, job.input.test_where, "input.test_where")
 
 
 @contextmanager
@@ -245,7 +237,7 @@ def check_labels(job: Job, rows: RowFiles) -> None:
 
 
 def _check_label_columns(job: Job, rows: RowFiles, is_multilabel: bool) -> None:
-    """Check the labels of both files; these have other numbers of rows, so none is named."""
+    """Check the labels of both files; no row is named, as each file numbers its rows anew."""
     label, settings = job.model.columns.label, job.input
     test = "input.train" if settings.test is None else "input.test"
     for key, path, where in (
@@ -313,7 +305,7 @@ def check_report(job: Job) -> None:
     try:
         check_installed()
     except ParameterError as error:
-        # The key is right, as that of an export is whose library is missing.
+        # It is no error of usage: the key is right, and the machine lacks a library.
         raise EngineError(f"test.report: {error}") from None
 
 
@@ -386,8 +378,7 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
         model, parameters=parameters, limits=LimitSettings(binary=model.limits.binary),
         is_for_mail=False, learning=type(model.learning)())
     if model.is_texts:
-        words = pl.Series([f"first words number {n}" if n % 2 else "other text"
-                           for n in range(12)])
+        words = pl.Series([f"first words number {n}" if n % 2 else "other text" for n in range(12)])
         lists = tokenizer_of(model.tokenizer).columns_of_tokens(model.text_columns)
         columns = {name: words.str.split(" ") if name in lists else words
                    for name in model.text_columns}
@@ -406,17 +397,20 @@ def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
     if job.model.is_texts:
         names = job.model.text_columns
     else:
-        names = [name for name in rows.collect_schema().names()
-                 if name != job.model.columns.label]
-    limit = round(share * _PARTS)
+        names = [name for name in rows.collect_schema().names() if name != job.model.columns.label]
+    limit = round(share * _MODULUS)
 
     def select(values: pl.Series) -> pl.Series:
         # A checksum from Python, because Polars' hashes change from release to release.
-        return pl.Series([zlib.crc32(value.encode(), _START) % _PARTS < limit for value in values],
-                         dtype=pl.Boolean)
+        return pl.Series(
+            [zlib.crc32(value.encode(), _START) % _MODULUS < limit for value in values],
+            dtype=pl.Boolean)
 
-    texts = [pl.col(name).cast(pl.String).fill_null("") if dtype != pl.List(pl.String)
-             else pl.col(name).list.join("\n") for name, dtype in rows.collect_schema().items()
-             if name in names and not (dtype.is_nested() and dtype != pl.List(pl.String))]
+    texts = []
+    for name, dtype in rows.collect_schema().items():
+        if name in names and dtype == pl.List(pl.String):
+            texts.append(pl.col(name).list.join("\n"))
+        elif name in names and not dtype.is_nested():
+            texts.append(pl.col(name).cast(pl.String).fill_null(""))
     return pl.concat_str(texts, separator="\0").map_batches(
         select, return_dtype=pl.Boolean, is_elementwise=True)

@@ -40,13 +40,13 @@ def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_output(target: Path) -> None:
     """Raise SourceError if an output can't be written, or has files that no job wrote."""
-    there = next((folder for folder in target.parents if folder.exists()), target)
-    if not there.is_dir():
+    above = next((folder for folder in target.parents if folder.exists()), target)
+    if not above.is_dir():
         raise SourceError.unwritable(
-            target, f"{str(there)!r} is not a folder; choose another output")
-    if there != target.parent and not os.access(there, os.W_OK | os.X_OK):
+            target, f"{str(above)!r} is not a folder; choose another output")
+    if above != target.parent and not os.access(above, os.W_OK | os.X_OK):
         raise SourceError.unwritable(
-            target, f"no folder can be made in {str(there)!r}; make it, or choose another output")
+            target, f"no folder can be made in {str(above)!r}; make it, or choose another output")
     if target == Path.cwd().resolve() or target in Path.cwd().resolve().parents:
         raise SourceError.unwritable(target, "it is the current folder, or one above")
     if target.is_dir():

@@ -24,7 +24,7 @@ Key = tuple[str, ...]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TABLE = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
 _ENTRY = re.compile(r"""\s*([A-Za-z0-9_."' -]+?)\s*=""")
-# A database in a file, whose path is relative.
+# The URL of a database in a file whose path is relative.
 _DATABASE = re.compile(r"((?:sqlite|duckdb)(?:\+\w+)?:///)(?!/|:memory:|file:)(.+)", re.I)
 # Names of at least this similarity are suggested.
 _NEAR = 0.75
@@ -56,10 +56,8 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
         raise ParameterError(f"{name}: it is not TOML: {first_line(error)}") from None
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror) from None
-    lines, set_keys = _lines_of(text), set()
-    for setting in settings:
-        set_keys.add(set_key(values, setting))
-    return Table(name, values, lines, set_keys, Path(path).resolve().parent)
+    set_keys = {set_key(values, setting) for setting in settings}
+    return Table(name, values, _lines_of(text), set_keys, Path(path).resolve().parent)
 
 
 @dataclass
@@ -91,6 +89,7 @@ class Table:
     faults: list[tuple[Key, str]] = field(default_factory=list)
 
     def fault(self, key: Key, words: str) -> None:
+        """Note what is wrong with a key."""
         self.faults.append((key, words))
 
     def check(self, key: Key, call: Callable[[], T], *within: tuple[Key, type]) -> T | None:
@@ -172,9 +171,9 @@ class Table:
                 each.name: [word.split("/")[0].strip("-").replace("-", "_")
                             for word in facts.names]
                 for group in groups for each, facts in declared(group)})
-            far = [] if near else _similar(name, dict.fromkeys(self.tables, ()))
+            elsewhere = [] if near else _similar(name, dict.fromkeys(self.tables, ()))
             suggestion = " or ".join([*map(repr, near), *(
-                f"{each!r} of {' or '.join(self.tables[each])}" for each in far)])
+                f"{each!r} of {' or '.join(self.tables[each])}" for each in elsewhere)])
             self.fault(key, f"no such key{f' - did you mean {suggestion}?' if suggestion else ''}; "
                             f"the keys there are {', '.join(known)}")
 
@@ -196,14 +195,11 @@ def _in_words(key: Key) -> str:
     return " ".join([*option, ".".join(key[len(option):])]).strip() or "the job"
 
 
-def _value(
-    group: type, each: Field[Any], facts: Setting, value: Any, folder: Path | None
-) -> Any:
+def _value(group: type, each: Field[Any], facts: Setting, value: Any, folder: Path | None) -> Any:
     """A TOML value as the setting's Python value; raise ValueError or ParameterError if wrong."""
     kind = type_of(each).removesuffix(" | None")
-    read = _READ.get(kind)
-    if read is not None:
-        value = read(value)
+    if kind in READERS:
+        value = READERS[kind](value)
     if kind == "Place" and folder is not None and value not in facts.packages:
         return place_in(folder, value)
     check_json(group, {each.name: value})
@@ -238,11 +234,11 @@ def substitute_variables(value: Any) -> Any:
 
     def variable(match: re.Match[str]) -> str:
         name, default = match.groups()
-        known = os.environ.get(name) or default
-        if known is None:
+        replacement = os.environ.get(name) or default
+        if replacement is None:
             raise ValueError(f"the environment variable {name} is not set; set it, or write "
                              f"${{{name}:-default}}")
-        return known
+        return replacement
 
     if not (place := _VARIABLE.sub(variable, value)):
         # It would be the folder to which paths are relative.
@@ -281,41 +277,30 @@ def _weights(value: Any) -> Any:
             for label, weight in value.items()} if isinstance(value, dict) else value
 
 
-# Types of settings that TOML writes differently from Python, or whose values are checked first.
-_READ: dict[str, Callable[[Any], Any]] = {
+# The functions that read values of types that TOML writes differently from Python, or that are
+# checked first.
+READERS: dict[str, Callable[[Any], Any]] = {
     "Size": memory_size, "Storage": _storage, "Place": substitute_variables,
     "Names": _names, "Kinds": _names, "Numbers": _numbers, "NumberOrAuto": _number_or_auto,
     "Weights": _weights}
-
-
-def reads(kind: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
-    """A decorator: the function reads the values of a type of settings."""
-    def add(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        _READ[kind] = function
-        return function
-
-    return add
 
 
 def _lines_of(text: str) -> dict[Key, int]:
     """The line of each key that begins a line."""
     lines: dict[Key, int] = {}
     table: Key = ()
-    entries: dict[str, int] = {}
+    # The number of the last table [[name]], by name.
+    last: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        if header := _TABLE.match(line):
-            table = _parts(header[2])
+        if (header := _TABLE.match(line)) and (parts := _parts_of(header[2])):
+            table = parts
             if header[1]:
-                entries[header[2]] = entries.get(header[2], -1) + 1
-                table = (*table, str(entries[header[2]]))
+                last[header[2]] = last.get(header[2], -1) + 1
+                table = (*table, str(last[header[2]]))
             lines.setdefault(table, number)
         elif entry := _ENTRY.match(line):
-            lines.setdefault((*table, *_parts(entry[1])), number)
+            lines.setdefault((*table, *_parts_of(entry[1])), number)
     return lines
-
-
-def _parts(key: str) -> Key:
-    return tuple(part.strip().strip("\"'") for part in key.split("."))
 
 
 def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:

@@ -18,21 +18,10 @@ from textnb.learning.fitted import check_one_label
 from textnb.learning.fitting import check_start, fit
 from textnb.learning.memory_limit import memory_size
 from textnb.learning.refitting import check_keep_sample
-from textnb.learning.settings import (
-    ColumnSettings,
-    LimitSettings,
-    foreign_settings,
-    mail_recipe,
-)
+from textnb.learning.settings import ColumnSettings, LimitSettings, foreign_settings, mail_recipe
 from textnb.learning.text_settings import TextSettings
 from textnb.learning.unlabelled import check_unlabelled, check_vectors, texts_of
-from textnb.models.known import (
-    SYNONYMS,
-    all_models,
-    import_offered,
-    table_models,
-    text_models,
-)
+from textnb.models.known import SYNONYMS, all_models, import_offered, table_models, text_models
 from textnb.runtime.settings import declared
 from textnb.storage.textmodel import load_fitted
 from textnb.text.tokens import Tokenizer
@@ -138,12 +127,12 @@ def model_of(kind: str, parameters: Mapping[str, Any]) -> Any:
 
 def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
     """Make the tokenizer from its settings."""
-    plain = dict(settings)
-    if plain.pop("sklearn", False):
-        if "pattern" in plain:
-            raise does_not_go("sklearn", "pattern")
-        return Tokenizer.sklearn(**plain)
-    return Tokenizer(**plain)
+    parameters = dict(settings)
+    if not parameters.pop("sklearn", False):
+        return Tokenizer(**parameters)
+    if "pattern" in parameters:
+        raise does_not_go("sklearn", "pattern")
+    return Tokenizer.sklearn(**parameters)
 
 
 def check_training(options: TrainOptions) -> None:
@@ -178,14 +167,13 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
         check_vectors(settings, learning.unlabelled)
         if learning.unlabelled is not None:
             check_unlabelled(settings)
-            # Which columns hold lists is seen in the labelled rows.
+            # Which columns hold lists of tokens is known only from the labelled rows.
             with reading(learning.unlabelled), suppress(ListOfTokens):
                 texts_of(settings, learning.unlabelled)
     rate = options.false_positives
     if learning.false_positives is None and not options.is_for_mail and (
             learning.spam_class is not None or learning.confidence != type(learning).confidence):
-        raise ParameterError.naming(
-            "{spam_class} and {confidence} go with {false_positives}")
+        raise ParameterError.naming("{spam_class} and {confidence} go with {false_positives}")
     kinds = [kind for kind, known in text_models().items() if known.scores_left_out]
     if rate and options.kind not in kinds:
         raise ParameterError.naming(
@@ -198,9 +186,7 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
         raise ParameterError.out_of_range("false_positives", "a share from 0 to 1", rate)
 
 
-def train(
-    options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None = None
-) -> Trained:
+def train(options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None = None) -> Trained:
     """Learn a model from labelled rows, and choose its threshold if it is for a filter."""
     check_training(options)
     if not options.is_texts:
@@ -218,8 +204,7 @@ def train(
         check_start(settings, start)
     fitted = fit(settings, frame, sample_weight=learning.weight, start=start,
                  left_out=options.false_positives > 0, keep_sample=learning.keep_sample,
-                 unlabelled=learning.unlabelled,
-                 progress=progress)
+                 unlabelled=learning.unlabelled, progress=progress)
     return with_threshold(fitted, options) if options.false_positives else Trained(fitted)
 
 

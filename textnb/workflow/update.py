@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -58,8 +59,7 @@ def change_model(
     if has_own_ledger:
         # Messages that users have reported to a server (TELL) are learned first.
         (learner.learn if has_ledger(model) else learner.check)(model)
-    with lock_path(target), (
-            Ledger(model) if has_own_ledger else nullcontext()) as ledger:
+    with lock_path(target), (Ledger(model) if has_own_ledger else nullcontext()) as ledger:
         if ledger is None:
             before = (load_fitted if of_texts else any_model)(model)
             changes = change(before, None)
@@ -102,7 +102,7 @@ def update(
     if ledger is not None:
         return by_ledger.learn(
             model, ledger, _in_memory(model, rows), classes, progress=progress,
-            answer=_answers(model) if options.on_error else None)
+            answer=partial(_answers, model) if options.on_error else None)
     learned = 0
     if options.on_error:
         # Collected here, because the mistakes are those of the model before it changes.
@@ -147,20 +147,15 @@ def forget(
 
 def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
     """The rows, with the columns that a ledger needs."""
-    parts, columns = [], (*fitted.columns, fitted.label, MESSAGE_ID)
+    parts, columns = [], dict.fromkeys([*fitted.columns, fitted.label, MESSAGE_ID])
     for each in rows:
         schema = each.frame.collect_schema()
         with each.reading():
-            parts.append(each.frame.select(
-                *dict.fromkeys(name for name in columns if name in schema)).collect())
+            parts.append(each.frame.select(name for name in columns if name in schema).collect())
         each.refuse_unreadable()
     return pl.concat(parts, how="diagonal")
 
 
-def _answers(fitted: Fitted) -> Callable[[pl.DataFrame], Sequence[Any]]:
-    column = "predicted" if fitted.decision is None else "decision"
-
-    def answer(rows: pl.DataFrame) -> list[Any]:
-        return predict_lazily(fitted, rows.select(fitted.columns)).collect()[column].to_list()
-
-    return answer
+def _answers(fitted: Fitted, rows: pl.DataFrame) -> list[Any]:
+    answered = predict_lazily(fitted, rows.select(fitted.columns)).collect()
+    return answered["predicted" if fitted.decision is None else "decision"].to_list()

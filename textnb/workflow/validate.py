@@ -89,7 +89,7 @@ def validate(
         return _validate_online(fitted, frame, options, progress)
     parts = None if options.leave_one_out else split(frame, fitted.label, **folds_of(options))
     # Before the rows are scored, which takes long.
-    positive = None if options.positive is None else class_named(
+    positive = class_named(
         options.positive, fitted.classes if parts is None else parts.classes.to_numpy(),
         "positive")
     if parts is None:
@@ -107,10 +107,9 @@ def _validate_online(
 ) -> Any:
     from textnb.evaluation.online import validate_online
 
-    named = options.positive
-    if named is None and not fitted.is_multilabel:
-        named = "spam"
-    positive = None if named is None else class_named(named, fitted.classes, "positive")
+    default = None if fitted.is_multilabel else "spam"
+    positive = class_named(default if options.positive is None else options.positive,
+                           fitted.classes, "positive")
     result = validate_online(
         fitted, frame, None if fitted.is_multilabel else positive, time=options.time,
         block=options.block, delay=options.delay, feedback=options.feedback, seed=options.seed,
@@ -120,7 +119,7 @@ def _validate_online(
 
 def rate_of(fitted: Fitted, positive: Any) -> float | None:
     """The share of false positives for which a model chose its threshold as it learned."""
-    # Such a threshold is one of its settings.
+    # Only models that score left-out rows as they learn choose one then.
     decision = fitted.decision if fitted.model.scores_left_out else None
     return decision.evidence.get("max_false_positive_rate") if (
         decision is not None and decision.positive == positive) else None

@@ -24,6 +24,8 @@ _PRESENCE = frozenset([
     "references", "reply-to", "return-path", "sender", "subject", "thread-index", "thread-topic",
     "to", "user-agent", "x-mailer", "x-mimeole", "x-msmail-priority", "x-originating-ip",
     "x-originalarrivaltime", "x-priority"])
+# Headers whose words are tokens, headers whose absence is a token, and headers that name the mail
+# program.
 _VALUES = frozenset(["content-class", "content-language", "importance", "organization", "priority",
                      "x-msmail-priority", "x-priority"])
 _EXPECTED = ("from", "to", "subject", "date", "message-id", "mime-version", "content-type")
@@ -33,6 +35,7 @@ _ADDRESSES = ("from", "to", "cc", "reply-to", "return-path")
 _MAX_VALUE, _MAX_ADDRESSES, _MAX_HOPS = 4096, 20, 20
 
 _ADDRESS = re.compile(r"[^\s<>(),;:\"'@]{1,64}@[^\s<>(),;:\"'@]{1,255}")
+# The mark of another filter before a subject.
 _MARK = re.compile(
     r"^(?:\W{0,5}(?:(?:suspected|possible|probable|likely)\W{1,3})?(?:spam|junk|bulk)"
     r"[^\w\s]{0,3}[\])}*>:][\])}*>:\s]*)+", re.I)

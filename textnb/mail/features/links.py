@@ -13,6 +13,7 @@ ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}", re.A)
 _LONGEST_HOST, _DEPTH = 60, 4
 _IN_TEXT = re.compile(
     r"\b(?:https?://|ftp://|www\.)[^\s<>\"']{1,500}|\bmailto:[^\s<>\"']{1,200}", re.I)
+# Punctuation after a link that is not part of it.
 _AFTER = ".,;:!?)]}'*_"
 _LINK = re.compile(
     r"([a-zA-Z][a-zA-Z0-9+.-]{0,15}):(?://)?(?:([^/?#@]{0,200})@)?([^/?#:]{0,500})"
@@ -69,5 +70,4 @@ def host_suffixes(host: str) -> Iterator[str]:
     if ADDRESS.fullmatch(host):
         yield from (".".join(labels[:count]) for count in (4, 3, 2))
     elif host:
-        yield from (".".join(labels[-count:])
-                    for count in range(1, min(len(labels), _DEPTH) + 1))
+        yield from (".".join(labels[-count:]) for count in range(1, min(len(labels), _DEPTH) + 1))

@@ -23,7 +23,7 @@ _UNSPACED = re.compile(
     "\uf900-\ufaff\U00020000-\U0003ffff]+)")
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
 _LATIN = re.compile("[A-Za-z]")
-# Cyrillic and Greek letters that look like Latin ones: the first line, and below it the Latin ones.
+# Cyrillic and Greek letters that look like Latin ones, and below them these Latin letters.
 _HOMOGLYPHS = str.maketrans(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅ" "αικνορυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
     "aeopcyxijshdqwABEKMHOPCTYXIJS" "aikvopuABEZHIKMNOPTYX")
