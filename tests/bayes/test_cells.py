@@ -35,9 +35,9 @@ LISTS = [MultinomialNB(l=0.3), MultinomialNB(fit_prior=False), ComplementNB(l=0.
 def all_sparse():
     """Make all counts and weights sparse, whatever their size."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "LARGE", 0)
-        patch.setattr(cells, "ONE_IN", 1)
-        patch.setattr(cells, "MANY", 0)
+        patch.setattr(cells, "MAX_DENSE_CELLS", 0)
+        patch.setattr(cells, "MIN_RATIO", 1)
+        patch.setattr(cells, "MIN_CLASSES", 0)
         yield
 
 
@@ -65,7 +65,7 @@ def test_sparse_weights_and_scores_equal_dense_ones(model, lists):
         for row in (0, 7):
             columns = np.flatnonzero(DENSE[row])
             one = sparse.scores_of_one(columns, DENSE[row, columns].astype(np.float64))
-            assert np.array_equal(one, sparse.scores(DENSE[row:row + 1])[0])
+            assert np.array_equal(one, sparse.scores(DENSE)[row])
         k = 3
         assert np.allclose(sparse.weights[:, k], dense.weights[:, k], rtol=0, atol=1e-12)
 

@@ -90,8 +90,8 @@ def solve(solver, rows, positive, scale, cost=None, start=None):
     prepared = SolverRows.of(rows, solver.loss) if sp.issparse(rows) else rows
     starts = None if start is None else [(start.weights[prepared.columns], start.intercept)]
     cost = np.ones(len(positive)) if cost is None else cost
-    return solver.solve(prepared, [positive], [cost],
-                        [Scales(scale[prepared.columns], scale[prepared.column])], starts=starts)[0]
+    scales = [Scales(scale[prepared.columns], scale[prepared.column])]
+    return solver.solve(prepared, [positive], [cost], scales, weights=starts)[0]
 
 
 @every_loss

@@ -76,7 +76,6 @@ CODES, ONES = np.array([1, TOO_LARGE], dtype=np.uint64), np.ones((2, 2), dtype=n
     (lambda: Counts.from_table(CODES, ONES[0], ONES), MESSAGE),
     (lambda: Counts.from_matrix(X, [1, 1, 2, TOO_LARGE]), MESSAGE),
     (lambda: MomentStatistics(CODES, ONES[0], ONES.astype(float), ONES.astype(float)), MESSAGE),
-    (lambda: MomentStatistics.empty([1, TOO_LARGE], 2), MESSAGE),
     *((lambda make=make, rows=rows: make().fit(rows, [1, 1, 2, 2]).score(
         rows, [1, 1, TOO_LARGE, 2]), MESSAGE) for make, rows in CLASSIFIERS.values()),
     # The type of the column is enough: no row is read.

@@ -12,9 +12,8 @@ from textnb.bayes import linear_solver
 from textnb.bayes.linear import PreparedRows
 from textnb.selection.candidates import Candidate
 from textnb.selection.metric import Metric
-from textnb.selection.prepared import Recent
 from textnb.selection.splits import split
-from textnb.selection.trials import Trials
+from textnb.selection.trials import Recent, Trials
 
 # Each differs from the first in one setting; the last three in one that the rows depend on.
 MODELS = [NBLinear(), *(replace(NBLinear(), **change) for change in (

@@ -20,20 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 from textnb.errors import ParameterError, quantity
 
-# NumPy is imported where rows are scored: a filter that checks a file starts without it.
+# NumPy is imported in methods that need it: a filter that checks a file starts without it.
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from textnb.bayes.forms import Floats
 
 _MAX_REASON = 500
-# Beyond these bounds T would overflow for a long document.
+# Beyond these bounds the temperature of a long document would overflow.
 _BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0), "shift": (-1e9, 1e9)}
-# Why a calibration or a decision is stale after an update.
+# The reason why a calibration or a decision is stale after an update.
 LEARNED_SINCE = "the model has learned or forgotten documents since"
 LINKS = ("softmax", "sigmoid", "labels")
-# The fields that only some links have. Files hold those of their link only, so that a release
-# without them reads files of softmax, and refuses others.
+# The fields that only some links have. A file holds only those of its link, so that a release
+# that knows softmax alone reads files of softmax, and refuses others.
 _LINK_FIELDS = {"softmax": set[str](), "sigmoid": {"link", "shift"}, "labels": {"link", "sigmoids"}}
 
 
@@ -88,11 +88,12 @@ class Calibration:
     sigmoids: tuple[tuple[float, float], ...] = ()
 
     def __repr__(self) -> str:
-        parts = [f"{name}={value:.4g}" for name, value, default in (
-            ("temperature", self.temperature, None), ("length_exponent", self.length_exponent, 0.0),
-            ("shift", self.shift, 0.0)) if value != default and not self.sigmoids]
         if self.sigmoids:
-            parts.append(quantity(len(self.sigmoids), "sigmoid"))
+            parts = [quantity(len(self.sigmoids), "sigmoid")]
+        else:
+            parts = [f"temperature={self.temperature:.4g}"]
+            parts += [f"{name}={getattr(self, name):.4g}" for name in ("length_exponent", "shift")
+                      if getattr(self, name)]
         if self.documents or self.method:
             parts.append(f"of {quantity(self.documents, 'document')} ({self.method})")
         return (f"Calibration({', '.join(parts)}"
@@ -101,9 +102,8 @@ class Calibration:
     def __post_init__(self) -> None:
         if self.link not in LINKS:
             raise ParameterError.unknown_choice("link", self.link, LINKS)
-        for name in ("temperature", "length_exponent", "shift"):
-            value: Any = getattr(self, name)
-            _check_within(name, value, *_BOUNDS[name])
+        for name, bounds in _BOUNDS.items():
+            _check_within(name, getattr(self, name), *bounds)
         if self.length_exponent and self.temperature < 1:
             raise ParameterError("a temperature that grows with the length of a document must be "
                                  f"at least 1; got {self.temperature!r}")
@@ -147,8 +147,7 @@ class Calibration:
 
         if not self.length_exponent:
             return np.full(len(lengths), float(self.temperature))
-        temperatures: Floats = 1.0 + (self.temperature - 1.0) * lengths ** self.length_exponent
-        return temperatures
+        return 1.0 + (self.temperature - 1.0) * lengths ** self.length_exponent
 
     def apply(self, scores: Floats, lengths: NDArray[Any]) -> Floats:
         """Scores whose softmax is the probability of each class: float64 (n_documents, n_classes).
@@ -165,8 +164,7 @@ class Calibration:
         divided: Floats = scores / self.temperatures(lengths)[:, None]
         if self.link == "softmax":
             return divided
-        logs: Floats = -np.logaddexp(0.0, -(divided + self.shift))
-        return logs
+        return -np.logaddexp(0.0, -(divided + self.shift))
 
     def as_stale(self, reason: str) -> Calibration:
         """A copy with the reason why it no longer holds; an earlier reason stays."""

@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Cells = tuple[Ints, NDArray[np.int32], NDArray[Any]]
-# Counts of more than LARGE cells are sparse if at most one in ONE_IN cells is not 0. Only sizes
-# decide, so the same counts give weights of the same bits in each way of training.
-LARGE, ONE_IN = 1 << 24, 16
+# Weights are sparse if a table has more cells, and at most one in MIN_RATIO of them is not 0. Only
+# sizes decide, so the same counts give weights of the same bits in each way of training.
+MAX_DENSE_CELLS, MIN_RATIO = 1 << 24, 16
 # With fewer classes dense weights score faster.
-MANY = 512
+MIN_CLASSES = 512
 
 
 def may_be_sparse(n_classes: int, n_features: int) -> bool:
-    """Whether counts of these sizes are sparse if few of them are not 0."""
-    return n_classes >= MANY and n_classes * n_features > LARGE
+    """Whether counts of these sizes have sparse weights if few counts are not 0."""
+    return n_classes >= MIN_CLASSES and n_classes * n_features > MAX_DENSE_CELLS
 
 
 def is_sparse(n_classes: int, n_features: int, n_cells: int) -> bool:
@@ -38,7 +38,7 @@ def is_sparse(n_classes: int, n_features: int, n_cells: int) -> bool:
     >>> is_sparse(10_000, 100_000, 10_000_000), is_sparse(20, 100_000, 100_000)
     (True, False)
     """
-    return may_be_sparse(n_classes, n_features) and n_cells * ONE_IN <= n_classes * n_features
+    return may_be_sparse(n_classes, n_features) and n_cells * MIN_RATIO <= n_classes * n_features
 
 
 def cells_of(table: NDArray[Any]) -> Cells:
@@ -67,21 +67,22 @@ def cells_by_class(counts: Iterable[Ints], n_features: int) -> Cells:
     [[1, 1, 3], [0, 0, 1], [3, 1, 2]]
     """
     index = np.int32 if n_features < 2**31 else np.int64
-    ends, parts = np.zeros(n_features, dtype=np.int64), []
+    sizes, parts = np.zeros(n_features, dtype=np.int64), []
     for of_class in counts:
         features = np.flatnonzero(of_class).astype(index)
-        ends[features] += 1
+        sizes[features] += 1
         parts.append((features, of_class[features]))
-    place = np.cumsum(ends) - ends
-    codes = np.empty(int(ends.sum()), dtype=np.int32)
+    # The place of the next cell of each feature, and at last the end of the feature.
+    places = np.cumsum(sizes) - sizes
+    codes = np.empty(int(sizes.sum()), dtype=np.int32)
     values = np.empty(len(codes), dtype=np.int64)
-    # The first class comes first, so that it is freed before the last one is placed.
     for k in range(len(parts)):
-        features, own = parts[k]
-        parts[k] = features[:0], own[:0]
-        codes[place[features]], values[place[features]] = k, own
-        place[features] += 1
-    return place, codes, values
+        features, counts_of_class = parts[k]
+        # Memory for the cells of a class is freed as soon as they are placed.
+        parts[k] = features[:0], counts_of_class[:0]
+        codes[places[features]], values[places[features]] = k, counts_of_class
+        places[features] += 1
+    return places, codes, values
 
 
 def added_up(keys: Ints, values: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
@@ -112,14 +113,14 @@ def places_between(begins: Ints, ends: Ints) -> Ints:
     [2, 3, 0]
     """
     lengths = ends - begins
-    own = np.cumsum(lengths)
-    places: Ints = np.repeat(begins - (own - lengths), lengths)
+    begins_in_result = np.cumsum(lengths) - lengths
+    places: Ints = np.repeat(begins - begins_in_result, lengths)
     places += np.arange(len(places))
     return places
 
 
 def cells_of_keys(keys: Ints, values: NDArray[Any], n_features: int, n_classes: int) -> Cells:
-    """Ends, codes and values of cells with these keys, feature * n_classes + class, in order.
+    """Ends, codes and values of cells with sorted keys: feature * n_classes + class.
 
     Examples
     --------

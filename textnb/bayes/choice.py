@@ -29,8 +29,8 @@ from textnb.errors import DataError
 
 # Four values to a decade, from 0.001 to 10.
 GRID = tuple(float(f"{10.0 ** (step / 4):.4g}") for step in range(-12, 5))
-# Of log T, base e.
-_COLDEST, _HOTTEST = -5.0, 15.0
+# Bounds of log T, base e.
+_MIN_LOG_TEMPERATURE, _MAX_LOG_TEMPERATURE = -5.0, 15.0
 
 
 @dataclass(frozen=True)
@@ -88,30 +88,32 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     (0.5108, 0.6667)
     """
     scores, labels, countable = left_out.scores, left_out.labels, left_out.countable
+    # A loss is log Σ exp(difference): ``differences`` are the scores less that of the right answer.
     if labels.link == "softmax":
         possible = ~np.isneginf(scores).all(axis=1)
         accuracy = float(((scores.argmax(axis=1) == labels.codes) & possible).mean())
         posterior = log_posterior(scores[countable])
         own = posterior[np.arange(len(posterior)), labels.codes[countable]]
         with np.errstate(invalid="ignore"):
-            behind, uncalibrated = posterior - own[:, None], -own
+            differences, uncalibrated = posterior - own[:, None], -own
         row, n_rows, is_finite = np.arange(len(own)), len(own), bool(np.isfinite(own).all())
     else:
         actual = labels.mask
         accuracy = float(((scores > 0) == actual).mean())
         margins = np.where(actual, scores, -scores)[countable]
-        behind = np.stack([np.zeros(len(margins)), -margins], axis=1)
+        differences = np.stack([np.zeros(len(margins)), -margins], axis=1)
         row, n_rows = np.nonzero(countable)[0], len(labels)
         is_finite = not np.isneginf(margins).any()
-        uncalibrated = _losses(behind, 0.0) if is_finite else margins
+        uncalibrated = _losses(differences, 0.0) if is_finite else margins
     if not is_finite:
         return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, n_rows)
-    log_temperature = _best_log_temperature(behind)
-    before, losses = (np.bincount(row, weights=each, minlength=n_rows)
-                      for each in (uncalibrated, _losses(behind, log_temperature)))
+    log_temperature = _best_log_temperature(differences)
+    # Sums over the losses of each row.
+    before, after = (np.bincount(row, weights=losses, minlength=n_rows)
+                     for losses in (uncalibrated, _losses(differences, log_temperature)))
     return SmoothingResult(
-        l, float(before.mean()), accuracy, float(np.exp(log_temperature)), float(losses.mean()),
-        float(losses.std() / np.sqrt(n_rows)), n_rows)
+        l, float(before.mean()), accuracy, float(np.exp(log_temperature)), float(after.mean()),
+        float(after.std() / np.sqrt(n_rows)), n_rows)
 
 
 def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) -> float:
@@ -141,14 +143,12 @@ def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) 
         raise DataError("some row is impossible under its own class with every l tried: add a "
                         "value above 0 to the grid")
     limit = max(lowest.calibrated_log_loss + lowest.standard_error,
-               float(np.log1p(1.0 / (lowest.rows + 1))))
+                float(np.log1p(1.0 / (lowest.rows + 1))))
     return max(each.l for each in path if each.calibrated_log_loss <= limit)
 
 
-def measure_path(
-    of_each: Iterable[LeftOut], grid: Iterable[float]
-) -> list[SmoothingResult]:
-    """Measure each value of a grid by its scores of rows.
+def measure_path(left_out: Iterable[LeftOut], grid: Iterable[float]) -> list[SmoothingResult]:
+    """Measure each value of a grid by the scores of rows that it gave.
 
     Raises
     ------
@@ -156,15 +156,15 @@ def measure_path(
         If there is one class, or no class has two rows.
     """
     path = []
-    for l, left_out in zip(grid, of_each, strict=True):
-        _check_can_choose(left_out.labels, left_out.countable)
-        path.append(measure_smoothing(l, left_out))
+    for l, scored in zip(grid, left_out, strict=True):
+        _check_can_choose(scored.labels, scored.countable)
+        path.append(measure_smoothing(l, scored))
     return path
 
 
-def choose_l(of_each: Iterable[LeftOut], probabilistic: bool = True) -> float:
-    """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, which gave the scores."""
-    return best_smoothing(measure_path(of_each, GRID), probabilistic)
+def choose_l(left_out: Iterable[LeftOut], probabilistic: bool) -> float:
+    """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, by its scores of rows."""
+    return best_smoothing(measure_path(left_out, GRID), probabilistic)
 
 
 def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:
@@ -177,18 +177,20 @@ def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:
                         f"{'class' if of_classes else 'label'} has two of them: give l as a number")
 
 
-def _best_log_temperature(behind: Floats) -> float:
+def _best_log_temperature(differences: Floats) -> float:
     """log T of the lowest loss. The loss is convex in 1/T, so there is one minimum."""
     from scipy.optimize import minimize_scalar
 
     minimum = minimize_scalar(
-        lambda log_t: float(_losses(behind, log_t).mean()), bounds=(_COLDEST, _HOTTEST),
-        method="bounded", options={"xatol": 1e-3})
+        lambda log_t: float(_losses(differences, log_t).mean()),
+        bounds=(_MIN_LOG_TEMPERATURE, _MAX_LOG_TEMPERATURE), method="bounded",
+        options={"xatol": 1e-3})
     return float(minimum.x)
 
 
-def _losses(behind: Floats, log_temperature: float) -> Floats:
-    scaled = behind * np.exp(-log_temperature)
+def _losses(differences: Floats, log_temperature: float) -> Floats:
+    """log Σ exp(difference / T) of each row of differences: see `measure_smoothing`."""
+    scaled = differences * np.exp(-log_temperature)
     top = scaled.max(axis=1, keepdims=True)
     losses: Floats = top[:, 0] + np.log(np.exp(scaled - top).sum(axis=1))
     return losses

@@ -13,27 +13,19 @@ sample weight.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Real
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.labels import Labels
 from textnb.errors import ParameterError, suggestion
+from textnb.runtime.settings import is_number
 
+if TYPE_CHECKING:
+    from textnb.bayes.counts import Counts, CountTable
 
-class _Statistic(Protocol):
-    @property
-    def classes(self) -> NDArray[Any]: ...
-
-    @property
-    def class_count(self) -> NDArray[Any]: ...
-
-    def scaled(self, weights: NDArray[np.float64]) -> Any: ...
-
-
-Statistic = TypeVar("Statistic", bound=_Statistic)
+Statistic = TypeVar("Statistic", "Counts", "CountTable")
 
 
 def check_class_weight(class_weight: Any) -> None:
@@ -44,8 +36,7 @@ def check_class_weight(class_weight: Any) -> None:
     if not isinstance(class_weight, Mapping):
         raise ParameterError.out_of_range("class_weight", expected, class_weight)
     for label, weight in class_weight.items():
-        if (not isinstance(weight, Real) or isinstance(weight, (bool, np.bool_))
-                or not 0.0 < float(weight) < np.inf):
+        if not (is_number(weight) and 0.0 < float(weight) < np.inf):
             raise ParameterError(f"class_weight must be {expected}; got {weight!r} for "
                                  f"{label!r}. To leave a class out, leave its rows out")
 
@@ -77,12 +68,12 @@ def class_weights(
         weights[has_rows] = class_count.sum() / (has_rows.sum() * class_count[has_rows])
         return weights
     labels = classes.tolist()
-    named: set[int] = set()
+    indices: set[int] = set()
     for key, weight in class_weight.items():
         k = _index_of(key.item() if isinstance(key, np.generic) else key, labels)
-        if k in named:
+        if k in indices:
             raise ParameterError(f"class_weight names the class {labels[k]!r} twice")
-        named.add(k)
+        indices.add(k)
         weights[k] = float(weight)
     return weights
 
@@ -119,11 +110,12 @@ def weights_of_sides(
     """
     if class_weight is None:
         return None
-    of_row = np.ones(len(labels)) if weight is None else weight
-    own, both, sides = labels.sums(of_row), of_row.sum(), np.array([False, True])
-    return np.array([class_weights(
-        weight_of_label(class_weight, labels.classes, k), sides, np.array([both - own[k], own[k]])
-    ) for k in range(len(labels.classes))])
+    weight = np.ones(len(labels)) if weight is None else weight
+    total, sides = weight.sum(), np.array([False, True])
+    return np.array([
+        class_weights(weight_of_label(class_weight, labels.classes, k), sides,
+                      np.array([total - with_label, with_label]))
+        for k, with_label in enumerate(labels.sums(weight))])
 
 
 def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
@@ -131,8 +123,7 @@ def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
     weights = class_weights(class_weight, statistic.classes, statistic.class_count)
     if weights is None:
         return statistic
-    scaled: Statistic = statistic.scaled(weights)
-    return scaled
+    return statistic.scaled(weights)
 
 
 def _index_of(key: Any, labels: list[Any]) -> int:

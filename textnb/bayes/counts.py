@@ -53,7 +53,7 @@ from textnb.bayes.statistics import as_counts
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.runtime.memory import check_room
 
-# SciPy is imported where rows are counted: a filter that scores one message starts without it.
+# SciPy is imported in functions that need it: a filter of one message starts without it.
 
 # The largest relative difference between sums of weights that is due to rounding.
 _ROUNDING = 1e-12
@@ -181,8 +181,8 @@ class Counts(ReadOnly):
         membership = sp.csr_array((each[rows], (codes, rows)), shape=(n_labels, len(labels)))
         if not sp.issparse(X):
             check_room(n_labels, int(np.shape(X)[1]), 8, "their counts")
-        # Rows are added in their order, as the counts are: a feature that all rows of a class hold
-        # then has exactly the sum of the class, also with weights.
+        # Rows are added up in the order of counts, so that a feature that all rows of a class hold
+        # has exactly the sum of the class, also with weights.
         n_rows = membership @ np.ones(len(labels), dtype=each.dtype)
         table = membership @ as_counts(X)
         if labels.link == "softmax":
@@ -204,12 +204,12 @@ class Counts(ReadOnly):
         by_feature.sum_duplicates()
         counts = cls(classes, class_count, by_feature.indptr[1:].astype(np.int64),
                      by_feature.indices.astype(np.int32), by_feature.data, rows, total)
-        return counts if counts.values.all() else counts._only(counts.values != 0)
+        return counts if counts.values.all() else counts._select_cells(counts.values != 0)
 
     @classmethod
     def from_cells(
         cls, classes: NDArray[Any], class_count: NDArray[Any], n_features: int,
-        columns: NDArray[Any], codes: NDArray[Any], values: NDArray[Any], **more: Any,
+        columns: NDArray[Any], codes: NDArray[Any], values: NDArray[Any], **attributes: Any,
     ) -> Counts:
         """Counts from cells in any order; those of a feature and class are added up.
 
@@ -219,14 +219,14 @@ class Counts(ReadOnly):
         n_features : int
         columns, codes, values : (n_cells,)
             Feature and class of each cell, by their indices, and its count.
-        **more
-            Other attributes.
+        **attributes
+            The others of `Counts`, by name.
         """
         keys = columns.astype(np.int64) * len(classes) + codes
         return cls(classes, class_count, *cells_of_keys(
-            *added_up(keys, values), n_features, len(classes)), **more)
+            *added_up(keys, values), n_features, len(classes)), **attributes)
 
-    # What they say.
+    # Sizes, kinds and sums.
 
     @property
     def n_features(self) -> int:
@@ -323,17 +323,18 @@ class Counts(ReadOnly):
     def of_class(self, k: int) -> NDArray[Any]:
         """The counts of one class: (n_features,)."""
         begins, columns, values = self._by_class
-        own = slice(begins[k], begins[k + 1])
+        cells = slice(begins[k], begins[k + 1])
         counts = np.zeros(self.n_features, dtype=values.dtype)
-        counts[columns[own]] = values[own]
+        counts[columns[cells]] = values[cells]
         return counts
 
     @cached_property
     def _by_class(self) -> tuple[Ints, Ints, NDArray[Any]]:
         """Where the cells of each class begin, and their features and counts."""
-        few = len(self.classes) <= 1 << 16
         # A stable sort of 16 bits takes linear time.
-        order = np.argsort(self.codes.astype(np.uint16) if few else self.codes, kind="stable")
+        fits_16_bits = len(self.classes) <= 1 << 16
+        order = np.argsort(self.codes.astype(np.uint16) if fits_16_bits else self.codes,
+                           kind="stable")
         begins = np.append(0, np.cumsum(np.bincount(self.codes, minlength=len(self.classes))))
         return begins, self.columns[order], self.values[order]
 
@@ -343,21 +344,24 @@ class Counts(ReadOnly):
         if self.rows is None or self.total is None:
             return False
         # Sums of weights that were added in other orders differ in their last bits.
-        more = 1.0 if self.total.dtype.kind == "i" else 1.0 + _ROUNDING
+        allowed = 1.0 if self.total.dtype.kind == "i" else 1.0 + _ROUNDING
         return bool(self.rows < 0 or (self.total < 0).any()
-                    or (self.class_count > self.rows * more).any()
-                    or (self.values > (self.total * more)[self.columns]).any())
+                    or (self.class_count > self.rows * allowed).any()
+                    or (self.values > (self.total * allowed)[self.columns]).any())
 
     def equals(self, other: Counts) -> bool:
         """Same classes and terms, and the same counts in the same types."""
-        return self.rows == other.rows and (
-            self.terms is other.terms if self.terms is None or other.terms is None
-            else self.terms.equals(other.terms)) and all(
-            mine is theirs if mine is None or theirs is None
-            else mine.dtype.kind == theirs.dtype.kind and np.array_equal(mine, theirs)
-            for mine, theirs in ((getattr(self, name), getattr(other, name)) for name in (
-                "classes", "class_count", "ends", "codes", "values", "total",
-                "document_frequency", "occurrences")))
+        def is_same(name: str) -> bool:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine is None or theirs is None:
+                return mine is theirs
+            if name == "terms":
+                return bool(mine.equals(theirs))
+            return mine.dtype.kind == theirs.dtype.kind and np.array_equal(mine, theirs)
+
+        return self.rows == other.rows and all(map(is_same, (
+            "classes", "class_count", "ends", "codes", "values", "total", "terms",
+            "document_frequency", "occurrences")))
 
     def check_same_kind(self, other: Counts) -> None:
         """Raise DataError if only one of them counts rows with any number of labels."""
@@ -376,7 +380,7 @@ class Counts(ReadOnly):
     def sum(parts: Sequence[Counts]) -> Counts:
         """The sum of counts, over the features and classes of all."""
         first, *others = aligned = _align(parts)
-        total = first._combined(others, 1)
+        total = first._add(others, 1)
         if any(part.has_weights for part in parts):
             total = replace(total, n_weighted=sum(part.documents for part in parts),
                             occurrences=np.sum([part.all_occurrences for part in aligned], axis=0))
@@ -393,47 +397,47 @@ class Counts(ReadOnly):
             left out of counts that are `pruned`, and is ignored.
         """
         if self.has_weights or other.has_weights:
-            raise ParameterError("counts with sample weights are sums of real numbers, from which "
-                                 "documents can't be subtracted exactly: fit again without them")
+            raise weights_not_exact()
         self.check_same_kind(other)
         if self.terms is None:
-            return self._less(other)
+            return self._subtract(other)
         known = other.terms.is_in(self.terms.implode())
         if not known.all() and self.pruned is None:
             raise DataError.never_learned(f"term {other.terms.filter(~known)[0]!r} was never "
                                           "learned")
-        rest = self._less(other.select(known.to_numpy()))
-        # A class that was announced stays.
+        rest = self._subtract(other.select(known.to_numpy()))
+        # A class that was only announced, and had no documents before, stays.
         before = self.with_classes(rest.classes).class_count
         rest = rest.without(rest.classes[(before > 0) & (rest.class_count == 0)])
         return rest.select(rest.all_occurrences > 0)
 
-    def _less(self, other: Counts) -> Counts:
-        rest, more = self.less(other)
-        if more is not None:
-            raise DataError.never_learned(more)
+    def _subtract(self, other: Counts) -> Counts:
+        rest, problem = self.subtract(other)
+        if problem is not None:
+            raise DataError.never_learned(problem)
         return rest
 
-    def less(self, other: Counts) -> tuple[Counts, str | None]:
-        """These counts less others, and an error message if the others have more, else None."""
+    def subtract(self, other: Counts) -> tuple[Counts, str | None]:
+        """The difference, and what is wrong if more would be subtracted than was counted."""
         unknown = np.setdiff1d(other.classes[other.class_count > 0], self.classes)
         if len(unknown):
             return self, f"class {unknown[0]!r} was never learned"
         left, right = _align([self, other])
-        rest = left._combined([right], -1)
+        rest = left._add([right], -1)
         # Weighted sums cancel only to rounding; integers exactly.
-        slack = 0.0 if rest.values.dtype.kind == "i" and rest.class_count.dtype.kind == "i" else (
-            1e-9)
-        more = rest._shortage(left, right, slack)
+        are_integers = rest.values.dtype.kind == "i" and rest.class_count.dtype.kind == "i"
+        slack = 0.0 if are_integers else 1e-9
+        problem = rest._shortage(left, right, slack)
         if slack:
-            rest = replace(rest._only(rest.values > 0), class_count=np.maximum(rest.class_count, 0))
-        if more is None and rest.has_less_than_a_label:
-            more = ("the documents that would be left are fewer than those of a label: the "
-                    "documents given were not learned with these labels")
-        return rest, more
+            rest = replace(rest._select_cells(rest.values > 0),
+                           class_count=np.maximum(rest.class_count, 0))
+        if problem is None and rest.has_less_than_a_label:
+            problem = ("the documents that would be left are fewer than those of a label: the "
+                       "documents given were not learned with these labels")
+        return rest, problem
 
     def _shortage(self, left: Counts, right: Counts, slack: float) -> str | None:
-        """A message about counts of a difference that are below 0; None if there are none."""
+        """A message about counts of ``left - right`` that are below 0; None if there are none."""
         if (self.class_count < -slack).any():
             k = int(self.class_count.argmin())
             return (f"class {left.classes.tolist()[k]!r} has learned "
@@ -448,8 +452,8 @@ class Counts(ReadOnly):
                     f"{right.of_class(k)[column]} given")
         return None
 
-    def _combined(self, others: Sequence[Counts], sign: int) -> Counts:
-        """These counts and ``sign`` times others, all of the same features and classes."""
+    def _add(self, others: Sequence[Counts], sign: int) -> Counts:
+        """Add ``sign`` times other counts, all of the same features and classes."""
         ends, codes, values = cells_of_keys(*added_up(
             np.concatenate([self.keys, *(each.keys for each in others)]),
             np.concatenate([self.values, *(sign * each.values for each in others)])),
@@ -477,10 +481,10 @@ class Counts(ReadOnly):
         keep = ~np.isin(self.classes, classes)
         if keep.all():
             return self
-        left = self._only(keep[self.codes])
+        rest = self._select_cells(keep[self.codes])
         place = (np.cumsum(keep) - 1).astype(np.int32)
-        return replace(left, classes=self.classes[keep], class_count=self.class_count[keep],
-                       codes=place[left.codes])
+        return replace(rest, classes=self.classes[keep], class_count=self.class_count[keep],
+                       codes=place[rest.codes])
 
     def against_rest(self, k: int) -> Counts:
         """The counts of a label's two classes: False, the rows without it, and True, its own."""
@@ -496,8 +500,8 @@ class Counts(ReadOnly):
                                  "labels; here each has one class")
         own, counts = self.class_count[k], self.of_class(k)
         return CountTable(
-            np.array([False, True]), np.append(difference(np.array([self.rows]), own), own),
-            np.stack([difference(self.total, counts), counts]))
+            np.array([False, True]), np.append(_without(np.array([self.rows]), own), own),
+            np.stack([_without(self.total, counts), counts]))
 
     def scaled(self, weights: NDArray[np.float64]) -> Counts:
         """Each class's counts times a number: float64."""
@@ -532,23 +536,23 @@ class Counts(ReadOnly):
 
     def over(self, terms: Any) -> Counts:
         """The counts over a given vocabulary; terms that did not occur have count 0."""
-        return self.select(self.terms.is_in(terms.implode()).to_numpy())._among(terms)
+        return self.select(self.terms.is_in(terms.implode()).to_numpy())._widened_to(terms)
 
     def as_columns(self) -> Counts:
         """The same counts of features without names, as those of a matrix."""
         return replace(self, terms=None, document_frequency=None, occurrences=None,
                        n_weighted=None, pruned=None)
 
-    def _among(self, terms: Any) -> Counts:
+    def _widened_to(self, terms: Any) -> Counts:
         """The same counts among more terms."""
         columns = terms.search_sorted(self.terms).to_numpy().astype(np.int64)
         return replace(self.widened(columns, len(terms)), terms=terms)
 
-    def _only(self, cells: NDArray[np.bool_]) -> Counts:
-        """Some of the cells."""
-        before = np.append(0, np.cumsum(cells))
-        return replace(self, ends=before[self.ends], codes=self.codes[cells],
-                       values=self.values[cells])
+    def _select_cells(self, keep: NDArray[np.bool_]) -> Counts:
+        """The same counts, of some of the cells."""
+        n_before = np.append(0, np.cumsum(keep))
+        return replace(self, ends=n_before[self.ends], codes=self.codes[keep],
+                       values=self.values[keep])
 
     @property
     def _of_features(self) -> dict[str, Any]:
@@ -573,12 +577,18 @@ def _align(parts: Sequence[Counts]) -> list[Counts]:
         for other in others:
             terms.append(other.terms)
         terms = terms.unique().sort()
-        parts = [part._among(terms) for part in parts]
+        parts = [part._widened_to(terms) for part in parts]
     return [part.with_classes(classes) for part in parts]
 
 
-def difference(total: NDArray[Any], own: Any) -> NDArray[Any]:
-    """The difference of two sums; of sums of weights, a difference within rounding is 0."""
+def weights_not_exact() -> ParameterError:
+    """The error if documents can't be subtracted because counts have sample weights."""
+    return ParameterError("counts with sample weights are sums of real numbers, from which "
+                          "documents can't be subtracted exactly: fit again without them")
+
+
+def _without(total: NDArray[Any], own: Any) -> NDArray[Any]:
+    """``total - own``; of sums of weights, a difference within rounding is 0."""
     rest: NDArray[Any] = total - own
     if rest.dtype.kind == "f":
         rest[rest <= _ROUNDING * total] = 0.0

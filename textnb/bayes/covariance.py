@@ -16,9 +16,11 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
+from textnb.bayes.moments import name_columns
 from textnb.errors import DataError
 
-# Below this reciprocal condition number (times the number of columns) a factor has lost its digits.
+# A factor has no right digits left if the reciprocal of the condition number is below this, times
+# the number of columns.
 _RCOND = 10 * np.finfo(np.float64).eps
 # As scipy.stats.multivariate_normal: eigenvalues below this share of the largest are zero.
 _EIGENVALUE = 1e6 * np.finfo(np.float64).eps
@@ -63,7 +65,7 @@ def shrink(covariance: Floats, shrinkage: float) -> Floats:
 
 
 def factorise(
-    covariance: Floats, names: Sequence[str] | None, of: str, allow_singular: bool,
+    covariance: Floats, names: Sequence[str] | None, owner: str, allow_singular: bool,
     remedy: str = _SHRINK,
 ) -> Factor:
     """Factor of a covariance matrix.
@@ -73,7 +75,7 @@ def factorise(
     covariance : float64 (n_features, n_features)
     names : sequence of str, optional
         Names of the columns, for messages.
-    of : str
+    owner : str
         Whose covariance it is, for messages.
     allow_singular : bool
         Use the pseudo-inverse and pseudo-determinant, on the support, instead of failing.
@@ -98,7 +100,7 @@ def factorise(
                 log_det = 2.0 * float(np.log(np.diag(lower) * deviation).sum())
                 return Factor(inverse.T / deviation[:, None], log_det, True)
     if not allow_singular:
-        raise _singular(covariance, names, of, remedy)
+        raise _singular(covariance, names, owner, remedy)
     values, vectors = scipy.linalg.eigh(covariance)
     keep = values > _EIGENVALUE * max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     return Factor(vectors[:, keep] / np.sqrt(values[keep]), float(np.log(values[keep]).sum()),
@@ -121,7 +123,7 @@ def dependent_columns(covariance: Floats) -> tuple[NDArray[np.int64], NDArray[np
     deviation = np.sqrt(variance[varying])
     remainder = covariance[np.ix_(varying, varying)] / deviation / deviation[:, None]
     collinear = []
-    # Cholesky elimination, column by column: a pivot that vanishes is a column explained by others.
+    # Cholesky elimination, column by column: a pivot of 0 is of a column that others explain.
     for i, column in enumerate(varying):
         pivot = remainder[i, i]
         if pivot < 1e-10:
@@ -159,26 +161,22 @@ def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth: float) -> float:
 
 
 def _singular(
-    covariance: Floats, names: Sequence[str] | None, of: str, remedy: str
+    covariance: Floats, names: Sequence[str] | None, owner: str, remedy: str
 ) -> DataError:
     constant, collinear = dependent_columns(covariance)
-
-    def names_of(columns: NDArray[np.int64]) -> str:
-        shown = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
-        return ", ".join(shown) + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
-
     if len(constant) == len(covariance):
         return DataError(
-            f"the covariance of {of} is 0: no column varies there, so shrinkage does not help. "
+            f"the covariance of {owner} is 0: no column varies there, so shrinkage does not help. "
             "Give other columns, or scale them up if they vary by less than about 1e-160, whose "
             "square is 0" + ("" if remedy == _SHRINK else f"; or {remedy}"))
     causes = []
     if len(constant):
-        causes.append(f"constant columns {names_of(constant)} (or of values whose squares are 0: "
-                      "scale them up)")
+        causes.append(f"constant columns {name_columns(constant, names)} (or of values whose "
+                      "squares are 0: scale them up)")
     if len(collinear):
-        causes.append(f"columns that are linear combinations of others {names_of(collinear)}")
+        causes.append("columns that are linear combinations of others "
+                      f"{name_columns(collinear, names)}")
     why = "; ".join(causes) or "its columns are nearly collinear"
     return DataError.naming(
         "the covariance of {of} is singular: {why}. Drop them, {remedy}, or {allow_singular=True} "
-        "for the pseudo-inverse", of=of, why=why, remedy=remedy)
+        "for the pseudo-inverse", of=owner, why=why, remedy=remedy)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from textnb.bayes.calibration import check_reason
 from textnb.errors import ParameterError, quantity
 
-# NumPy is imported where rows are scored: a filter that checks a file starts without it.
+# NumPy is imported in methods that need it: a filter that checks a file starts without it.
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -103,11 +103,11 @@ class Decision:
 
     def __repr__(self) -> str:
         shown = [f"{label!r}: {value:.4g}" for label, value in self.thresholds.items()]
-        more = f", and {len(shown) - 4:,} more" if len(shown) > 4 else ""
+        others = f", and {len(shown) - 4:,} more" if len(shown) > 4 else ""
         positive = "" if self.positive is None else f", positive={self.positive!r}"
         stale = f", stale: {self.stale}" if self.stale else ""
         ranks = "".join(f", {name}={value}" for name, value in self.ranks.items())
-        return f"Decision(thresholds {', '.join(shown[:4])}{more}{positive}{ranks}{stale})"
+        return f"Decision(thresholds {', '.join(shown[:4])}{others}{positive}{ranks}{stale})"
 
     def _repr_html_(self) -> str:
         # Imported where used: a filter decides without it.
@@ -179,7 +179,7 @@ class Decision:
                 "model has one class")
         self.check_classes(classes)
         expected = self.evidence.get("calibrated")
-        # A stale decision is accepted: it is already marked as not fitting these scores.
+        # A stale decision is accepted, as it says itself that it may not fit the model.
         if isinstance(expected, bool) and expected != is_calibrated and not self.stale:
             raise ParameterError(
                 f"the thresholds were chosen on scores that were {'' if expected else 'not '}"
@@ -202,13 +202,10 @@ class Decision:
         # A class whose threshold is inf is never the answer, even if only it is possible.
         accepted = (odds >= thresholds) & (thresholds < np.inf)
         ranked = np.where(accepted, odds, -np.inf)
-        best = ranked.argmax(axis=1) if len(odds) else np.zeros(0, dtype=np.int64)
         # Where all accepted classes have log-odds of -inf, the first of them is the answer.
-        is_unsure = ~accepted.any(axis=1)
-        lowest = accepted.argmax(axis=1) if len(odds) else best
-        best = np.where(np.isneginf(ranked).all(axis=1), lowest, best)
-        answer: NDArray[np.int64] = np.where(is_unsure, UNSURE, best).astype(np.int64)
-        return answer
+        best = np.where(np.isneginf(ranked).all(axis=1), accepted.argmax(axis=1),
+                        ranked.argmax(axis=1))
+        return np.where(accepted.any(axis=1), best, UNSURE).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values; a threshold of -inf is "always", one of inf is "never".
@@ -289,11 +286,11 @@ def choose_labels(
     thresholds = label_thresholds(classes, decision)
     never = np.isneginf(scores) | np.isposinf(thresholds)
     with np.errstate(invalid="ignore"):
-        above = np.where(never, -np.inf, scores - thresholds)
+        margins = np.where(never, -np.inf, scores - thresholds)
     chosen: NDArray[np.bool_] = (scores > thresholds) & ~never
     if decision is None or not decision.ranks:
         return chosen
-    order = np.argsort(-above, axis=1, kind="stable")
+    order = np.argsort(-margins, axis=1, kind="stable")
     rank = np.empty_like(order)
     np.put_along_axis(rank, order, np.arange(scores.shape[1])[None, :], axis=1)
     if decision.at_most is not None:

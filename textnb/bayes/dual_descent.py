@@ -15,11 +15,11 @@ import scipy.sparse as sp
 from textnb.bayes.forms import Floats
 from textnb.runtime.progress import line
 
-# Problems of the same rows that are solved at once.
+# The number of problems of the same rows that are solved at once.
 LANES = 4
 _SEED = 0x9E3779B97F4A7C15
-# The bytes in a line of the processor's cache.
-_LINE = 64
+# The number of bytes in a line of the processor's cache.
+_CACHE_LINE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class DualPoint:
     Attributes
     ----------
     weights : float64 (n_features,)
-        Of the rows without the scale.
+        They multiply the rows themselves, which are not scaled.
     bias : float
     duals : float64 (n_rows,)
         At least 0. The weights follow from them.
@@ -61,43 +61,43 @@ def descend(
     cost : float64 (n_rows,)
         Rows that cost nothing have a dual of 0.
     tolerance : float
-        It ends where the projected gradients of the duals are not farther apart than this, as
-        LIBLINEAR's descent does.
+        The descent ends when the projected gradients of the duals are not farther apart than this,
+        as LIBLINEAR's does.
     max_passes : int
         Largest number of passes.
     start : float64 (n_rows,), optional
         Duals to start from, each at least 0: those of a solution of nearly the same rows.
     before : int
-        Passes that were made before, for the line of progress.
+        The number of earlier passes, for the line of progress.
     limit : int, optional
-        The number that the solver ends at, for that line, if another method follows.
+        The largest number of passes that this line shows, if it is not ``max_passes``.
     """
     n_rows, n_features = rows.shape
-    paid = cost > 0
-    ridge = np.divide(0.5, cost, out=np.zeros(n_rows), where=paid)
+    has_cost = cost > 0
+    ridge = np.divide(0.5, cost, out=np.zeros(n_rows), where=has_cost)
     state = np.zeros(2 * n_features)
     np.multiply(scale, scale, out=state[1::2])
     bias, squares, bounds = np.zeros(1), np.zeros(n_rows), np.zeros(3)
     matrix = rows.indptr, rows.indices, rows.data
     duals = np.zeros(n_rows)
     if start is not None:
-        duals[paid] = start[paid]
+        duals[has_cost] = start[has_cost]
         loops.begin(*matrix, y, duals, state, bias)
-    order = np.flatnonzero(paid).astype(np.int32)
+    order = np.flatnonzero(has_cost).astype(np.int32)
     seed = np.array([_SEED], dtype=np.uint64)
-    active, passes, converged, shown = len(order), 0, not len(order), line()
+    active, passes, converged, progress = len(order), 0, not len(order), line()
     bounds[0] = np.inf
     while passes < max_passes and not converged:
         passes += 1
-        shown.step(f"pass {before + passes} of at most {limit or max_passes}")
-        everything = active == len(order)
+        progress.step(f"pass {before + passes} of at most {limit or max_passes}")
+        all_are_active = active == len(order)
         active = loops.descend(
             *matrix, y, ridge, squares, order, active, seed, duals, state, bias, bounds)
         largest, smallest = bounds[1:]
         bounds[0] = largest if largest > 0 else np.inf
         if largest - smallest <= tolerance:
-            converged = everything
-            # Rows that were put aside may matter again.
+            converged = all_are_active
+            # All rows are active again: one that was put aside may move now.
             active, bounds[0] = len(order), np.inf
     return DualPoint(state[::2].copy(), float(bias[0]), duals, passes, converged)
 
@@ -109,9 +109,8 @@ def descend_together(
 ) -> list[DualPoint]:
     """The solutions of several problems of the same rows, each as by `descend`.
 
-    Each row is read once for all of them. Their order of rows is the same, so that a problem's
-    duals, below the tolerance, have other bits than those of `descend`; they do not depend on the
-    problems beside it.
+    Each row is read once for all of them, and they share one order of rows. So a problem's duals
+    differ from those of `descend`, within the tolerance, but do not depend on the other problems.
 
     Parameters
     ----------
@@ -123,7 +122,7 @@ def descend_together(
     """
     n_rows, n_features = rows.shape
     n_lanes = len(ys)
-    paid = costs[0] > 0
+    has_cost = costs[0] > 0
     state = _aligned(n_features, 2 * LANES)
     # Lanes without a problem don't move.
     y, ridge = np.ones((n_rows, LANES)), np.full((n_rows, LANES), -1.0)
@@ -131,32 +130,32 @@ def descend_together(
     for lane in range(n_lanes):
         np.multiply(scales[lane], scales[lane], out=state[:, LANES + lane])
         y[:, lane] = ys[lane]
-        np.divide(0.5, costs[lane], out=ridge[:, lane], where=paid)
+        np.divide(0.5, costs[lane], out=ridge[:, lane], where=has_cost)
         start = starts[lane]
         if start is not None:
-            duals[paid, lane] = start[paid]
+            duals[has_cost, lane] = start[has_cost]
     matrix, bias = (rows.indptr, rows.indices, rows.data), np.zeros(LANES)
     if duals.any():
         loops.begin_lanes(*matrix, y, duals, state, bias)
-    order = np.flatnonzero(paid).astype(np.int32)
+    order = np.flatnonzero(has_cost).astype(np.int32)
     seed, moves, bounds = np.array([_SEED], dtype=np.uint64), np.zeros(LANES), np.zeros((2, LANES))
     passes = np.zeros(LANES, dtype=np.int64)
-    coming, shown = np.arange(LANES) < (n_lanes if len(order) else 0), line()
-    while coming.any() and passes.max() < max_passes:
-        passes[coming] += 1
-        shown.step(f"pass {passes.max()} of at most {limit or max_passes}")
+    unsolved, progress = np.arange(LANES) < (n_lanes if len(order) else 0), line()
+    while unsolved.any() and passes.max() < max_passes:
+        passes[unsolved] += 1
+        progress.step(f"pass {passes.max()} of at most {limit or max_passes}")
         loops.descend_lanes(*matrix, y, ridge, squares, order, seed, duals, state, bias, moves,
                             bounds)
-        solved = coming & (bounds[0] - bounds[1] <= tolerance)
+        solved = unsolved & (bounds[0] - bounds[1] <= tolerance)
         ridge[:, solved] = -1.0
-        coming &= ~solved
+        unsolved &= ~solved
     return [DualPoint(state[:, lane].copy(), float(bias[lane]), duals[:, lane].copy(),
-                      int(passes[lane]), not coming[lane]) for lane in range(n_lanes)]
+                      int(passes[lane]), not unsolved[lane]) for lane in range(n_lanes)]
 
 
 def _aligned(n_rows: int, n_columns: int) -> Floats:
     """Zeros, each row of which begins where a line of the cache does."""
     size = n_rows * n_columns
-    room = np.zeros(size + _LINE // 8)
-    first = -room.ctypes.data % _LINE // 8
-    return room[first:first + size].reshape(n_rows, n_columns)
+    buffer = np.zeros(size + _CACHE_LINE // 8)
+    first = -buffer.ctypes.data % _CACHE_LINE // 8
+    return buffer[first:first + size].reshape(n_rows, n_columns)

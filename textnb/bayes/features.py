@@ -26,13 +26,13 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError
 from textnb.runtime.values import Value
 
-# SciPy is imported where rows are sparse: a filter that scores one message starts without it.
+# SciPy is imported in functions that need it: a filter of one message starts without it.
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
 Floats = NDArray[np.float64]
-# Stored values of a block of rows, and of indices that are counted at a time.
-_BLOCK, _COUNTED = 1 << 18, 1 << 20
+# The number of stored values in a block of rows that is mapped, or counted, at a time.
+_MAPPED_AT_ONCE, _COUNTED_AT_ONCE = 1 << 18, 1 << 20
 
 
 class Step(ReadOnly, Value):
@@ -207,7 +207,7 @@ class FeatureMap(Value):
         mapped: Floats = X if self.center is None else X - self.center
         return mapped
 
-    def rows(self, rows: SparseRows) -> SparseRows:
+    def map_rows(self, rows: SparseRows) -> SparseRows:
         """As `sparse`, without SciPy: the same bits."""
         for step in self.steps:
             if isinstance(step, Presence):
@@ -215,7 +215,7 @@ class FeatureMap(Value):
                 rows = rows.with_values(np.ones(rows.nnz, dtype=np.int64))
                 continue
             rows = rows.select(rows.data != 0)
-            rows = rows.with_values(_values(step, rows.indices, rows.data, rows.indptr))
+            rows = rows.with_values(_map_values(step, rows.indices, rows.data, rows.indptr))
         return rows.select(rows.data != 0)
 
     def sparse(self, rows: sp.csr_array) -> sp.csr_array:
@@ -228,9 +228,7 @@ class FeatureMap(Value):
         """
         if not self.steps:
             return without_zeros(rows)
-        rows = canonical(rows)
-        return self.rows(
-            SparseRows(rows.data, rows.indices, rows.indptr, rows.shape[1])).to_csr()
+        return self.map_rows(SparseRows.of(canonical(rows))).to_csr()
 
     def of_one(
         self, columns: NDArray[np.int64], values: Floats
@@ -244,7 +242,7 @@ class FeatureMap(Value):
         values : float64 (n_stored,)
             Counts above 0.
         """
-        row = self.rows(SparseRows(values, columns, np.array([0, len(columns)]), len(columns)))
+        row = self.map_rows(SparseRows.of_one(columns, values, len(columns)))
         return row.indices, row.data
 
     def to_dict(self) -> dict[str, Any]:
@@ -278,23 +276,21 @@ def presence_map(above: float | None) -> FeatureMap:
     return IDENTITY if above is None else FeatureMap((Presence(above),))
 
 
-def unknown_step(
-    step: Step, executor: str, known: tuple[type[Step], ...] = _KNOWN
-) -> ParameterError:
+def unknown_step(step: Step, executor: str, known: tuple[type[Step], ...]) -> ParameterError:
     """The error of an executor that does not know a step."""
     names = ", ".join(kind.name for kind in known) or "no step at all"
     return ParameterError(f"{executor}: the feature map's step {step.name} is not known there; "
                           f"known: {names}")
 
 
-def _values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> Floats:
-    """The values of rows, of which row i holds those from indptr[i] to indptr[i + 1]."""
+def _map_values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> Floats:
+    """The values after a step: row i holds those from indptr[i] to indptr[i + 1]."""
     match step:
         case Sublinear():
             if (values < 0).any():
                 raise ParameterError("counts below 0 have no logarithm: the feature map's step "
                                      "sublinear needs counts")
-            # The logarithm of integers of 8 bits would be of 16.
+            # Without a dtype, NumPy gives the logarithm of an integer of 8 bits 16 bits.
             logged: Floats = 1.0 + np.log(values, dtype=np.float64)
             return logged
         case Idf(weights=weights):
@@ -303,7 +299,8 @@ def _values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> Floa
         case Length():
             stored = np.diff(indptr)
             row = np.repeat(np.arange(len(stored)), stored)
-            # Squares are added one after the other: a row has the same bits alone and among others.
+            # Squares are added in their order, so that a row has the same bits alone and among
+            # others.
             values = np.asarray(values, dtype=np.float64)
             squares = np.bincount(row, weights=values * values, minlength=len(stored))
             length = np.sqrt(squares)
@@ -347,14 +344,14 @@ def canonical(rows: sp.csr_array) -> sp.csr_array:
 
 
 def row_blocks(
-    rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None, values: int = _BLOCK
+    rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None, values: int = _MAPPED_AT_ONCE
 ) -> Iterator[tuple[int, SparseRows]]:
     """Blocks of the chosen rows, or of all, each with the number of chosen rows before it.
 
-    What is computed from a block at a time needs no second matrix of the size of all rows. A block
-    is of rows with about this number of stored values.
+    Each block has about the given number of stored values. Work that is done block by block needs
+    no second matrix of the size of all rows.
     """
-    whole = SparseRows(rows.data, rows.indices, rows.indptr, rows.shape[1])
+    whole = SparseRows.of(rows)
     start = before = 0
     while start < rows.shape[0]:
         end = np.searchsorted(rows.indptr, rows.indptr[start] + values, side="right") - 1
@@ -371,8 +368,8 @@ def count_columns(
 ) -> NDArray[np.int64]:
     """How many values the chosen rows, or all, store in each column: int64 (n_columns,)."""
     counts = np.zeros(rows.shape[1], dtype=np.int64)
-    # Of all indices, `bincount` would make a copy of 64 bits each.
-    for _, block in row_blocks(rows, chosen, _COUNTED):
+    # `bincount` copies the indices to 64 bits each, so it gets some of them at a time.
+    for _, block in row_blocks(rows, chosen, _COUNTED_AT_ONCE):
         counts += np.bincount(block.indices, minlength=rows.shape[1])
     return counts
 
@@ -387,22 +384,15 @@ def weigh_columns(rows: sp.csr_array, weight: Floats) -> Floats:
 def presence(
     rows: sp.csr_array, above: float, dtype: type[np.integer[Any]] = np.int64
 ) -> sp.csr_array:
-    """1 where a value is above a threshold (>= 0), nothing stored elsewhere."""
+    """1 where a value is above a threshold (>= 0), and nothing stored elsewhere."""
     import scipy.sparse as sp
 
     rows = canonical(rows)
-    high = rows.data > above
-    marks = np.ones(len(rows.data), dtype=dtype)
-    present = sp.csr_array((marks, rows.indices, rows.indptr), shape=rows.shape)
-    if not high.all():
+    is_present = rows.data > above
+    ones = np.ones(len(rows.data), dtype=dtype)
+    present = sp.csr_array((ones, rows.indices, rows.indptr), shape=rows.shape)
+    if not is_present.all():
         present = present.copy()
-        present.data[~high] = 0
+        present.data[~is_present] = 0
         present.eliminate_zeros()
     return present
-
-
-def presence_of(rows: Any, above: float) -> Any:
-    """As `presence`, of a sparse matrix or of an array."""
-    import scipy.sparse as sp
-
-    return presence(rows, above) if sp.issparse(rows) else (above < rows).astype(np.int64)

@@ -22,7 +22,7 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ParameterError, quantity
 
-# SciPy is imported where rows are sparse: a filter that scores one message starts without it.
+# SciPy is imported in functions that need it: a filter of one message starts without it.
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
@@ -111,7 +111,7 @@ class LinearForm(ReadOnly):
 
     def _scores(self, rows: Any) -> Floats:
         if isinstance(self.weights, SparseWeights):
-            scores = self.weights.product(rows.to_csr() if isinstance(rows, SparseRows) else rows)
+            scores = self.weights.product(rows)
         else:
             scores = np.asarray(rows @ self.weights)
         scores += self.intercept
@@ -131,15 +131,7 @@ class LinearForm(ReadOnly):
         -------
         float64 (n_classes,)
         """
-        return self._scores_of_one(*self.features.of_one(columns, counts))
-
-    def _scores_of_one(self, columns: NDArray[np.int64], values: Floats) -> Floats:
-        if isinstance(self.weights, SparseWeights):
-            return self.weights.product_of_one(columns, values) + self.intercept
-        # A cumulative sum adds in the order of a sparse product, so rounding is the same.
-        parts = values[:, None] * self.weights[columns]
-        total = parts.cumsum(axis=0)[-1] if len(parts) else np.zeros(len(self.classes))
-        scores: Floats = total + self.intercept
+        scores: Floats = self.scores(SparseRows.of_one(columns, counts, len(self.weights)))[0]
         return scores
 
     def log_posterior(self, X: Any) -> Floats:
@@ -244,25 +236,20 @@ class LinearForm(ReadOnly):
         centered features float64 (n_rows, n_features)
         """
         if self.features.center is not None:
-            self._check_width(X)
+            _check_width(X, len(self.weights))
             return self.features.dense(X)
         if isinstance(X, SparseRows):
-            self._check_width(X)
-            return self.features.rows(X)
+            _check_width(X, len(self.weights))
+            return self.features.map_rows(X)
         import scipy.sparse as sp
 
         # Sparse even if X is dense: l = 0 gives weights of -inf, and 0 * -inf would be NaN.
         rows = X if sp.issparse(X) and X.format == "csr" else sp.csr_array(X)
-        self._check_width(rows)
+        _check_width(rows, len(self.weights))
         return self.features.sparse(rows)
 
-    def _check_width(self, X: Any) -> None:
-        if X.shape[1] != len(self.weights):
-            raise ParameterError(f"X has {quantity(X.shape[1], 'feature')}, but this form has "
-                                 f"{len(self.weights)}")
 
-
-# Linear forms of single models, which need more than weights and intercepts.
+# Linear forms that only one model has, as it needs more than weights and intercepts.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -292,12 +279,6 @@ class RequiredTermsForm(LinearForm):
         scores[np.asarray(missing.todense() if sp.issparse(missing) else missing) > 0] = -np.inf
         return scores
 
-    def _scores_of_one(self, columns: NDArray[np.int64], values: Floats) -> Floats:
-        scores = super()._scores_of_one(columns, values)
-        held = self.required[columns].sum(axis=0)
-        scores[np.asarray(self.required.sum(axis=0) - held).reshape(-1) > 0] = -np.inf
-        return scores
-
     def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
         """Raise ParameterError: no weight says that a term is required."""
         for label in (a, b):
@@ -313,8 +294,8 @@ class GaussianForm(LinearForm):
     Attributes
     ----------
     relative : LinearForm
-        The same scores less a term that is the same for all classes of a row. Its weights are
-        smaller, so differences between classes lose fewer digits to cancellation.
+        The same scores less a part that all classes of a row share. Its weights are smaller, so
+        that differences between classes lose fewer digits to cancellation.
     """
 
     relative: LinearForm = field(kw_only=True)
@@ -367,10 +348,11 @@ class QuadraticForm(ReadOnly):
         """log p(row, class), base e: float64 (n_rows, n_classes)."""
         import scipy.linalg.blas
 
+        _check_width(X, self.mean.shape[1])
         scores = np.empty((X.shape[0], len(self.classes)))
         for start in range(0, X.shape[0], _BLOCK):
             for k, whiten in enumerate(self.whiten):
-                z = _center(X[start:start + _BLOCK], self.mean[k])
+                z = X[start:start + _BLOCK] - self.mean[k]
                 if whiten.ndim == 1:
                     z *= whiten
                 elif self.triangular[k]:
@@ -402,12 +384,10 @@ def check_numbers(form: LinearForm | QuadraticForm) -> None:
                              "these parameters and rows")
 
 
-def _center(X: Any, center: Floats) -> Floats:
-    if X.shape[1] != len(center):
+def _check_width(X: Any, n_features: int) -> None:
+    if X.shape[1] != n_features:
         raise ParameterError(f"X has {quantity(X.shape[1], 'feature')}, but this form has "
-                             f"{len(center)}")
-    centered: Floats = X - center
-    return centered
+                             f"{n_features}")
 
 
 def log_sigmoid(scores: Floats) -> Floats:

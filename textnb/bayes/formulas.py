@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from textnb.bayes import ratios
 from textnb.bayes.counts import CountTable
 from textnb.bayes.features import presence_map
-from textnb.bayes.forms import Floats, LinearForm
+from textnb.bayes.forms import Floats, LinearForm, RequiredTermsForm
 from textnb.errors import ParameterError
 from textnb.runtime.threads import run_in_threads
 
 Smoothing = float | Floats
-# The numbers of terms and classes of a tile, which stays in the cache while it is transposed.
-_BLOCK, _CLASSES = 1 << 12, 1 << 4
+# The numbers of terms and classes in a tile, which fits the cache while it is transposed.
+_TILE_TERMS, _TILE_CLASSES = 1 << 12, 1 << 4
 
 
 def log_ratio(numerator: Any, denominator: Any) -> Floats:
@@ -35,8 +35,8 @@ def log_ratio(numerator: Any, denominator: Any) -> Floats:
     """
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     ratio = np.empty(shape, dtype=np.float64)
-    # In place, because each array is as large as a model. Rounding may make differences of weighted
-    # sums negative.
+    # In place, because each array is as large as a model. A numerator may be negative by rounding,
+    # if it is a difference of weighted sums.
     np.maximum(numerator, 0, out=ratio)
     positive = np.asarray(denominator) > 0
     # np.divide with a mask is slow, so it is used only if a denominator is 0.
@@ -90,26 +90,26 @@ def _in_tiles(
 ) -> Floats:
     """Compute a table, float64 (n_classes, n_features), with the memory order of a form's weights.
 
-    ``derive`` gives the values of some classes and terms. It is called for one tile after the
+    ``derive`` computes the values of some classes and terms. It is called for one tile after the
     other, because temporary arrays for all tiles at once would be as large as a model.
     """
     n_classes, n_features = shape
     table = np.empty((n_features, n_classes)).T
 
     def fill(terms: slice) -> None:
-        for start in range(0, n_classes, _CLASSES):
-            classes = slice(start, start + _CLASSES)
+        for start in range(0, n_classes, _TILE_CLASSES):
+            classes = slice(start, start + _TILE_CLASSES)
             table[classes, terms] = derive(classes, terms)
 
-    run_in_threads(partial(fill, slice(start, start + _BLOCK))
-                   for start in range(0, n_features, _BLOCK))
+    run_in_threads(partial(fill, slice(start, start + _TILE_TERMS))
+                   for start in range(0, n_features, _TILE_TERMS))
     return table
 
 
 def _smoothing(l: Smoothing, n_features: int) -> tuple[Floats, float]:
     """The smoothing of each term, and its sum."""
-    return np.broadcast_to(np.asarray(l, dtype=np.float64), n_features), _sum_over_features(
-        l, n_features)
+    total_l = float(l.sum()) if isinstance(l, np.ndarray) else l * n_features
+    return np.broadcast_to(np.asarray(l, dtype=np.float64), n_features), total_l
 
 
 def bernoulli_log_prob(
@@ -181,39 +181,31 @@ def complement_form(
         raise ParameterError("norm divides by the sum of the weights, which is infinite with "
                              "l = 0; use l > 0")
     weights = complement_weights(counts.feature_count, l, norm)
-    alone = len(counts.classes) == 1
     return LinearForm(counts.classes, np.ascontiguousarray(weights.T),
-                      log_prior if alone else np.zeros(len(counts.classes)))
-
-
-def categorical_log_prob(
-    feature_count: NDArray[Any], n_categories: NDArray[np.int64], l: Smoothing
-) -> Floats:
-    """log((n_kic + l_i) / (n_ki + l_i C_i)): per feature i, a smoothed categorical estimate.
-
-    Parameters
-    ----------
-    feature_count : (n_classes, Σ n_categories)
-        The categories of the features one after the other.
-    n_categories : int64 (n_features,)
-    l : float or float64 (n_features,)
-
-    Returns
-    -------
-    float64 (n_classes, Σ n_categories)
-    """
-    starts = np.concatenate(([0], np.cumsum(n_categories)[:-1]))
-    totals = np.add.reduceat(feature_count, starts, axis=1)
-    per_feature = np.broadcast_to(np.asarray(l, dtype=np.float64), n_categories.shape)
-    denominator = np.repeat(totals + per_feature * n_categories, n_categories, axis=1)
-    return log_ratio(feature_count + np.repeat(per_feature, n_categories), denominator)
+                      log_prior if len(log_prior) == 1 else np.zeros(len(log_prior)))
 
 
 def categorical_form(
     counts: CountTable, n_categories: NDArray[np.int64], l: Smoothing, log_prior: Floats
 ) -> LinearForm:
-    """The linear form of categories, over one indicator column per category."""
-    log_prob = categorical_log_prob(counts.feature_count, n_categories, l)
+    """The linear form of categories, over one indicator column per category.
+
+    Its weights are log((n_kic + l_i) / (n_ki + l_i C_i)): for each class k and feature i, a
+    smoothed estimate of the probability of each of C_i categories c.
+
+    Parameters
+    ----------
+    counts : CountTable
+        Of Σ n_categories columns: the categories of the features one after the other.
+    n_categories : int64 (n_features,)
+    l : float or float64 (n_features,)
+    log_prior : float64 (n_classes,)
+    """
+    starts = np.concatenate(([0], np.cumsum(n_categories)[:-1]))
+    totals = np.add.reduceat(counts.feature_count, starts, axis=1)
+    l_of_feature = np.broadcast_to(np.asarray(l, dtype=np.float64), n_categories.shape)
+    denominator = np.repeat(totals + l_of_feature * n_categories, n_categories, axis=1)
+    log_prob = log_ratio(counts.feature_count + np.repeat(l_of_feature, n_categories), denominator)
     return LinearForm(counts.classes, np.ascontiguousarray(log_prob.T), log_prior)
 
 
@@ -241,8 +233,8 @@ def bernoulli_form(
         differences = np.subtract(log_p, log_not_p, out=log_not_p)
         if certain.any():
             differences[certain] = 0.0
-        for start in range(0, n_features, _BLOCK):
-            terms = slice(start, start + _BLOCK)
+        for start in range(0, n_features, _TILE_TERMS):
+            terms = slice(start, start + _TILE_TERMS)
             weights[terms, classes] = differences[:, terms].T
 
     # Classes of about a million counts at a time.
@@ -257,11 +249,5 @@ def bernoulli_form(
     # Imported here: this is rare, and a filter starts without it.
     import scipy.sparse as sp
 
-    from textnb.bayes.forms import RequiredTermsForm
-
     return RequiredTermsForm(form.classes, form.weights, form.intercept, features=form.features,
                              required=sp.csc_array(required.T))
-
-
-def _sum_over_features(l: Smoothing, n_features: int) -> float:
-    return float(l.sum()) if isinstance(l, np.ndarray) else l * n_features

@@ -19,22 +19,22 @@ from textnb.bayes.features import Center, FeatureMap
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
 from textnb.bayes.moments import MomentStatistics
 
-# Larger scores are computed again, in logarithms, because parts of them may have overflowed.
-_FAR = 1e300
+# Rows with larger scores are scored again by `far_scores`: parts of a sum may have overflowed.
+_MAX_SCORE = 1e300
 
 
 # Covariances
 
 
 def variances(moments: MomentStatistics, added: float, shared: bool) -> Floats:
-    """Maximum-likelihood variances and a number: float64 (n_classes, n_features).
+    """Maximum-likelihood variances plus a number: float64 (n_classes, n_features).
 
     Parameters
     ----------
     moments : MomentStatistics
         Only with variances, not covariances.
     added : float
-        Added to each variance; the variance of a class without rows.
+        The number; alone it is the variance of a class without rows.
     shared : bool
         Whether the classes have the same variances.
     """
@@ -48,7 +48,7 @@ def variances(moments: MomentStatistics, added: float, shared: bool) -> Floats:
 
 
 def class_covariance(
-    statistics: MomentStatistics, k: int, shrinkage: float | None, fourth: Floats | None = None
+    statistics: MomentStatistics, k: int, shrinkage: float | None, fourth: Floats | None
 ) -> Floats:
     """Covariance of a class with divisor n_k, after shrinkage.
 
@@ -58,8 +58,8 @@ def class_covariance(
     k : int
         The number of the class.
     shrinkage : float or None
-    fourth : float64 (n_classes,), optional
-        `fourth_moments`, by which Ledoit and Wolf's formula gives the shrinkage instead.
+    fourth : float64 (n_classes,) or None
+        `fourth_moments`, from which Ledoit and Wolf's formula computes the shrinkage instead.
     """
     covariance: Floats = statistics.scatter[k] / statistics.class_count[k]
     if fourth is None:
@@ -68,8 +68,7 @@ def class_covariance(
     deviation[deviation == 0] = 1.0
     standard = covariance / deviation / deviation[:, None]
     share = ledoit_wolf_shrinkage(standard, float(statistics.class_count[k]), float(fourth[k]))
-    result: Floats = shrink(standard, share) * deviation * deviation[:, None]
-    return result
+    return shrink(standard, share) * deviation * deviation[:, None]
 
 
 def fourth_moments(X: NDArray[Any], y: NDArray[Any], statistics: MomentStatistics) -> Floats:
@@ -84,7 +83,7 @@ def fourth_moments(X: NDArray[Any], y: NDArray[Any], statistics: MomentStatistic
 
 
 def restricted(covariance: Floats, kind: str) -> Floats:
-    """A covariance of a shape: "full", "diagonal" or "spherical"."""
+    """The covariance in a shape: "full", "diagonal" or "spherical"."""
     if kind == "full":
         return covariance
     variance = np.diag(covariance)
@@ -145,7 +144,7 @@ def quadratic_gaussian(
 def gaussian_scores(
     form: LinearForm | QuadraticForm, rows: NDArray[Any], possible: NDArray[np.bool_]
 ) -> Floats:
-    """Scores of rows; where products or squares overflow, those of `far_scores`.
+    """Scores of rows; if products or squares overflow in a row, those of `far_scores`.
 
     Parameters
     ----------
@@ -156,7 +155,7 @@ def gaussian_scores(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         scores: Floats = form.scores(rows)
-        far = np.flatnonzero(~(np.abs(scores[:, possible]) < _FAR).all(axis=1))
+        far = np.flatnonzero(~(np.abs(scores[:, possible]) < _MAX_SCORE).all(axis=1))
     if len(far):
         scores[far] = far_scores(form, np.asarray(rows)[far].astype(np.float64))
     return scores
@@ -165,9 +164,9 @@ def gaussian_scores(
 def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
     """Scores of rows so far away that products or squares overflow.
 
-    Rows are scaled first. Scores beyond the range of float64 keep their order: the best class of a
-    row gets the lowest float64 (in a linear form its intercept, as a constant per row is left out),
-    and the others get -inf.
+    Rows are scaled down first. If all scores of a row are below the range of float64, the best
+    class gets the lowest float64, and the others get -inf. In a linear form, whose scores lack a
+    constant of each row, the best class then gets its intercept.
 
     Parameters
     ----------
@@ -176,24 +175,24 @@ def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
     rows : float64 (n_rows, n_features)
     """
     exponent = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
-    shrink = np.ldexp(1.0, np.clip(-64 - exponent, -1022, 0))
+    scale = np.ldexp(1.0, np.clip(-64 - exponent, -1022, 0))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         if isinstance(form, LinearForm):
             form.features.check((Center,), "scores of rows far away")
             center = form.features.center
-            scaled = (rows * shrink - (0.0 if center is None else center) * shrink) @ form.weights
+            scaled = (rows * scale - (0.0 if center is None else center) * scale) @ form.weights
             scaled[:, np.isneginf(form.intercept)] = -np.inf
             scaled -= scaled.max(axis=1, keepdims=True)
-            linear: Floats = np.where(np.isneginf(scaled), -np.inf, scaled / shrink)
+            linear: Floats = np.where(np.isneginf(scaled), -np.inf, scaled / scale)
             return linear + form.intercept
         # log |z|², computed from z divided by its largest part.
         distance = np.empty((len(rows), len(form.classes)))
         for k, whiten in enumerate(form.whiten):
-            z = rows * shrink - form.mean[k] * shrink
+            z = rows * scale - form.mean[k] * scale
             z = z * whiten if whiten.ndim == 1 else z @ whiten
             top = np.abs(z).max(axis=1, initial=0.0)
             parts = z / np.where(top > 0, top, 1.0)[:, None]
-            distance[:, k] = (2.0 * (np.log(top) - np.log(shrink[:, 0]))
+            distance[:, k] = (2.0 * (np.log(top) - np.log(scale[:, 0]))
                               + np.log(np.einsum("ij,ij->i", parts, parts)))
         rank = np.array([whiten.shape[-1] for whiten in form.whiten])
         scores: Floats = form.log_prior - 0.5 * (

@@ -27,9 +27,9 @@ def edges_of(column: Floats, bins: Any, count: int, name: Any) -> Floats:
     bins : int, str or array
         As in `HistogramDensity`.
     count : int
-        Of `bins_per_column`.
+        The number of bins, as `bins_per_column` computes it.
     name : value
-        Of the column, for messages.
+        The name of the column, for messages.
     """
     if isinstance(bins, str) and bins == "auto":
         bins = count

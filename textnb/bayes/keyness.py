@@ -23,7 +23,7 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 
 Terms = NDArray[np.int64]
-# (statistics, counts of all classes, class, columns) to z-scores of the columns.
+# A function of statistics, counts of all classes, a class and columns: z-scores of the columns.
 TermZ = Callable[[Counts, NDArray[Any], int, Terms], Floats]
 
 
@@ -65,15 +65,15 @@ def dirichlet_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -
     >>> dirichlet_z(counts, np.array([4, 4]), 0, np.array([0, 1])).round(4).tolist()
     [1.1493, -1.1493]
     """
-    own = statistics.of_class(k)
-    n, everything = float(own.sum()), float(total.sum())
+    counts = statistics.of_class(k)
+    n, prior_sum = float(counts.sum()), float(total.sum())
     prior = total[terms].astype(np.float64)
-    mine = own[terms] + prior
-    rest = prior - own[terms] + prior
+    own = counts[terms] + prior
+    rest = prior - counts[terms] + prior
     with np.errstate(divide="ignore", invalid="ignore"):
-        delta = (np.log(mine / (n + everything - mine))
-                 - np.log(rest / (everything - n + everything - rest)))
-    z: Floats = delta / np.sqrt(1.0 / mine + 1.0 / rest)
+        delta = (np.log(own / (n + prior_sum - own))
+                 - np.log(rest / (prior_sum - n + prior_sum - rest)))
+    z: Floats = delta / np.sqrt(1.0 / own + 1.0 / rest)
     # If there is only one term, its odds are infinite in each class, and it distinguishes none.
     return np.nan_to_num(z, nan=0.0)
 

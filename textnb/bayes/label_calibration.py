@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# Precisions of the normal priors of a label's slope and shift: 4 is a standard deviation of half
-# the common slope, and 0.1 one of about 3.
+# Precisions (1 / variance) of the normal priors of a label's slope and shift: 4 is a standard
+# deviation of half the common slope, and 0.1 for one of about 3.
 _SLOPE_PRECISION, _SHIFT_PRECISION = 4.0, 0.1
 # The precision of the prior of the common sigmoid: nearly flat.
 _FLAT = 1e-6
@@ -63,20 +63,22 @@ def label_sigmoids(
     if not scale:
         return np.tile([1.0, 0.0], (scores.shape[1], 1))
     # Scores are scaled to about 1, so that the priors mean the same for all models.
-    slope, shift = _fit(values / scale, positive[finite], weights, (1.0, 0.0), (_FLAT, _FLAT))
+    slope, shift = _fit_sigmoid(
+        values / scale, positive[finite], weights, (1.0, 0.0), (_FLAT, _FLAT))
     if slope <= 0:
         slope, shift = _MIN_SLOPE, 0.0
     sigmoids = np.empty((scores.shape[1], 2))
     for k in range(len(sigmoids)):
         rows = finite[:, k]
-        sigmoid = _fit(scores[rows, k] / scale, positive[rows, k], weight[rows], (slope, shift),
-                       (_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
+        sigmoid = _fit_sigmoid(
+            scores[rows, k] / scale, positive[rows, k], weight[rows], (slope, shift),
+            (_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
         sigmoids[k] = sigmoid if sigmoid[0] > _MIN_SLOPE * slope else (_MIN_SLOPE * slope, shift)
     sigmoids[:, 0] /= scale
     return sigmoids
 
 
-def _fit(
+def _fit_sigmoid(
     scores: Floats, positive: NDArray[np.bool_], weight: Floats, center: tuple[float, float],
     precision: tuple[float, float],
 ) -> tuple[float, float]:

@@ -68,14 +68,14 @@ def derive_labels(model: Any, statistics: Counts, l: Any) -> LinearForm:
     weights, intercept = np.empty((statistics.n_features, n_labels)), np.empty(n_labels)
     features: list[Any] = [None] * n_labels
 
-    def put(k: int) -> None:
+    def derive_label(k: int) -> None:
         form = model_of_label(model, statistics.classes, k).derive_dense(
             statistics.table_against_rest(k), l)
         np.subtract(form.weights[:, 1], form.weights[:, 0], out=weights[:, k])
         intercept[k] = form.intercept[1] - form.intercept[0]
         features[k] = form.features
 
-    run_in_threads(partial(put, k) for k in range(n_labels))
+    run_in_threads(partial(derive_label, k) for k in range(n_labels))
     return LinearForm(
         statistics.classes, weights, intercept, features=features[0], link="sigmoid")
 
@@ -91,7 +91,7 @@ def check_labels(model: Any, n_features: int, l: Any = None) -> None:
         The smoothing parameter that was chosen, if the model's is "auto".
     """
     if not model.learns_labels:
-        raise ParameterError.model_of_one_label(model.name or "this model")
+        raise ParameterError.model_of_one_label(model.name)
     if np.min(as_smoothing(model.l if l is None else l, n_features)) <= 0:
         raise ParameterError.naming(
             "{l} must be above 0 where documents have lists of labels: with 0, a term that a label "

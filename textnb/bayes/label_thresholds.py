@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# A label whose best F1 on held-out rows is below this is given to no row that scores less than
-# those: a low threshold would be noise [1].
-_FLOOR = 0.1
+# A label whose best F1 on held-out rows is lower gets a threshold that none of these rows passes: a
+# low threshold would be noise [1].
+_MIN_F1 = 0.1
 _PARTS = 5
-# F1 rises with every step, and seldom takes five.
+# F1 rises with every step, and seldom takes five steps.
 _MAX_STEPS = 50
 
 
@@ -49,11 +49,11 @@ def best_threshold(
     """
     counts = np.ones(len(scores), dtype=np.int64) if weight is None else weight
     ranked, right, predicted, ends = _prefixes(scores, positive, counts)
-    # Without a predicted row or a right one, F1 is 0.
+    # F1 is 0 if no row is predicted, or no row is right.
     f1 = 2.0 * right / np.maximum(predicted + counts[positive].sum(), np.finfo(np.float64).tiny)
     f1[~ends] = 0.0
     last = int(f1.argmax())
-    return _below(ranked, -1 if f1[last] < _FLOOR else last)
+    return _below(ranked, -1 if f1[last] < _MIN_F1 else last)
 
 
 def steady_threshold(
@@ -100,8 +100,7 @@ def cheapest_threshold(
     >>> cheapest_threshold(scores, positive, false_positive=2.0, missed=1.0)
     2.0
     """
-    counts = np.ones(len(scores), dtype=np.int64)
-    return _cheapest(*_prefixes(scores, positive, counts), false_positive, missed)
+    return _cheapest(*_prefixes(scores, positive), false_positive, missed)
 
 
 def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
@@ -123,11 +122,10 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     >>> micro_f1_thresholds(scores, positive).tolist()
     [0.0, 0.0]
     """
-    counts = np.ones(len(scores), dtype=np.int64)
-    ranked = [_prefixes(scores[:, k], positive[:, k], counts) for k in range(scores.shape[1])]
+    prefixes = [_prefixes(scores[:, k], positive[:, k]) for k in range(scores.shape[1])]
     actual, best = int(positive.sum()), 0.0
     for _ in range(_MAX_STEPS):
-        thresholds = np.array([_cheapest(*one, best, 2.0 - best) for one in ranked])
+        thresholds = np.array([_cheapest(*of_label, best, 2.0 - best) for of_label in prefixes])
         predicted = scores > thresholds
         f1 = 2.0 * int((predicted & positive).sum()) / max(1, int(predicted.sum()) + actual)
         if f1 <= best:
@@ -154,13 +152,14 @@ Prefixes = tuple[Floats, NDArray[Any], NDArray[Any], NDArray[np.bool_]]
 
 
 def _prefixes(
-    scores: Floats, positive: NDArray[np.bool_], counts: NDArray[Any]
+    scores: Floats, positive: NDArray[np.bool_], counts: NDArray[Any] | None = None
 ) -> Prefixes:
-    """Scores from high to low; for each prefix of them, how many are right, how many there are, and
-    whether it may end there.
+    """Scores from high to low, and for each prefix of them how many rows have the label, how many
+    rows there are, and whether a threshold can cut after it.
 
-    Rows of one score are given the label together, and rows of -inf never.
+    Rows of one score get the label together, and rows of -inf never.
     """
+    counts = np.ones(len(scores), dtype=np.int64) if counts is None else counts
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     ends = np.append(ranked[:-1] != ranked[1:], True) & (ranked > -np.inf)
@@ -179,9 +178,9 @@ def _cheapest(
 
 
 def _below(ranked: Floats, last: int) -> float:
-    """A threshold that the scores up to the last one pass, and no other."""
+    """A threshold that the ranked scores up to ``last`` pass, and no others; none pass for -1."""
     if last < 0:
-        # A label that no model of these rows has learned is never predicted.
+        # If no model has learned the label, all scores are -inf.
         return float(ranked[0]) if ranked[0] > -np.inf else np.inf
     if last + 1 == len(ranked) or ranked[last + 1] == -np.inf:
         return float(ranked[last]) - 1.0 if ranked[last] < np.inf else 0.0

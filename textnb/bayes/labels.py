@@ -21,7 +21,7 @@ from textnb.errors import DataError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-# How scores become probabilities: see `textnb.bayes.forms`.
+# The function from scores to probabilities: see `LinearForm`.
 Link = Literal["softmax", "sigmoid"]
 
 NO_LABELS = "no document has a label: all lists of labels are empty, and nothing can be learned"
@@ -141,8 +141,8 @@ class Labels:
 def unite_labels(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
     """Sorted union of labels; strings of several lengths, and objects, do not change."""
     check_int64(more)
-    others = np.asarray(more, dtype=object if classes.dtype == object else None)
-    return np.union1d(classes, others)
+    return np.union1d(
+        classes, np.asarray(more, dtype=object if classes.dtype == object else None))
 
 
 def check_int64(labels: Any) -> None:
@@ -156,26 +156,21 @@ def check_int64(labels: Any) -> None:
     if isinstance(getattr(labels, "dtype", None), np.dtype):
         labels = np.asarray(labels)
     else:
-        # The values of a Polars series: it may hold integers that NumPy has no type for.
+        # A Polars series may hold integers that NumPy has no type for.
         labels = labels.to_list() if hasattr(labels, "to_list") else labels
         if not isinstance(labels, (list, tuple)):
             labels = np.asarray(labels)
     if isinstance(labels, np.ndarray):
         if labels.dtype.kind not in "uO" or not labels.size:
             return
-        if labels.dtype.kind == "u":
-            largest = int(labels.max())
-            if largest >= _INT64:
-                raise DataError.label_beyond_int64(largest)
-            return
-        labels = labels.reshape(-1).tolist()
+        labels = labels.reshape(-1).tolist() if labels.dtype == object else [int(labels.max())]
     for label in labels:
         if type(label) in _INTEGERS and not -_INT64 <= label < _INT64:
             raise DataError.label_beyond_int64(label)
 
 
 def classes_and_codes(
-    y: ArrayLike, classes: ArrayLike | None = None
+    y: ArrayLike, classes: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The sorted classes, those of ``y`` if none are given, and the index of each label in them.
 

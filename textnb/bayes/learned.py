@@ -1,4 +1,4 @@
-"""What a model has learned: counts, a form, choices, and documents that were counted later."""
+"""What a model has learned: counts, a form, choices, and documents counted since the fit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Learned:
     calibration : Calibration or None
         It makes probabilities of the scores, if learning from rows fitted one.
     left_out : LeftOutScores or None
-        If learning should keep them. A model file does not store them.
+        If learning was to keep them. A model file does not store them.
     decision : Decision or None
         Thresholds of labels, if learning from rows chose them.
     chosen_l : float or None
@@ -73,9 +73,9 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """Weights of one class against the rest, of nearly the same rows.
+    """Weights from which a solver begins: those of a model of nearly the same rows.
 
-    It changes how soon the solver ends, but not the optimum.
+    They change how soon the solver ends, but not the optimum.
 
     Attributes
     ----------
@@ -96,14 +96,14 @@ class WarmStart:
             The class that is separated from all others.
         columns : int64 (n_columns,)
         """
-        names = self.form.classes.tolist()
-        if label not in names:
+        classes = self.form.classes.tolist()
+        if label not in classes:
             return None
-        k, sign = names.index(label), 1.0
-        if len(names) == 2:
+        k, sign = classes.index(label), 1.0
+        if len(classes) == 2:
             # The first of two classes scores 0.
             k, sign = 1, 1.0 if k == 1 else -1.0
-        # Of columns after the terms, which are of parts, no weights are known.
+        # Columns after those of the terms are of parts of words, whose weights are not known.
         place = np.append(self.place, -1)[np.minimum(columns, len(self.place))]
         weights = np.where(place >= 0, sign * self.form.weights[place, k], 0.0)
         return weights, sign * float(self.form.intercept[k])

@@ -1,10 +1,11 @@
 """Leave-one-out: each learned row is scored by the model without it, by subtracting its counts.
 
-Nothing is fitted again. For a row of class c, with counts x, the model without it has n_ct - x_t
-where the whole has n_ct, one row less in c's prior, and the features that are still within the
-limits on terms. Other classes keep their counts, so that all rows share one table of logarithms,
-and only the row's own class, and the features that leave or enter with the row, are computed entry
-by entry: O(features of the row + classes) per row, in sparse products.
+Nothing is fitted again. Where the whole model has the count n_ct of a term t in class c, the model
+without a row of that class, with counts x, has n_ct - x_t. It also has one row less in c's prior,
+and only the features that are still within the limits on terms. Other classes keep their counts,
+so that all rows share one table of logarithms. Only the row's own class, and features that become
+columns or are no longer columns without the row, are computed entry by entry, in sparse products:
+O(features of the row + classes) per row.
 
 >>> import scipy.sparse as sp
 >>> X, y = np.array([[2, 1], [1, 0], [0, 3]]), np.array([0, 0, 1])
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.cells import Ints
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical
 from textnb.bayes.forms import Floats
@@ -32,17 +34,16 @@ from textnb.bayes.formulas import Smoothing, log_prior, log_ratio
 from textnb.bayes.labels import Labels
 from textnb.errors import ParameterError
 
-# SciPy is imported where rows are multiplied: a model with a number for l is fitted without it.
+# SciPy is imported in functions that need it: a model with a number for l is fitted without it.
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """Which features are still columns without a row: those that occur in others, within limits.
+    """Limits on terms, which say what features are still columns without a row.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class Within:
     document_frequency : int64 (n_features,) or None
         Rows that hold each feature; None if no limit needs it.
     min_documents, max_documents : float
-        Limits on rows that hold a feature, of one row less than there are.
+        Limits on the number of rows that hold a feature, if there is one row less.
     """
 
     total: Ints
@@ -61,15 +62,15 @@ class Within:
 
     def columns(self) -> Mask:
         """Which features are columns without a row that holds none of them: (n_features,)."""
-        base: Mask = self._within(slice(None), 0) & (self.total > 0)
-        return base
+        are_columns: Mask = self._are_within(slice(None), 0) & (self.total > 0)
+        return are_columns
 
     def row_columns(self, columns: NDArray[Any], counts: NDArray[Any]) -> Mask:
         """Whether features are still columns without a row with these counts: (n_entries,)."""
-        are_columns: Mask = self._within(columns, 1) & (self.total[columns] > counts)
+        are_columns: Mask = self._are_within(columns, 1) & (self.total[columns] > counts)
         return are_columns
 
-    def _within(self, columns: Any, n_left_out: int) -> Any:
+    def _are_within(self, columns: Any, n_left_out: int) -> Any:
         if self.document_frequency is None:
             return np.ones(self.total[columns].shape, dtype=np.bool_)
         documents = self.document_frequency[columns] - n_left_out
@@ -78,7 +79,7 @@ class Within:
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutRows:
-    """Rows that are left out: everything about their scores that does not depend on ``l``.
+    """Rows that are left out: what their scores need, for any ``l``.
 
     Attributes
     ----------
@@ -86,14 +87,15 @@ class LeaveOneOutRows:
         The class of each row.
     values : csr_array of float64 (n_rows, n_features)
         The values that are scored, of features that are still columns: counts, or 1 for presence.
-    own_counts : (n_entries of values,)
-        Count of the feature in the row's own class, with the row.
+    own_counts : (n_values,)
+        For each stored value, the count of the feature in the row's class, with the row.
     shift : csr_array of int64 (n_rows, n_features)
         1 for a feature that becomes a column without the row, -1 for one that is no longer one.
     lengths : float64 (n_rows,)
         Sum of the values that are scored.
     pairs : tuple or None
-        For complement: features and counts that occur together, and the rows over those pairs.
+        For complement: the different pairs of a feature and its count in a row, as features and
+        counts; and the rows, with a column for each pair.
     """
 
     codes: Ints
@@ -117,13 +119,13 @@ class LeftOut:
     Attributes
     ----------
     scores : float64 (n_rows, n_classes)
-        Joint log-probabilities; of rows with any number of labels each label's log-odds. -inf for
+        Joint log-probabilities; if rows have any number of labels, each label's log-odds. -inf for
         a class that no other row has; inf for a label that all others have, if priors are shares
         of the rows.
     labels : Labels
-    countable : bool (n_rows,), or (n_rows, n_labels) of any number of labels
+    countable : bool (n_rows,), or (n_rows, n_labels) if rows have any number of labels
         Whether the row counts in a loss: False if no other row has its class; for a label, False
-        if no other row has it, or lacks it, as this one does.
+        if all other rows have it and this one does not, or none of them has it and this one does.
     lengths : float64 (n_rows,)
         Sum of the values that are scored.
     """
@@ -160,6 +162,7 @@ class LeaveOneOut(ABC):
         self.statistics = statistics
         self._within, self._above = within, presence_above
         self.counts = np.ascontiguousarray(statistics.feature_count.T)
+        # Which features are columns for a row that holds none of them.
         self._base = (np.ones(len(self.counts), dtype=np.bool_) if within is None
                       else within.columns())
         self._fit_prior = fit_prior
@@ -180,46 +183,50 @@ class LeaveOneOut(ABC):
             Index of each row's class.
         """
         X = canonical(X)
-        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        row = _row_of(X)
         column, amount = X.indices, X.data
         if self._above is not None:
             amount = (amount > self._above).astype(np.int64)
         own_counts = self.counts[column, codes[row]]
         is_column = (np.ones(len(column), dtype=np.bool_) if self._within is None
-                else self._within.row_columns(column, X.data))
-        scored = is_column & (amount > 0)
+                     else self._within.row_columns(column, X.data))
+        is_scored = is_column & (amount > 0)
         change = is_column.astype(np.int64) - self._base[column]
-        moved = change != 0
-        values = _csr_of(amount[scored].astype(np.float64), column[scored], row[scored], X.shape)
+        values = _csr_of(
+            amount[is_scored].astype(np.float64), column[is_scored], row[is_scored], X.shape)
+        changes = change != 0
         return LeaveOneOutRows(
-            codes, values, own_counts[scored],
-            _csr_of(change[moved], column[moved], row[moved], X.shape),
+            codes, values, own_counts[is_scored],
+            _csr_of(change[changes], column[changes], row[changes], X.shape),
             np.asarray(values.sum(axis=1)))
 
     def keep_empty(self, k: int) -> None:
-        """A class stays a class when its last row is left out, as the rest of a label does."""
-        left = self.statistics.class_count.copy()
-        left[k] -= 1
+        """Keep a class when its last row is left out, as the rest of a label is kept."""
+        remaining = self.statistics.class_count.copy()
+        remaining[k] -= 1
         self._is_empty[k, k] = False
-        self._log_prior[k] = log_prior(left, None, self._fit_prior)
+        self._log_prior[k] = log_prior(remaining, None, self._fit_prior)
 
     def countable(self, codes: Ints) -> Mask:
-        """Rows whose own class is possible without them: (n_rows,).
+        """Which rows have a class that is possible without them: (n_rows,).
 
-        A row that is alone in its class has no such class without it, whatever ``l``.
+        A row that is alone in its class has not, whatever ``l``.
         """
         return ~np.isneginf(self._intercept[codes, codes])
 
-    def _size(self, rows: LeaveOneOutRows, l: Smoothing) -> Any:
-        """Σ l over the remaining columns: (n_rows,), or one number."""
+    def _total_l(self, rows: LeaveOneOutRows, l: Smoothing) -> Any:
+        """Σ l over the columns without each row: (n_rows, 1), or one number."""
         if isinstance(l, np.ndarray):
             return float(l.sum())
-        return l * (int(self._base.sum()) + np.asarray(rows.shift.sum(axis=1)))
+        return l * (int(self._base.sum()) + np.asarray(rows.shift.sum(axis=1))[:, None])
 
     def score(
         self, batches: Iterable[LeaveOneOutRows], smoothing: Sequence[Smoothing]
     ) -> Iterator[LeftOut]:
-        """The rows of batches, scored with each smoothing parameter; kept if there are several."""
+        """Score the rows of batches with each smoothing parameter.
+
+        If there are several, all batches are kept in memory.
+        """
         batches = list(batches) if len(smoothing) > 1 else batches
         for l in smoothing:
             scorer = self.scorer(l)
@@ -230,7 +237,7 @@ class LeaveOneOut(ABC):
 
     @property
     def _intercept(self) -> Floats:
-        """By the row's class and the class scored: (n_classes, n_classes)."""
+        """For each class of a row that is left out, the intercepts of all classes."""
         return self._log_prior
 
 
@@ -243,14 +250,13 @@ class MultinomialLeaveOneOut(LeaveOneOut):
 
         def scores(rows: LeaveOneOutRows) -> Floats:
             all_rows = np.arange(len(rows))
-            left = rows.own_counts - rows.values.data
+            remaining = rows.own_counts - rows.values.data
             result: Floats = rows.values @ table
             result[all_rows, rows.codes] = _row_sums(
-                rows.values, _log(left + _l_of_entries(l, rows.values)))
-            total = totals + rows.shift @ self.counts
-            total = total.astype(np.float64)
+                rows.values, _log(remaining + _l_of_entries(l, rows.values)))
+            total = (totals + rows.shift @ self.counts).astype(np.float64)
             total[all_rows, rows.codes] -= rows.lengths
-            total += np.reshape(self._size(rows, l), (-1, 1))
+            total += self._total_l(rows, l)
             result -= rows.lengths[:, None] * _finite_log(total)
             result += self._intercept[rows.codes]
             return result
@@ -259,9 +265,10 @@ class MultinomialLeaveOneOut(LeaveOneOut):
 
 
 class ComplementLeaveOneOut(LeaveOneOut):
-    """Leave-one-out of complement naive Bayes: the row leaves all classes but its own.
+    """Leave-one-out of complement naive Bayes: the complements of other classes lose the row.
 
-    What the others count is n_t - n_kt - x_t: a table of the pairs (t, x_t) that occur.
+    The complement of such a class k counts n_t - n_kt - x_t of a term t. This depends on the pair
+    (t, x_t) alone, so that it is computed once for each pair that occurs.
     """
 
     def rows(self, X: sp.csr_array, codes: Ints) -> LeaveOneOutRows:
@@ -290,14 +297,14 @@ class ComplementLeaveOneOut(LeaveOneOut):
             column, value, over_pairs = rows.pairs
             smoothing = l[column, None] if isinstance(l, np.ndarray) else l
             # Integers first: the digits of a small l would be lost beside them.
-            left = (every_class[column] - value)[:, None] - self.counts[column] + smoothing
-            result: Floats = -(over_pairs @ _log(left))
-            left = every_class[values.indices] - rows.own_counts + _l_of_entries(l, values)
-            result[all_rows, rows.codes] = -_row_sums(values, _log(left))
-            moved = rows.shift @ every_class
-            total = totals + moved[:, None] - rows.shift @ self.counts - rows.lengths[:, None]
+            remaining = (every_class[column] - value)[:, None] - self.counts[column] + smoothing
+            result: Floats = -(over_pairs @ _log(remaining))
+            others = every_class[values.indices] - rows.own_counts + _l_of_entries(l, values)
+            result[all_rows, rows.codes] = -_row_sums(values, _log(others))
+            total = (totals + (rows.shift @ every_class)[:, None] - rows.shift @ self.counts
+                     - rows.lengths[:, None])
             total[all_rows, rows.codes] += rows.lengths
-            total += np.reshape(self._size(rows, l), (-1, 1))
+            total += self._total_l(rows, l)
             result += rows.lengths[:, None] * _finite_log(total)
             result += self._intercept[rows.codes]
             return result
@@ -307,15 +314,16 @@ class ComplementLeaveOneOut(LeaveOneOut):
     @property
     def _intercept(self) -> Floats:
         # The scores hold no prior, unless there is only one class.
-        alone = (~self._is_empty).sum(axis=1, keepdims=True) == 1
-        return np.where(self._is_empty, -np.inf, np.where(alone, self._log_prior, 0.0))
+        is_single = (~self._is_empty).sum(axis=1, keepdims=True) == 1
+        return np.where(self._is_empty, -np.inf, np.where(is_single, self._log_prior, 0.0))
 
 
 class BernoulliLeaveOneOut(LeaveOneOut):
-    """Leave-one-out of Bernoulli naive Bayes: its class has n_c - 1 rows, n_ct - x_t with t.
+    """Leave-one-out of Bernoulli naive Bayes: a row's class has n_c - 1 rows, n_ct - x_t of them
+    with the term t.
 
-    Terms that a row lacks are summed over all columns once per class, for the class as it is and
-    for the class with one row less; the row's own terms correct the sum.
+    log(1-p) is summed over all columns once per class, for the class as it is and for the class
+    with one row less. Each row then corrects the sums for the terms that it holds.
     """
 
     def scorer(self, l: Smoothing) -> Scorer:
@@ -323,10 +331,10 @@ class BernoulliLeaveOneOut(LeaveOneOut):
         column = _l_as_column(l)
         log_p = log_ratio(self.counts + column, size + 2.0 * column)
         absent = _Absence(self.counts, size, column, self._base)
-        # What a class with one row less counts of a term that the row lacks.
+        # The class with one row less, for terms that this row lacks.
         fewer = np.maximum(size - 1, 0)
-        less = _Absence(np.minimum(self.counts, fewer), fewer, column, self._base,
-                        self.counts < size)
+        absent_in_fewer = _Absence(np.minimum(self.counts, fewer), fewer, column, self._base,
+                                   self.counts < size)
         weights = np.where(absent.never, 0.0, log_p - absent.log)
 
         def scores(rows: LeaveOneOutRows) -> Floats:
@@ -337,15 +345,18 @@ class BernoulliLeaveOneOut(LeaveOneOut):
             present = log_ratio(rows.own_counts - 1 + l_of_values,
                                 own_rows[_row_of(values)] + 2.0 * l_of_values)
             value_at, shift_at = _cells(values, codes), _cells(rows.shift, codes)
-            own = (less.total[codes] + _row_sums(values, present - less.log[value_at])
-                   + _row_sums(rows.shift, less.log[shift_at]))
+            own = (absent_in_fewer.total[codes]
+                   + _row_sums(values, present - absent_in_fewer.log[value_at])
+                   + _row_sums(rows.shift, absent_in_fewer.log[shift_at]))
             result[all_rows, codes] = self._intercept[codes, codes] + own
-            if absent.never.any() or less.never.any():
-                missing = absent.never_total + (rows.shift - values) @ absent.never.astype(float)
-                missing[all_rows, codes] = less.never_total[codes] + _row_sums(
-                    rows.shift, less.never[shift_at]) - _row_sums(values, less.never[value_at])
-                result[missing > 0] = -np.inf
-                # As `bernoulli_form` has it: a class without rows, and no smoothing.
+            if absent.never.any() or absent_in_fewer.never.any():
+                n_missing = absent.never_total + (rows.shift - values) @ absent.never.astype(float)
+                n_missing[all_rows, codes] = (
+                    absent_in_fewer.never_total[codes]
+                    + _row_sums(rows.shift, absent_in_fewer.never[shift_at])
+                    - _row_sums(values, absent_in_fewer.never[value_at]))
+                result[n_missing > 0] = -np.inf
+                # As in `bernoulli_form`: classes without rows are impossible without smoothing.
                 result[:, (size == 0) & absent.never.any(axis=0)] = -np.inf
             return result
 
@@ -362,7 +373,7 @@ class _Absence:
     ):
         self.log = log_ratio(size - counts + column, size + 2.0 * column)
         if defined is not None:
-            # A term that all rows of a class hold: no row lacks it.
+            # No row of the class lacks such a term, so the value is not used.
             self.log[~defined] = 0.0
         self.never = np.isneginf(self.log)
         self.log[self.never] = 0.0
@@ -374,20 +385,21 @@ class _Absence:
 def _priors(
     class_count: NDArray[Any], class_prior: Floats | None, fit_prior: bool
 ) -> tuple[Floats, Mask]:
-    """log π of each class without one row of each class, and which class has no row then.
+    """log π of all classes without a row of each class, and which of them have no row left.
 
-    (n_classes, n_classes), by the class of the row.
+    Both are (n_classes, n_classes), with a row for each class of a row that is left out.
     """
     n_classes = len(class_count)
     priors, is_empty = np.full((n_classes, n_classes), -np.inf), np.eye(n_classes, dtype=np.bool_)
     is_empty &= class_count <= 1
     for row_class in range(n_classes):
-        left = class_count.copy()
-        left[row_class] -= 1
-        stay = ~is_empty[row_class]
-        prior = None if class_prior is None else class_prior[stay]
-        if stay.any():
-            priors[row_class, stay] = log_prior(np.maximum(left[stay], 0), prior, fit_prior)
+        remaining = class_count.copy()
+        remaining[row_class] -= 1
+        has_rows = ~is_empty[row_class]
+        prior = None if class_prior is None else class_prior[has_rows]
+        if has_rows.any():
+            priors[row_class, has_rows] = log_prior(
+                np.maximum(remaining[has_rows], 0), prior, fit_prior)
     return priors, is_empty
 
 
@@ -402,16 +414,18 @@ def _csr_of(
 
 
 def _row_of(entries: sp.csr_array) -> Ints:
+    """The row of each stored value."""
     return np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
 
 
 def _cells(entries: sp.csr_array, codes: Ints) -> tuple[Any, Any]:
-    """Index in a table (n_features, n_classes) of each entry, for the class of its row."""
+    """Where the feature of each stored value, and the class of its row, meet in a table
+    (n_features, n_classes)."""
     return entries.indices, codes[_row_of(entries)]
 
 
 def _row_sums(entries: sp.csr_array, values: Any) -> Floats:
-    """Σ over the entries of each row of entry times value."""
+    """The sum over each row of its stored values times these values."""
     import scipy.sparse as sp
 
     products = sp.csr_array((entries.data * values, entries.indices, entries.indptr),

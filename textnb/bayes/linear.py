@@ -2,7 +2,8 @@
 
     counts -> feature map -> times |log-count ratio| ** power, class by class -> solver -> weights
 
-With `Sharing`, rows have columns of parts after those of terms; weights are folded at the end.
+With `Sharing`, rows have columns for the parts of words after those of terms. At the end, their
+weights are folded into those of the terms.
 
 References
 ----------
@@ -50,28 +51,29 @@ from textnb.runtime.memory import check_room
 from textnb.runtime.progress import Size, line
 from textnb.runtime.threads import map_in_threads
 
-# The largest C times the weight of a row. Beyond it, rounding is larger than what the
-# regularisation says, and weights would be noise.
+# The largest C times the weight of a row. Beyond it, rounding errors are larger than the
+# regularisation, and weights would be noise.
 MAX_COST = 1e10
 # With larger values, squares and their sums would overflow.
 _MAX_VALUE = 1e30
 # The minimum number of held-out rows to fit a temperature on.
 _MIN_HELD_OUT = 20
-# Parts of the rows, each of which is scored by what was learned from the others.
+# The number of parts of the rows, each of which is scored by a model of the others.
 _FOLDS = 3
-# Shares of the weight of vectors that are tried.
+# The shares of the suggested weight of vectors that `choose_vector_weight` tries.
 _SHARES = (0.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedRows:
-    """The part of learning that does not depend on ``C``, ``l``, ``power`` and ``class_weight``.
+    """Rows that are ready to learn from: they do not depend on C, l, power and class_weight.
 
-    Models that differ only in these may learn from the same prepared rows, with the same bits.
+    Models that differ only in these parameters may learn from the same prepared rows.
 
     Attributes
     ----------
     statistics : Counts
+        The number of rows of each class that hold each term.
     rows : SolverRows
         The rows after the feature map.
     """
@@ -85,7 +87,11 @@ class PreparedRows:
         weight: Floats | None = None, binary: bool = False, sharing: Sharing | None = None,
     ) -> PreparedRows:
         line().begin("preparing rows")
-        statistics = _statistics(counts, labels, weight)
+        statistics = document_statistics(counts, labels, weight)
+        if len(statistics.classes) < 2 and labels.link == "softmax":
+            raise DataError("a linear model tells classes apart: the number of classes in the data "
+                            "has to be greater than one; got one class: "
+                            f"{statistics.classes.tolist()}")
         check_room(len(statistics.classes), statistics.n_features, 16, "counts and weights",
                    log=True)
         features = model.feature_map(statistics, binary)
@@ -118,23 +124,23 @@ def _solver_rows(
 def _fit(
     model: Any, prepared: PreparedRows, labels: Labels, weight: Floats | None, binary: bool,
     start: WarmStart | None = None, of_more_rows: bool = False,
-) -> tuple[Learned, dict[int, DualCoefficients]]:
-    """The weights and counts that are learned, and the dual coefficients of each class.
+) -> tuple[Learned, dict[int, sp.csr_array]]:
+    """The weights and counts that are learned, and the duals of each class, most of which are 0.
 
-    ``of_more_rows`` is whether the statistics count rows that are not among those to learn.
+    ``of_more_rows`` is whether the statistics also count rows that are not learned from.
     """
     statistics = prepared.statistics
     classes = statistics.classes
     problems = _Problems.of(
         model, prepared.rows, labels, weight, statistics if of_more_rows else None)
     weights, intercept = np.zeros((statistics.n_features, len(classes))), problems.intercept
-    duals, n_iter = dict[int, DualCoefficients](), 0
-    begin = None if start is None else [
+    duals, n_iter = dict[int, sp.csr_array](), 0
+    start_weights = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
-    for k, solution in problems.solve("fitting", points=begin):
+    for k, solution in problems.solve("fitting", weights=start_weights):
         solution.put(weights[:, k])
         intercept[k] = solution.intercept
-        duals[k] = DualCoefficients.of(solution.duals)
+        duals[k] = sp.csr_array(solution.duals[None, :])
         n_iter = max(n_iter, solution.n_iter)
     form = model.form_of_weights(statistics, weights, intercept, binary=binary)
     return Learned(statistics, form, n_iter), duals
@@ -142,12 +148,12 @@ def _fit(
 
 def refit_sample(
     model: Any, start: WarmStart, counts: sp.csr_array, labels: Labels,
-    statistics: Counts, binary: bool = False,
+    statistics: Counts, binary: bool,
 ) -> Learned:
     """Learn the weights again from a sample of the rows that were counted.
 
-    Ratios and the feature map are those of all rows, so that a sample that holds each row with a
-    pull has their optimum.
+    Ratios and the feature map are those of all rows. So the optimum is that of all rows, if the
+    sample holds all whose dual is above 0.
 
     Parameters
     ----------
@@ -173,10 +179,9 @@ def learn_and_calibrate(
 ) -> Learned:
     """Learn the statistic of rows, the weights, and a temperature from held-out rows.
 
-    There is none if ``held_out`` is 0, or if fewer than 20 rows, or rows of only one class, would
-    be held out. With ``left_out``, all rows get out-of-fold scores, if no class is rare.
-    For lists of labels, each label's threshold and sigmoid are chosen on held-out rows instead,
-    which ``left_out`` keeps.
+    There is no temperature if ``held_out`` is 0, or if fewer than 20 rows, or rows of only one
+    class, would be held out. For lists of labels, each label's threshold and sigmoid are chosen on
+    held-out rows instead.
 
     Parameters
     ----------
@@ -191,6 +196,7 @@ def learn_and_calibrate(
     start : WarmStart, optional
         Weights from which the solver begins.
     left_out : bool
+        Whether to keep out-of-fold scores of all rows; of one label each, only if no class is rare.
     sharing : Sharing, optional
         Parts that terms share.
 
@@ -203,29 +209,31 @@ def learn_and_calibrate(
     prepared = PreparedRows.of(model, counts, labels, weight, binary, sharing)
     learned, duals = _fit(model, prepared, labels, weight, binary, start)
     del prepared
+    scorer = _OutOfFoldScorer(model, counts, labels, weight, binary, sharing, duals)
     if labels.link == "sigmoid":
-        return _with_thresholds_and_sigmoids(
-            model, learned, counts, labels, weight, binary, duals, sharing, left_out)
+        return _with_thresholds_and_sigmoids(learned, scorer, left_out)
     parts = _divide(labels.codes, model.held_out)
     if parts is None:
         return learned
-    judge = parts == parts.max()
-    if weight is not None and not weight[~judge].any():
+    last = int(parts.max())
+    held_out = parts == last
+    if weight is not None and not weight[~held_out].any():
         return learned
-    scores = _scores_of_others(model, counts, labels, weight, judge, binary, duals, sharing)
+    scores = scorer.score(held_out)
     if left_out and weight is None and _has_rows_in_each(labels.codes, parts):
-        learned = replace(learned, left_out=_scores_of_parts(
-            model, counts, labels, parts, scores, binary, duals, sharing))
-    codes = labels.codes[judge]
-    judged = np.ones(len(codes)) if weight is None else weight[judge]
-    documents, method = int(judge.sum()), "rows held out by fit"
+        of_all = scorer.score_parts(parts, last)
+        of_all[held_out] = scores
+        learned = replace(learned, left_out=LeftOutScores(of_all, labels.codes, last + 1))
+    codes = labels.codes[held_out]
+    weight = np.ones(len(codes)) if weight is None else weight[held_out]
+    documents, method = len(codes), "rows held out by fit"
     if scores.shape[1] > 2:
-        temperature, shift = best_sigmoids(scores, codes, judged)
+        temperature, shift = best_sigmoids(scores, codes, weight)
         calibration = Calibration(
             temperature, 0.0, documents, method, link="sigmoid", shift=shift)
     else:
         calibration = Calibration(
-            best_temperature(scores, codes, judged), 0.0, documents, method)
+            best_temperature(scores, codes, weight), 0.0, documents, method)
     return replace(learned, calibration=calibration)
 
 
@@ -233,12 +241,12 @@ def choose_vector_weight(
     model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None, binary: bool,
     sharing: Sharing,
 ) -> float:
-    """The smallest share of the weight of vectors that is as good as the best.
+    """The smallest weight of vectors that is as good as the best: a share of that of ``sharing``.
 
-    Two thirds of the rows are scored by what was learned from the others, with each weight. A
-    smaller weight is as good if it loses no more than a standard error in log loss, at the
-    temperature that is best for it. So must what it loses in accuracy, beside no vectors.
-    With lists of labels, the weight stays.
+    Two thirds of the rows are scored by models of the other rows, with each weight. A weight is as
+    good as the best if its log loss, at the temperature that suits it, is higher by no more than a
+    standard error, and its accuracy is lower than without vectors by no more than one. With lists
+    of labels, the weight stays.
     """
     if labels.link == "sigmoid":
         return sharing.vector_weight
@@ -248,33 +256,33 @@ def choose_vector_weight(
             weight[parts == part].any() and weight[parts != part].any()
             for part in range(_FOLDS - 1))):
         return sharing.vector_weight
-    # The last part is only learned from: two say enough, in less time.
-    judged = parts < _FOLDS - 1
-    codes, weight_of = labels.codes[judged], None if weight is None else weight[judged]
-    losses, wrong = [], []
+    # The last part is not scored: two parts say enough, in less time.
+    is_scored = parts < _FOLDS - 1
+    codes, weight_of_scored = labels.codes[is_scored], None if weight is None else weight[is_scored]
+    losses, errors = [], []
     for share in _SHARES:
-        tried = replace(sharing, vector_weight=share * sharing.vector_weight)
-        scores = np.zeros((len(labels), len(labels.classes)))
-        for part in range(_FOLDS - 1):
-            scores[parts == part] = _scores_of_others(
-                model, counts, labels, weight, parts == part, binary, None, tried)
-        scores = scores[judged]
-        scores /= best_temperature(
-            scores, codes, np.ones(len(codes)) if weight_of is None else weight_of)
-        wrong.append((scores.argmax(axis=1) != codes).astype(np.float64))
+        scorer = _OutOfFoldScorer(
+            model, counts, labels, weight, binary,
+            replace(sharing, vector_weight=share * sharing.vector_weight))
+        scores = scorer.score_parts(parts, _FOLDS - 1)[is_scored]
+        scores /= best_temperature(scores, codes, weight_of_scored)
+        errors.append((scores.argmax(axis=1) != codes).astype(np.float64))
         losses.append(-log_posterior(scores)[np.arange(len(codes)), codes])
-    good = _are_near(np.array(wrong), 0, weight_of)
-    mean = np.where(good, np.average(losses, axis=1, weights=weight_of), np.inf)
-    good &= _are_near(np.array(losses), int(np.argmin(mean)), weight_of)
-    return _SHARES[int(np.argmax(good))] * sharing.vector_weight
+    is_good = _are_as_low(np.array(errors), 0, weight_of_scored)
+    mean = np.where(is_good, np.average(losses, axis=1, weights=weight_of_scored), np.inf)
+    is_good &= _are_as_low(np.array(losses), int(np.argmin(mean)), weight_of_scored)
+    return _SHARES[int(np.argmax(is_good))] * sharing.vector_weight
 
 
-def _are_near(losses: Floats, place: int, weight: Floats | None) -> NDArray[np.bool_]:
-    """Whether losses of rows exceed those of one of them by no more than a standard error."""
-    more = losses - losses[place]
-    near: NDArray[np.bool_] = np.average(more, axis=1, weights=weight) <= (
-        more.std(axis=1) / more.shape[1] ** 0.5)
-    return near
+def _are_as_low(losses: Floats, best: int, weight: Floats | None) -> NDArray[np.bool_]:
+    """Which means of losses exceed that of the best by no more than a standard error.
+
+    ``losses`` is float64 (n_models, n_rows), and ``best`` the number of a model.
+    """
+    excess = losses - losses[best]
+    are_low: NDArray[np.bool_] = np.average(excess, axis=1, weights=weight) <= (
+        excess.std(axis=1) / excess.shape[1] ** 0.5)
+    return are_low
 
 
 def _has_rows_in_each(codes: NDArray[np.int64], parts: NDArray[np.int64]) -> bool:
@@ -284,46 +292,26 @@ def _has_rows_in_each(codes: NDArray[np.int64], parts: NDArray[np.int64]) -> boo
     return bool((cells.sum(axis=1, keepdims=True) > cells).all())
 
 
-def _scores_of_parts(
-    model: Any, counts: sp.csr_array, labels: Labels, parts: NDArray[np.int64],
-    of_last: Floats, binary: bool, duals: dict[int, DualCoefficients], sharing: Sharing | None,
-) -> LeftOutScores:
-    """Scores of each part by a model of the others; those of the last part are known."""
-    last = int(parts.max())
-    scores = np.zeros((len(labels), of_last.shape[1]))
-    scores[parts == last] = of_last
-    for part in range(last):
-        judge = parts == part
-        scores[judge] = _scores_of_others(
-            model, counts, labels, None, judge, binary, duals, sharing)
-    return LeftOutScores(scores, labels.codes, last + 1)
-
-
 def _with_thresholds_and_sigmoids(
-    model: Any, learned: Learned, counts: sp.csr_array, labels: Labels,
-    weight: Floats | None, binary: bool, duals: dict[int, DualCoefficients],
-    sharing: Sharing | None, left_out: bool,
+    learned: Learned, scorer: _OutOfFoldScorer, left_out: bool
 ) -> Learned:
     """The thresholds with which each label has the best F1 on held-out rows, and its probabilities.
 
-    Each third of the rows is scored by what was learned from the others. Without ``held_out``, or
-    with too few rows, there are none.
+    Each third of the rows is scored by a model of the others. Without ``held_out``, or with too few
+    rows, there are none.
     """
-    if not model.held_out or len(labels) < _FOLDS * _MIN_HELD_OUT:
+    labels, weight = scorer.labels, scorer.weight
+    if not scorer.model.held_out or len(labels) < _FOLDS * _MIN_HELD_OUT:
         return learned
-    scores = np.empty((len(labels), len(labels.classes)))
-    for fold in range(_FOLDS):
-        judge = np.arange(len(labels)) % _FOLDS == fold
-        if weight is not None and not weight[~judge].any():
-            return learned
-        scores[judge] = _scores_of_others(
-            model, counts, labels, weight, judge, binary, duals, sharing)
-    thresholds = {label: steady_threshold(scores[:, k], labels.has(k), weight)
+    parts = np.arange(len(labels)) % _FOLDS
+    if weight is not None and not all(weight[parts != part].any() for part in range(_FOLDS)):
+        return learned
+    scores, actual = scorer.score_parts(parts, _FOLDS), labels.mask
+    thresholds = {label: steady_threshold(scores[:, k], actual[:, k], weight)
                   for k, label in enumerate(labels.classes.tolist())}
-    has = np.stack([labels.has(k) for k in range(scores.shape[1])], axis=1)
-    sigmoids = label_sigmoids(scores, has, weight)
+    sigmoids = label_sigmoids(scores, actual, weight)
     return replace(
-        learned, left_out=LeftOutScores(scores, has, _FOLDS) if left_out else None,
+        learned, left_out=LeftOutScores(scores, actual, _FOLDS) if left_out else None,
         decision=Decision(thresholds, evidence={
             "by": "f1", "documents": len(labels), "scored": f"{_FOLDS} folds"}),
         calibration=Calibration(
@@ -331,74 +319,68 @@ def _with_thresholds_and_sigmoids(
             sigmoids=tuple(map(tuple, sigmoids.tolist()))))
 
 
-def _scores_of_others(
-    model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None,
-    judge: NDArray[np.bool_], binary: bool, duals: dict[int, DualCoefficients] | None,
-    sharing: Sharing | None,
-) -> Floats:
-    """Scores of the rows to judge by a model of the others.
-
-    It begins at the solution of all, if the duals of that are known.
-    """
-    line().begin("preparing to calibrate")
-    learn, others = ~judge, counts[judge]
-    weight = None if weight is None else weight[learn]
-    holders = count_columns(counts, learn)
-    # As a new text's, the terms of a row that no other row holds are not known, without a vector.
-    known = holders > 0
-    if sharing is not None and sharing.vectors is not None and sharing.has_vectors:
-        known[sharing.vectors.columns] = True
-    others.data[~known[others.indices]] = 0
-    others.eliminate_zeros()
-    own = labels.of_rows(learn)
-    features = model.feature_map(
-        _statistics_of_columns(counts, learn, len(own), weight, holders), binary)
-    parts = None if sharing is None else sharing.of_rows(counts, features, learn, weight)
-    judged = features.sparse(canonical(others))
-    del others
-    problems = _Problems.of(model, _solver_rows(
-        model, counts, features, learn, holders, parts), own, weight)
-    scores = np.tile(problems.intercept, (judged.shape[0], 1))
-    # Where rows cost much, the logistic loss is so steep beside the optimum of all rows that
-    # Newton's method converges sooner from zero, and may not converge at all from there.
-    is_steep = model.loss == "log" and problems.cost.max() > MAX_LIGHT
-    starts = None if duals is None or is_steep else [
-        duals[k].of_rows(learn) for k in problems.positives]
-    for k, solution in problems.solve("calibrating", starts):
-        scores[:, k] = judged @ solution.weights + solution.intercept
-    return scores
-
-
 @dataclass(frozen=True, eq=False)
-class DualCoefficients:
-    """How much rows pull in a solution: most have 0.
+class _OutOfFoldScorer:
+    """Scores some of the rows by a model that learns from all others.
 
     Attributes
     ----------
-    rows : int64 (n_above_0,)
-    values : float64 (n_above_0,)
-    n_rows : int
+    model, counts, labels, weight, binary, sharing
+        As of `learn_and_calibrate`.
+    duals : dict of int to csr_array (1, n_rows), or None
+        The duals of each class in the solution of all rows, from which the solver begins.
     """
 
-    rows: NDArray[np.int64]
-    values: Floats
-    n_rows: int
+    model: Any
+    counts: sp.csr_array
+    labels: Labels
+    weight: Floats | None
+    binary: bool
+    sharing: Sharing | None
+    duals: dict[int, sp.csr_array] | None = None
 
-    @classmethod
-    def of(cls, duals: Floats) -> DualCoefficients:
-        rows = np.flatnonzero(duals)
-        return cls(rows, duals[rows], len(duals))
+    def score_parts(self, parts: NDArray[np.int64], n_parts: int) -> Floats:
+        """Scores of all rows, by the part of each; 0 in parts from ``n_parts`` on."""
+        scores = np.zeros((len(self.labels), len(self.labels.classes)))
+        for part in range(n_parts):
+            scores[parts == part] = self.score(parts == part)
+        return scores
 
-    def of_rows(self, chosen: NDArray[np.bool_]) -> Floats:
-        """float64 (n_chosen,)."""
-        duals = np.zeros(self.n_rows)
-        duals[self.rows] = self.values
-        return duals[chosen]
+    def score(self, held_out: NDArray[np.bool_]) -> Floats:
+        """Scores of the rows that are held out: float64 (n_held_out, n_classes)."""
+        line().begin("preparing to calibrate")
+        model, counts, sharing = self.model, self.counts, self.sharing
+        learn, unseen = ~held_out, counts[held_out]
+        weight = None if self.weight is None else self.weight[learn]
+        holders = count_columns(counts, learn)
+        # A term that only held-out rows have is as unknown as those of a new text, unless it has a
+        # vector.
+        known = holders > 0
+        if sharing is not None and sharing.vectors is not None and sharing.has_vectors:
+            known[sharing.vectors.columns] = True
+        unseen.data[~known[unseen.indices]] = 0
+        unseen.eliminate_zeros()
+        labels = self.labels.of_rows(learn)
+        features = model.feature_map(
+            _statistics_of_columns(counts, learn, len(labels), weight, holders), self.binary)
+        parts = None if sharing is None else sharing.of_rows(counts, features, learn, weight)
+        unseen = features.sparse(canonical(unseen))
+        problems = _Problems.of(model, _solver_rows(
+            model, counts, features, learn, holders, parts), labels, weight)
+        scores = np.tile(problems.intercept, (unseen.shape[0], 1))
+        # If rows cost much, the logistic loss is so steep beside the optimum of all rows that
+        # Newton's method converges sooner from zero, and may not converge at all from there.
+        is_steep = model.loss == "log" and problems.cost.max() > MAX_LIGHT
+        duals = None if self.duals is None or is_steep else [
+            self.duals[k].toarray()[0][learn] for k in problems.positives]
+        for k, solution in problems.solve("calibrating", duals):
+            scores[:, k] = unseen @ solution.weights + solution.intercept
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
 class _Problems:
-    """The classes against their rests, one problem each.
+    """One problem for each class, or label: to separate its rows from all others.
 
     Attributes
     ----------
@@ -406,15 +388,16 @@ class _Problems:
     rows : SolverRows
     labels : Labels
     cost : float64 (n_rows,)
+        C times the weight of each row.
     of_sides : float64 (n_labels, 2) or None
         The weights of the rows without and with each label.
     scales : RatioScales
     positives : sequence of int
-        The classes that have a problem.
+        The classes that have a problem. The first of two classes has none.
     intercept : float64 (n_classes,)
-        Of classes that have none. Of two classes the first scores 0, so that the margin is the
-        second's; labels of no row, or of all, have the optimum of the intercept alone, so that
-        scores of held-out rows are comparable with those of a model that has such a label.
+        The intercepts of the other classes, and else 0. The first of two classes scores 0, so that
+        the margin is the second's. A label of no row, or of all, has the optimum of the intercept
+        alone, so that scores of held-out rows are comparable with those of a model of other rows.
     C : float
     """
 
@@ -441,10 +424,11 @@ class _Problems:
         if labels.link == "sigmoid":
             of_sides = weights_of_sides(model.class_weight, labels, weight)
             positives = np.flatnonzero((sizes > 0) & (sizes < len(labels))).tolist()
+            # For labels of no row, or of all: the side of all rows, 1 for those with the label.
             side = (sizes == len(labels)).astype(np.int64)
-            paid = cost.sum() * (np.ones(n_classes) if of_sides is None else
-                                 of_sides[np.arange(n_classes), side])
-            intercept = (2.0 * side - 1.0) * LOSSES[model.loss].margin_of_one_side(paid)
+            total_cost = cost.sum() * (np.ones(n_classes) if of_sides is None else
+                                       of_sides[np.arange(n_classes), side])
+            intercept = (2.0 * side - 1.0) * LOSSES[model.loss].margin_of_one_side(total_cost)
         else:
             of_class = class_weights(model.class_weight, labels.classes,
                                      sizes if weight is None else labels.sums(weight))
@@ -452,7 +436,11 @@ class _Problems:
             intercept = np.zeros(n_classes)
         if of_class is not None:
             cost = cost * of_class[labels.codes]
-        _check_cost(cost.max() * (1.0 if of_sides is None else of_sides.max()))
+        largest = cost.max() * (1.0 if of_sides is None else of_sides.max())
+        if not largest <= MAX_COST:
+            raise ParameterError(
+                f"C times the weights of rows and classes must be at most {MAX_COST:g} (so little "
+                f"regularisation is none); it is {largest:g}. Give smaller weights, or a smaller C")
         scales = RatioScales(model, rows, labels, weight, of_class, of_sides, statistics)
         return cls(solver, rows, labels, cost, of_sides, scales, positives, intercept,
                    float(model.C))
@@ -465,56 +453,46 @@ class _Problems:
         return cost
 
     def solve(
-        self, phase: str, starts: Sequence[Floats] | None = None,
-        points: Sequence[tuple[Floats, float] | None] | None = None,
+        self, phase: str, duals: Sequence[Floats] | None = None,
+        weights: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> Iterator[tuple[int, LinearSolution]]:
-        """Each solution with its class, started from duals or from weights.
+        """Each class with its solution; a ConvergenceWarning if one is not within the tolerance.
 
-        ``phase`` is what a line of progress calls it.
-        A ConvergenceWarning is given if one is not within the tolerance.
+        ``phase`` is what the line of progress calls it. ``duals``, or ``weights`` with intercepts,
+        are those from which the solver begins.
         """
-        def of(places: range) -> list[LinearSolution]:
+        def solve_block(places: range) -> list[LinearSolution]:
             classes = [self.positives[place] for place in places]
             return self.solver.solve(
                 self.rows, [self.labels.has(k) for k in classes],
                 [self._cost_of(k) for k in classes], [self.scales.compute(k) for k in classes],
-                None if starts is None else [starts[place] for place in places],
-                None if points is None else [points[place] for place in places])
+                None if duals is None else [duals[place] for place in places],
+                None if weights is None else [weights[place] for place in places])
 
         if not self.positives:
             return
         blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
-        shown = line()
-        # The passes of one block are its progress; their number is not known before.
-        shown.begin(phase, Size(len(self.positives)) if len(blocks) > 1 else None,
-                    "label" if self.labels.link == "sigmoid" else "class")
-        solutions, unsolved = chain.from_iterable(map_in_threads(of, blocks)), 0
+        progress = line()
+        # Without a size, the line shows the passes of the only block.
+        progress.begin(phase, Size(len(self.positives)) if len(blocks) > 1 else None,
+                       "label" if self.labels.link == "sigmoid" else "class")
+        solutions, n_unsolved = chain.from_iterable(map_in_threads(solve_block, blocks)), 0
         for k, solution in zip(self.positives, solutions, strict=True):
             if not (np.isfinite(solution.shared).all() and np.isfinite(solution.duals).all()
                     and np.isfinite(solution.intercept)):
                 raise ParameterError(f"C={self.C!r} is too large for these rows: the solver found "
                                      "weights that are not finite. Take a smaller C")
-            unsolved += not solution.converged
+            n_unsolved += not solution.converged
             if len(blocks) > 1:
-                shown.advance(1)
+                progress.advance(1)
             yield k, solution
-        if unsolved:
-            self._warn_of_tolerance()
+        if n_unsolved:
+            from sklearn.exceptions import ConvergenceWarning
 
-    def _warn_of_tolerance(self) -> None:
-        from sklearn.exceptions import ConvergenceWarning
-
-        warn_caller(
-            f"the solver failed to converge to tol={self.solver.tol:g} in max_iter="
-            f"{self.solver.max_iter} passes and Newton steps: give more of them, a larger tol, or "
-            "a smaller C or smaller weights of rows and classes", ConvergenceWarning)
-
-
-def _check_cost(largest: float) -> None:
-    if not largest <= MAX_COST:
-        raise ParameterError(
-            f"C times the weights of rows and classes must be at most {MAX_COST:g} (so little "
-            f"regularisation is none); it is {largest:g}. Give smaller weights, or a smaller C")
+            warn_caller(
+                f"the solver failed to converge to tol={self.solver.tol:g} in max_iter="
+                f"{self.solver.max_iter} passes and Newton steps: give more of them, a larger tol, "
+                "or a smaller C or smaller weights of rows and classes", ConvergenceWarning)
 
 
 def even_blocks(size: int, max_size: int) -> list[range]:
@@ -534,43 +512,33 @@ def _statistics_of_columns(
     counts: sp.csr_array, chosen: NDArray[np.bool_], n_rows: int, weight: Floats | None,
     holders: NDArray[np.int64],
 ) -> Counts:
-    """Chosen rows that hold each term, whatever their class: all that a feature map needs."""
+    """How many of the chosen rows hold each term, in all classes together, for a feature map."""
     if weight is None:
         return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), holders[None, :])
-    held = weigh_columns(counts[chosen], weight)
-    return Counts.from_table(np.zeros(1, np.int64), weight.sum(keepdims=True), held[None, :])
-
-
-def _statistics(
-    counts: sp.csr_array, labels: Labels, weight: Floats | None
-) -> Counts:
-    """Rows of each class that hold each term."""
-    statistics = document_statistics(counts, labels, weight)
-    if len(statistics.classes) < 2 and labels.link == "softmax":
-        raise DataError("a linear model tells classes apart: the number of classes in the data has "
-                        f"to be greater than one; got one class: {statistics.classes.tolist()}")
-    return statistics
+    weighted = weigh_columns(counts[chosen], weight)
+    return Counts.from_table(np.zeros(1, np.int64), weight.sum(keepdims=True), weighted[None, :])
 
 
 def _divide(codes: NDArray[np.int64], share: float) -> NDArray[np.int64] | None:
-    """The part of each row: every n-th of each class, and of rare classes together.
+    """Divide rows into 1 / share parts: the rows of a class take turns, and those of rare classes
+    together.
 
-    The last part is held out. None if its rows would be too few, or of one class. Each class
-    keeps a row to be learned.
+    The last part is held out; None if it would have too few rows, or rows of one class. It has
+    never all rows of a class.
     """
     if not share:
         return None
-    step = round(1.0 / share)
+    n_parts = round(1.0 / share)
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)
     # The place of each row among those of its class.
     place = np.empty(len(codes), dtype=np.int64)
     place[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    # A class of fewer rows than the step has no n-th row.
-    rare = order[(sizes[codes[order]] < step) & (place[order] > 0)]
+    # A class with fewer rows than parts would have none in the last part.
+    rare = order[(sizes[codes[order]] < n_parts) & (place[order] > 0)]
     place[rare] = np.arange(len(rare))
-    parts: NDArray[np.int64] = place % step
-    judge = parts == step - 1
-    if judge.sum() < _MIN_HELD_OUT or len(np.unique(codes[judge])) < 2:
+    parts: NDArray[np.int64] = place % n_parts
+    held_out = parts == n_parts - 1
+    if held_out.sum() < _MIN_HELD_OUT or len(np.unique(codes[held_out])) < 2:
         return None
     return parts

@@ -3,16 +3,17 @@
     |v|² / 2 + bias² / 2 + Σ cost_i · loss(y_i (x_i∘scale · v + bias)),    weights = scale∘v
 
 That is LIBLINEAR's objective on the rows times ``scale``, and the intercept is penalised as there
-(``intercept_scaling=1``). The rows are never multiplied: the scale is a factor of the products with
-vectors. Under the squared hinge, a feature that only one row holds costs nothing: its best weight,
-given all others, has a closed form, and the row then has a smaller cost.
+(``intercept_scaling=1``). ``x∘scale`` is the row x times the scale, feature by feature, and
+``y_i`` is 1 or -1. The rows are never multiplied: the scale is a factor of the products with
+vectors. Under the squared hinge, the solver has no weight for a feature that only one row holds:
+its best weight, given all others, has a closed form, and the row then has a smaller cost.
 
-Newton's method [1]_ on the rows within the margin. Each step is a system with one unknown per such
-row, solved by conjugate gradients until its duality gap is a tenth of what the step can gain. Under
-the squared hinge, where the package was compiled, dual coordinate descent [2]_ comes first: it is
-several times as quick where the tolerance is loose, and Newton's method where it is tight. The
-loops let other threads run, and every sum has a fixed order: a solution has the same bits whatever
-other threads do.
+The solver is Newton's method [1]_ on the rows within the margin. Each step is a system with one
+unknown per such row, solved by conjugate gradients until its duality gap is a tenth of what the
+step can gain. For the squared hinge, if the package was compiled, dual coordinate descent [2]_
+comes first: it is several times as quick if the tolerance is loose, and Newton's method if it is
+tight. The loops let other threads run, and every sum has a fixed order: a solution has the same
+bits whatever other threads do.
 
 References
 ----------
@@ -39,49 +40,49 @@ from textnb.bayes.solver_rows import Scales, SolverRows
 from textnb.runtime.native import SOLVER, usable
 from textnb.runtime.progress import line
 
-# The part of the possible gain of a Newton step that conjugate gradients may leave.
+# Conjugate gradients end when this share of what a Newton step can gain is left.
 _CG_SHARE = 0.1
 # The largest number of conjugate gradients in a step, and of steps of a search along a line.
 _MAX_PRODUCTS = 5000
 _MAX_TRIALS = 50
-# The slope along a line, relative to where the search begins, at which it ends.
+# A search along a line ends when the slope is this share of the slope where it began.
 _SLOPE_SHARE = 1e-3
 # Below this tolerance Newton's method is quicker than coordinate descent.
 _LOOSE = 1e-2
-# How far apart projected gradients may be, for a tolerance: accuracy on held-out rows is then that
-# of the optimum, and at twice as much it is lower.
+# Descent ends when projected gradients are at most this times the tolerance apart: accuracy on
+# held-out rows is then that of the optimum, and with twice as much it is lower.
 _RANGE = 50.0
-# With fewer values Newton's method is quick enough. Its steps are the same, to rounding, for a row
-# of weight two and for that row twice, and in any order of the rows.
+# With fewer stored values Newton's method is quick enough. Its steps are the same, to rounding, for
+# a row of weight two and for that row twice, and in any order of the rows.
 _MIN_VALUES = 1 << 17
-# Rows that descent can't learn in this number of passes (e.g. if C is large) are left to Newton's
-# method.
+# Newton's method goes on if descent needs more passes than this, e.g. because C is large.
 _MAX_PASSES = 50
-# If rows cost much, a Newton step takes as long as many passes: this many times more passes then.
+# If rows cost much, a Newton step takes as long as many passes, so that this many times more passes
+# are allowed.
 _HEAVY_FACTOR = 5
-# What may be left to gain at a tolerance of 0.01, as a share of |v|² / 2. It falls with the square
-# of the tolerance, as what is left does with the square of the gradient.
+# At a tolerance of 0.01, this share of |v|² / 2 may be left to gain. The share falls with the
+# square of the tolerance, as the possible gain falls with the square of the gradient.
 _GAIN_SHARE = 0.01
 # A gain of a smaller share of the penalty, and so of the objective, is lost in rounding.
 _ROUNDING = 2.0**-52
 # A gain of this share of bias² / 2 does not count.
 _BIAS_SHARE = 1e-12
-# Where rows cost no more than this, margins near those of the optimum are losses near its own.
+# If no row costs more, losses are near those of the optimum as soon as margins are.
 MAX_LIGHT = 1.0
-# Costs beyond this are approached by this factor at a time. At once, the first models of Newton's
-# method would hold nearly every row, and be too steep for conjugate gradients.
+# Newton's method approaches larger costs by this factor at a time. At once, its first quadratic
+# models would hold nearly every row, and be too steep for conjugate gradients.
 _COST_FACTOR = 100.0
 
 
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """What a solver found.
+    """The weights of one class against the rest.
 
     Attributes
     ----------
     rows : SolverRows
     shared : float64 (n_shared,)
-        Weights of the columns that two rows hold, of the rows without the scale.
+        Weights of the columns that several rows hold. They multiply the rows without the scale.
     scales : Scales
     y : float64 (n_rows,)
         -1 or 1.
@@ -111,21 +112,22 @@ class LinearSolution:
         return weights if self.rows.parts is None else self.rows.parts.fold(weights)
 
     def put(self, column: Floats) -> None:
-        """Put one weight per term into an array of zeros."""
+        """Write one weight per term into an array of zeros."""
         if self.rows.parts is None:
             self._put_all(column)
         else:
             column[:] = self.weights
 
     def _put_all(self, column: Floats) -> None:
-        """Put the weights of all columns, of terms and of parts, into an array of zeros."""
+        """Write the weights of all columns, of terms and of parts, into an array of zeros."""
         column[self.rows.columns] = self.shared
-        # Computed only here, as there are many, and as many classes.
+        # Weights of columns that one row holds. They are computed only here, because there are many
+        # for each class.
         scale = self.scales.of_own(self.rows)
-        alone = scale * (scale * self.rows.value) * (self.duals * self.y)[self.rows.row]
-        # Most rows are beyond the margin, and the columns that they alone hold have no weight.
-        places = np.flatnonzero(alone)
-        column[self.rows.column[places]] = alone[places]
+        own = scale * (scale * self.rows.value) * (self.duals * self.y)[self.rows.row]
+        # Most are 0, as most rows are beyond the margin.
+        places = np.flatnonzero(own)
+        column[self.rows.column[places]] = own[places]
 
 
 @dataclass(frozen=True)
@@ -137,15 +139,15 @@ class LinearSolver:
     loss : {"hinge", "log"}
         Squared hinge, or logistic.
     tol : float
-        Newton's method ends where the gradient's length is at most ``tol`` times that at zero,
+        Newton's method ends when the gradient's length is at most ``tol`` times that at zero,
         times the share of the rarer of the two sides, as LIBLINEAR's does. Coordinate descent
-        ends where the projected gradients of the duals are at most ``50 · tol`` apart; it stands
-        alone where ``tol >= 0.01`` and 50 passes are enough. Else Newton's method goes on.
+        ends when the projected gradients of the duals are at most ``50 · tol`` apart. Newton's
+        method goes on from there if ``tol < 0.01``, or if 50 passes are not enough.
 
         Rows that cost much more than others are nearly all of the gradient at zero, and small
-        errors of their margins are large losses. So what Newton's next step gains must also be
-        little beside the penalty of the weights, whatever rows cost: a hundredth of it at the
-        default tolerance. So must descent's duality gap, where a row costs more than 1.
+        errors of their margins are large losses. So the gain of Newton's next step must also be
+        small beside the penalty of the weights, whatever rows cost: a hundredth of it at the
+        default tolerance. So must descent's duality gap, if a row costs more than 1.
     max_iter : int
         Largest number of passes, and of Newton steps; five times as many passes if a row costs more
         than 1.
@@ -156,14 +158,14 @@ class LinearSolver:
     max_iter: int = 100
 
     def classes_at_once(self, rows: SolverRows) -> int:
-        """How many classes `solve` solves in less time than one after the other."""
-        return 1 if self._loops(rows.shared) is None else LANES
+        """How many classes `solve` solves together in less time than one after the other."""
+        return 1 if self._compiled_loops(rows.shared) is None else LANES
 
     def solve(
         self, rows: SolverRows, positives: Sequence[NDArray[np.bool_]], costs: Sequence[Floats],
         scales: Sequence[Scales],
         duals: Sequence[Floats | None] | None = None,
-        starts: Sequence[tuple[Floats, float] | None] | None = None,
+        weights: Sequence[tuple[Floats, float] | None] | None = None,
     ) -> list[LinearSolution]:
         """The weights of the optimum of several classes of the same rows, each against the rest.
 
@@ -177,23 +179,24 @@ class LinearSolver:
             C times the weights of the rows, each >= 0.
         scales : sequence of Scales
         duals : sequence of float64 (n_rows,), optional
-            Those of solutions of nearly the same rows, to start from.
-        starts : sequence of (float64 (n_shared,), float) or None, optional
-            Their weights of the shared columns and their intercepts. Without either, and without
-            descent, a multiple of the scale, which is naive Bayes where that is a log-count ratio.
+            To start from: those of solutions of nearly the same rows.
+        weights : sequence of (float64 (n_shared,), float) or None, optional
+            To start from instead: weights of the shared columns, and intercepts. Without either,
+            Newton's method starts from a multiple of the scale. If the scale is a log-count ratio,
+            that is naive Bayes.
         """
         problems = [self._problem(rows, *each)
                     for each in zip(positives, costs, scales, strict=True)]
-        duals, starts = duals or [None for _ in problems], starts or [None for _ in problems]
+        duals, weights = duals or [None for _ in problems], weights or [None for _ in problems]
         points = [None if start is None else problem.at(*start)
-                  for problem, start in zip(problems, starts, strict=True)]
-        loops = self._loops(rows.shared)
-        ends: list[DualPoint | None] = [None] * len(problems)
-        if loops is not None and not (self._tight and all(p is not None for p in points)):
-            ends = [*self._descend(loops, problems, [
-                d if p is None else problem.duals(p)
-                for problem, d, p in zip(problems, duals, points, strict=True)])]
-        return [self._finish(*each) for each in zip(problems, ends, duals, points, strict=True)]
+                  for problem, start in zip(problems, weights, strict=True)]
+        loops = self._compiled_loops(rows.shared)
+        descents: list[DualPoint | None] = [None] * len(problems)
+        if loops is not None and not (self._is_tight and all(p is not None for p in points)):
+            descents = [*self._descend(loops, problems, [
+                own if point is None else problem.duals(point)
+                for problem, own, point in zip(problems, duals, points, strict=True)])]
+        return [self._finish(*each) for each in zip(problems, descents, duals, points, strict=True)]
 
     def _problem(
         self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats,
@@ -202,61 +205,63 @@ class LinearSolver:
         y = np.where(positive, 1.0, -1.0)
         own = scales.of_own(rows) * rows.value
         squares = np.bincount(rows.row, weights=own * own, minlength=len(y))
-        # What the best weights of a row's own features leave of its squared hinge.
+        # The squared hinge of a row whose own features have their best weights.
         reduced = cost / (1.0 + 2.0 * cost * squares)
         return _Problem(rows, rows.shared, scales, y, reduced, LOSSES[self.loss])
 
-    def _loops(self, rows: sp.csr_array) -> Any | None:
+    def _compiled_loops(self, rows: sp.csr_array) -> Any | None:
         by_descent = self.loss == "hinge" and rows.nnz >= _MIN_VALUES
         kernel = usable(SOLVER).kernel if by_descent else None
         return None if kernel is None else kernel.descent
 
     @property
-    def _tight(self) -> bool:
+    def _is_tight(self) -> bool:
         return self.tol < _LOOSE
 
     def _descend(
-        self, loops: Any, problems: list[_Problem], starts: list[Floats | None]
+        self, loops: Any, problems: list[_Problem], duals: list[Floats | None]
     ) -> list[DualPoint]:
-        end = _RANGE * max(self.tol, _LOOSE), min(self.max_iter, _MAX_PASSES)
-        # What does not converge so soon goes on in another way.
+        range_, max_passes = _RANGE * max(self.tol, _LOOSE), min(self.max_iter, _MAX_PASSES)
+        # If these passes are not enough, more of them follow, or Newton's method.
         limit = self._max_passes(max(problem.cost.max() for problem in problems))
         if len(problems) == 1:
-            descents = [_descend(loops, problems[0], *end, starts[0], limit=limit)]
+            descents = [problems[0].descend(loops, range_, max_passes, duals[0], limit=limit)]
         else:
             descents = descend_together(
                 loops, problems[0].rows, [each.scale for each in problems],
-                [each.y for each in problems], [each.cost for each in problems], *end, starts,
-                limit)
-        return [self._nearer(loops, *each) for each in zip(problems, descents, strict=True)]
+                [each.y for each in problems], [each.cost for each in problems], range_,
+                max_passes, duals, limit)
+        return [self._descend_further(loops, *each)
+                for each in zip(problems, descents, strict=True)]
 
     def _max_passes(self, cost: float) -> int:
         return self.max_iter * (1 if cost <= MAX_LIGHT else _HEAVY_FACTOR)
 
-    def _nearer(self, loops: Any, problem: _Problem, descent: DualPoint) -> DualPoint:
-        """If rows cost much, descent goes on until the losses are near those of the optimum."""
+    def _descend_further(self, loops: Any, problem: _Problem, descent: DualPoint) -> DualPoint:
+        """If rows cost much, descend until the losses are near those of the optimum."""
         if problem.cost.max() <= MAX_LIGHT:
             return descent
         tol, max_passes = max(self.tol, _LOOSE), self._max_passes(problem.cost.max())
         range_ = _RANGE * tol
-        while not (near := problem.is_near(descent, tol)) and descent.passes < max_passes:
+        while not (is_near := problem.is_near(descent, tol)) and descent.passes < max_passes:
             range_ *= 0.5 if descent.converged else 1.0
-            more = _descend(loops, problem, range_, max_passes - descent.passes, descent.duals,
-                            before=descent.passes, limit=max_passes)
-            descent = replace(more, passes=descent.passes + more.passes)
-        return replace(descent, converged=near)
+            further = problem.descend(loops, range_, max_passes - descent.passes, descent.duals,
+                                      before=descent.passes, limit=max_passes)
+            descent = replace(further, passes=descent.passes + further.passes)
+        return replace(descent, converged=is_near)
 
     def _finish(
         self, problem: _Problem, descent: DualPoint | None, duals: Floats | None,
         point: _Point | None,
     ) -> LinearSolution:
         """The solution, by Newton's method if descent did not find it."""
-        if descent is not None and descent.converged and not self._tight:
+        if descent is not None and descent.converged and not self._is_tight:
             return problem.solution(
                 descent.weights, descent.bias, descent.duals, descent.passes, True)
-        more = 0 if descent is None else max(descent.passes - _MAX_PASSES, 0)
+        # Passes of descent count as steps, but only the first of them.
+        extra_passes = 0 if descent is None else max(descent.passes - _MAX_PASSES, 0)
         end = _newton(problem, self._start(problem, descent, duals, point), self.tol,
-                      self.max_iter + more)
+                      self.max_iter + extra_passes)
         return problem.solution(problem.scale * end.point.v, end.point.bias,
                                 problem.duals(end.point), end.steps, end.converged)
 
@@ -276,6 +281,11 @@ class LinearSolver:
 
 @dataclass(frozen=True, eq=False)
 class _Point:
+    """A point of the objective: v, which is the weights divided by the scale, and the bias.
+
+    The margins are the scores of the rows there.
+    """
+
     v: Floats
     bias: float
     margins: Floats
@@ -301,7 +311,8 @@ class _State:
     ----------
     point : _Point
     unknowns : float64 (n_rows,)
-        v is scale∘(rows'·unknowns) where every step went the whole way.
+        One per row, from which conjugate gradients start: v is scale∘(rowsᵀ·unknowns) if no step
+        was shortened.
     steps : int
     converged : bool
     """
@@ -318,9 +329,9 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The objective on the shared columns."""
+    """The objective on the shared columns: ``rows`` are those of ``all_rows``."""
 
-    whole: SolverRows
+    all_rows: SolverRows
     rows: sp.csr_array
     scales: Scales
     y: Floats
@@ -334,11 +345,10 @@ class _Problem:
     def duals(self, point: _Point) -> Floats:
         """How much each row pulls at a point."""
         slope, _ = self.loss.derivatives(self.y * point.margins)
-        pulls: Floats = -self.cost * slope
-        return pulls
+        return -self.cost * slope
 
     def of_duals(self, duals: Floats) -> _Point:
-        """The point to which the rows pull."""
+        """The point to which rows with these duals pull."""
         pull = duals * self.y
         return self.at(self.scale**2 * (self.rows.T @ pull), float(pull.sum()))
 
@@ -347,15 +357,15 @@ class _Problem:
     ) -> LinearSolution:
         """The solution of weights of the shared columns."""
         return LinearSolution(
-            self.whole, weights, self.scales, self.y, bias, duals, n_iter, converged)
+            self.all_rows, weights, self.scales, self.y, bias, duals, n_iter, converged)
 
     def at(self, weights: Floats, bias: float) -> _Point:
-        """The point of weights of the rows; 0 where a feature has no scale."""
+        """The point of weights and a bias; v is 0 for a feature whose scale is 0."""
         v = np.divide(weights, self.scale, out=np.zeros(len(weights)), where=self.scale != 0)
         return _Point(v, float(bias), self.rows @ (self.scale * v) + bias)
 
     def gradient_at_zero(self) -> float:
-        """Its length, times the share of the rarer side."""
+        """The gradient's length where all weights are 0, times the share of the rarer side."""
         slope, _ = self.loss.derivatives(np.zeros(len(self.y)))
         pull = -self.cost * slope * self.y
         gradient = self.scale * (self.rows.T @ pull)
@@ -367,10 +377,17 @@ class _Problem:
         point = self.at(descent.weights, descent.bias)
         return self.gap(point, descent.duals) <= point.allowed_gain(tol)
 
+    def descend(
+        self, loops: Any, range_: float, max_passes: int, duals: Floats | None, **progress: int
+    ) -> DualPoint:
+        """Dual coordinate descent: see `textnb.bayes.dual_descent.descend`."""
+        return descend(loops, self.rows, self.scale, self.y, self.cost, range_, max_passes, duals,
+                       **progress)
+
     def gap(self, point: _Point, duals: Floats) -> float:
         """How far the squared hinge's objective is above its dual, at the point of the duals."""
-        paid = self.cost > 0
-        pulls, duals, cost = self.duals(point)[paid], duals[paid], self.cost[paid]
+        has_cost = self.cost > 0
+        pulls, duals, cost = self.duals(point)[has_cost], duals[has_cost], self.cost[has_cost]
         losses = (pulls * pulls + duals * duals) / (4.0 * cost) - duals
         return 2.0 * point.penalty + float(losses.sum())
 
@@ -379,8 +396,9 @@ class _Problem:
         return replace(self, cost=np.minimum(self.cost, max_cost))
 
     def multiple_of_scale(self) -> _Point:
-        """The best v that is the same number everywhere, and its bias, roughly: Newton in two
-        dimensions."""
+        """About the best v that is one number for all features, and its bias: Newton's method for
+        these two unknowns."""
+        # The rows' scores for v = 1.
         along = self.rows @ self.scale
         # At least 1, so that there is a solution without columns.
         penalty = np.array([max(len(self.scale), 1.0), 1.0])
@@ -434,16 +452,9 @@ class _Problem:
         return t
 
 
-def _descend(
-    loops: Any, problem: _Problem, range_: float, max_passes: int, start: Floats | None,
-    **shown: int,
-) -> DualPoint:
-    return descend(loops, problem.rows, problem.scale, problem.y, problem.cost, range_, max_passes,
-                   start, **shown)
-
-
 def _approach(problem: _Problem, tol: float, max_steps: int) -> _State:
-    """A start without earlier weights: near the optimum of smaller costs, if costs are large."""
+    """Where Newton's method begins without earlier weights. If costs are large, that is near the
+    optimum of smaller costs."""
     cap = _COST_FACTOR
     state = _State.at(problem.capped(cap).multiple_of_scale())
     while cap < problem.cost.max():
@@ -453,20 +464,20 @@ def _approach(problem: _Problem, tol: float, max_steps: int) -> _State:
 
 
 def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _State:
-    """The optimum, unless ``max_steps`` steps are too few."""
+    """Newton's method: the optimum, unless ``max_steps`` steps are too few."""
     point, unknowns = start.point, start.unknowns.copy()
     tolerance = tol * problem.gradient_at_zero()
-    shown = line()
+    progress = line()
     for step in range(start.steps, max(max_steps, start.steps) + 1):
-        shown.step(f"step {step + 1} of at most {max_steps}")
+        progress.step(f"step {step + 1} of at most {max_steps}")
         slope, curvature = problem.loss.derivatives(problem.y * point.margins)
         active = np.flatnonzero(problem.cost * curvature > 0)
         model = _Model.of(problem, point, active, slope, curvature)
         gradient = point.v - problem.scale * (model.columns @ model.pull)
-        of_bias = point.bias - float(model.pull.sum())
-        square = _dot(gradient, gradient) + of_bias * of_bias
+        bias_gradient = point.bias - float(model.pull.sum())
+        square = _dot(gradient, gradient) + bias_gradient * bias_gradient
         is_flat, allowed = bool(np.sqrt(square) <= tolerance), point.allowed_gain(tol)
-        # The penalty alone bends the objective by 1.
+        # The penalty's second derivative is 1, so that no more than half the square can be gained.
         if is_flat and 0.5 * square <= allowed:
             return _State(point, unknowns, step, True)
         if step >= max_steps and not is_flat:
@@ -474,7 +485,7 @@ def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _St
         minimum, is_minimum = model.minimum(unknowns[active], point)
         direction = problem.scale * (model.columns @ minimum) - point.v
         bias_direction = float(minimum.sum()) - point.bias
-        descent = _dot(gradient, direction) + of_bias * bias_direction
+        descent = _dot(gradient, direction) + bias_gradient * bias_direction
         if is_flat and is_minimum and -descent <= allowed:
             return _State(point, unknowns, step, True)
         if not -descent > _ROUNDING * point.penalty:
@@ -495,10 +506,22 @@ def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _St
 
 @dataclass(frozen=True, eq=False)
 class _Model:
-    """The quadratic model of the objective at a point, in the rows where the loss bends.
+    """The quadratic model of the objective at a point, for the rows where the loss is curved.
 
-    With ``w = scale∘(rows'·a)``, its minimum solves ``(K + 1 / bend) a = target``, where K are the
-    rows' products with each other, that of the bias among them.
+    There is an unknown a_i for each of these rows, and v is ``scale∘(rowsᵀ·a)``. The minimum solves
+    ``(K + 1 / bend) a = target``, where K has the products of each two scaled rows, plus 1 for the
+    bias.
+
+    Attributes
+    ----------
+    rows, columns : sparse float64 (n_active, n_shared) and its transpose
+    squared_scale : float64 (n_shared,)
+    pull, bend : float64 (n_active,)
+        Less the slope of each row's loss, and its curvature, both times the row's cost.
+    target : float64 (n_active,)
+        The scores for which the quadratic losses are lowest.
+    misses : float64 (n_active,)
+        How far the scores are from them.
     """
 
     rows: sp.csr_array
@@ -514,8 +537,7 @@ class _Model:
         cls, problem: _Problem, point: _Point, active: NDArray[np.int64], slope: Floats,
         curvature: Floats,
     ) -> _Model:
-        everything = len(active) == len(problem.y)
-        rows = problem.rows if everything else problem.rows[active]
+        rows = problem.rows if len(active) == len(problem.y) else problem.rows[active]
         cost, y = problem.cost[active], problem.y[active]
         pull, bend = -cost * slope[active] * y, cost * curvature[active]
         misses = np.divide(pull, bend, out=np.zeros(len(active)), where=bend > 0)
@@ -523,27 +545,27 @@ class _Model:
                    misses)
 
     def minimum(self, unknowns: Floats, point: _Point) -> tuple[Floats, bool]:
-        """Unknowns whose point gains nine tenths, or more, of what the model can gain.
+        """Unknowns that gain nine tenths, or more, of what the model can gain.
 
-        Also whether conjugate gradients came so far.
+        Also whether conjugate gradients found such unknowns.
         """
         here = point.penalty + 0.5 * _dot(self.bend * self.misses, self.misses)
         ridge = 1.0 / self.bend
-        rest = self.target - (self._products(unknowns) + ridge * unknowns)
-        scaled = self.bend * rest
-        direction, square = scaled.copy(), _dot(scaled, rest)
-        enough = 1e-30 * square
+        residual = self.target - (self._products(unknowns) + ridge * unknowns)
+        scaled = self.bend * residual
+        direction, square = scaled.copy(), _dot(scaled, residual)
+        negligible = 1e-30 * square
         for _ in range(_MAX_PRODUCTS):
-            if square <= enough:
+            if square <= negligible:
                 return unknowns, True
             image = self._products(direction) + ridge * direction
             length = square / _dot(direction, image)
             unknowns = unknowns + length * direction
-            rest -= length * image
-            scaled = self.bend * rest
-            before, square = square, _dot(scaled, rest)
-            # No point of the model is below its dual.
-            misses = rest + ridge * unknowns
+            residual -= length * image
+            scaled = self.bend * residual
+            before, square = square, _dot(scaled, residual)
+            # The model is nowhere below the value of its dual.
+            misses = residual + ridge * unknowns
             norm = _dot(unknowns, self.target - misses)
             primal = 0.5 * (norm + _dot(self.bend * misses, misses))
             dual = _dot(unknowns, self.target) - 0.5 * (norm + _dot(ridge * unknowns, unknowns))

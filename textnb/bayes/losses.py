@@ -9,10 +9,10 @@ import numpy as np
 
 from textnb.bayes.forms import Floats
 
-# Far on the wrong side, the logistic loss has a second derivative near 0, and a quadratic model of
-# the objective would ignore the row.
+# The logistic loss of a row far on the wrong side has a second derivative near 0. Without this
+# minimum, a quadratic model of the objective would ignore the row.
 _MIN_CURVATURE = 1e-8
-# When Newton's method for a margin ends: after so many steps, or at a step of this share of it.
+# Newton's method for a margin ends after this number of steps, or at a step of this share of it.
 _MAX_STEPS, _TOLERANCE = 100, 1e-12
 
 
@@ -56,8 +56,7 @@ class SquaredHinge:
         return -2.0 * shortfall, np.where(shortfall > 0, 2.0, 0.0)
 
     def margin_of_one_side(self, cost: Floats) -> Floats:
-        margin: Floats = 2.0 * cost / (1.0 + 2.0 * cost)
-        return margin
+        return 2.0 * cost / (1.0 + 2.0 * cost)
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,8 @@ class Logistic:
 
     def margin_of_one_side(self, cost: Floats) -> Floats:
         margin = np.zeros(len(cost))
-        # The derivative is concave, so Newton's steps from 0 approach its root from below. They are
-        # about 1 at first, and the root is below log(cost), so `_MAX_STEPS` are enough.
+        # The derivative is concave, so Newton's steps from 0 approach its root from below. At first
+        # they are about 1, and the root is below log(cost), so `_MAX_STEPS` are enough.
         for _ in range(_MAX_STEPS):
             probability = np.exp(-margin) / (1.0 + np.exp(-margin))
             step = (cost * probability - margin) / (1.0 + cost * probability * (1.0 - probability))

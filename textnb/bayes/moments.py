@@ -34,7 +34,7 @@ from textnb.errors import DataError, quantity
 
 # Squares, and their sums, must stay below the square of this: float64 ends at about 1e308.
 _LARGEST = 1e150
-# Rounding that a mean may carry, as a share of its size.
+# The rounding error that a mean may have, as a share of its size.
 _ROUNDING = 64 * np.finfo(np.float64).eps
 # Numbers of the scatter matrices that are added at a time.
 _BLOCK = 1 << 20
@@ -113,15 +113,6 @@ class MomentStatistics(ReadOnly):
                 mean[k], scatter[k] = _moments(X[rows], weight, diagonal)
         return cls(known, class_count, mean, scatter)
 
-    @classmethod
-    def empty(
-        cls, classes: ArrayLike, n_features: int, diagonal: bool = False
-    ) -> MomentStatistics:
-        """No rows yet."""
-        check_int64(classes)
-        known = np.unique(np.asarray(classes))
-        return cls(known, *_zeros(len(known), n_features, diagonal))
-
     @property
     def n_features(self) -> int:
         return int(self.mean.shape[1])
@@ -165,7 +156,7 @@ class MomentStatistics(ReadOnly):
         self._check_like(other)
         left, right = self.with_classes(other.classes), other.with_classes(self.classes)
         count = left.class_count - right.class_count
-        # Weighted sums cancel only to rounding; integers exactly.
+        # Differences of weighted sums are known only to rounding, those of integers exactly.
         slack = 0.0 if count.dtype.kind == "i" else 1e-9 * float(left.class_count.max(initial=1))
         if (count < -slack).any():
             k = int(count.argmin())
@@ -176,24 +167,23 @@ class MomentStatistics(ReadOnly):
             count = np.where(np.abs(count) <= slack, 0.0, count)
         shift = right.mean - left.mean
         amplified = _ratio(right.class_count, count)[:, None]
-        left_over = left.mean - amplified * shift
-        mean = np.where((count > 0)[:, None], left_over, 0.0)
+        mean = np.where((count > 0)[:, None], left.mean - amplified * shift, 0.0)
         weight = count * _ratio(right.class_count, left.class_count)
         apart = np.where((count > 0)[:, None], right.mean - mean, 0.0)
         rest = left.scatter - right.scatter - left._products(apart, weight)
-        # A scatter that is clearly below zero shows rows that were never learned, as does one that
-        # no row is left for. Both are known to the rounding of squares and of means.
+        # Rows were never learned if a scatter is clearly below zero, or if it is not zero although
+        # no row is left. Both are known to the rounding of squares and of means.
         squares = left._diagonal() + right._diagonal()
-        off = _ROUNDING * (1.0 + amplified) * (np.abs(left.mean) + np.abs(right.mean))
+        error = _ROUNDING * (1.0 + amplified) * (np.abs(left.mean) + np.abs(right.mean))
         slack = (1e-9 * (squares + weight[:, None] * apart**2)
-                 + left.class_count[:, None] * off * (2.0 * np.abs(apart) + off))
+                 + left.class_count[:, None] * error * (2.0 * np.abs(apart) + error))
         own = rest if self.diagonal else np.einsum("kii->ki", rest)
-        empty = ((count == 0) & (left.class_count > 0))[:, None]
-        strange = (own < -slack) | (empty & (
+        is_empty = ((count == 0) & (left.class_count > 0))[:, None]
+        is_impossible = (own < -slack) | (is_empty & (
             (np.abs(own) > slack)
             | (left.class_count[:, None] * shift**2 > slack)))
-        if strange.any():
-            k, i = np.argwhere(strange)[0]
+        if is_impossible.any():
+            k, i = np.argwhere(is_impossible)[0]
             raise DataError.never_learned(
                 f"the rows given are not among those of class {left.classes.tolist()[k]!r}: what "
                 f"would be left has no variance that feature {i} could have")
@@ -234,13 +224,15 @@ class MomentStatistics(ReadOnly):
                                 np.einsum("kii->ki", self.scatter).copy())
 
     def check_size(self, names: Sequence[str] | None = None) -> None:
-        """DataError if values are too large for their squares; the columns are named."""
+        """Raise DataError, which names the columns, if squares of values overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
             spread = np.sqrt(self._diagonal().sum(axis=0))
             far = np.abs(self.mean).max(axis=0, initial=0.0) * np.sqrt(self.class_count.sum())
             large = np.flatnonzero(~(2.0 * far + spread < _LARGEST))
         if len(large):
-            raise too_large(large, names)
+            plural, them = ("", "it") if len(large) == 1 else ("s", "them")
+            raise DataError(f"values of column{plural} {name_columns(large, names)} are too large "
+                            f"to square; rescale {them}")
 
     def within(self) -> Floats:
         """Scatter about the class means, summed over the classes."""
@@ -261,7 +253,7 @@ class MomentStatistics(ReadOnly):
         return variance
 
     def _products(self, vectors: Floats, factor: Floats) -> Floats:
-        """factor x vector vectorᵀ for each class (x vector² if only variances are kept)."""
+        """factor · vector vectorᵀ of each class; factor · vector² if there are only variances."""
         if self.diagonal:
             return factor[:, None] * vectors**2
         return factor[:, None, None] * vectors[:, :, None] * vectors[:, None, :]
@@ -284,13 +276,10 @@ def _zeros(
             np.zeros((n_classes, *width)))
 
 
-def too_large(columns: NDArray[np.int64], names: Sequence[str] | None) -> DataError:
-    """The error for columns whose squares overflow."""
+def name_columns(columns: NDArray[np.int64], names: Sequence[str] | None) -> str:
+    """Columns for a message: by their names if these are known, else by their numbers."""
     shown = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
-    more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
-    which = f"column {shown[0]}" if len(shown) == 1 else f"columns {', '.join(shown)}{more}"
-    return DataError(f"values of {which} are too large to square; rescale "
-                     f"{'it' if len(shown) == 1 else 'them'}")
+    return ", ".join(shown) + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -20,7 +20,7 @@ class Pruned:
     occurrences : int
         Their occurrences (documents, if a term counts once in each).
     at_most : int
-        No term has more occurrences that are not counted.
+        The largest number of occurrences that any term may have lost.
 
     Examples
     --------

@@ -24,16 +24,16 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.formulas import Smoothing, multinomial_log_prob
 from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned
-from textnb.bayes.statistics import as_smoothing
+from textnb.bayes.statistics import as_smoothing_above_0
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.progress import Size, line
 
-# LIBLINEAR draws the order of rows from one generator for the whole process: of two fits at the
-# same time neither would have the order of its own random state.
+# LIBLINEAR draws the order of rows from one generator for the whole process: two fits at the same
+# time would both lose the order of their random states.
 _ONE_AT_A_TIME = Lock()
 # With larger values LIBLINEAR's steps are 0, and it does not end.
 _MAX_VALUE = 1e30
-# By the loss: a tolerance with which accuracy on text is that of the optimum.
+# For each loss, a tolerance with which accuracy on text is that of the optimum.
 TOLERANCE = {"log": 4.0, "hinge": 2.0}
 
 
@@ -62,8 +62,8 @@ def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
 def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     """`Counts.from_labels` of rows that store ones alone: columns are only counted.
 
-    With many columns it is several times as fast as a product of matrices, which reads memory in no
-    order.
+    With many columns it is several times as fast as a product of matrices, whose accesses to memory
+    have no order.
 
     Examples
     --------
@@ -71,15 +71,15 @@ def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     >>> presence_statistics(rows, Labels.of_classes(["a", "b"])).feature_count.tolist()
     [[1, 0], [1, 1]]
     """
-    of_all = (len(labels), count_columns(rows)) if labels.link == "sigmoid" else ()
+    totals = (len(labels), count_columns(rows)) if labels.link == "sigmoid" else ()
     by_class = (count_columns(rows, labels.has(k)) for k in range(len(labels.classes)))
-    return Counts(labels.classes, labels.sizes, *cells_by_class(by_class, rows.shape[1]), *of_all)
+    return Counts(labels.classes, labels.sizes, *cells_by_class(by_class, rows.shape[1]), *totals)
 
 
 def document_statistics(
     counts: sp.csr_array, labels: Labels, weight: Floats | None = None
 ) -> Counts:
-    """Rows of each class that hold each term.
+    """The number of rows of each class that hold each term.
 
     Parameters
     ----------
@@ -95,12 +95,12 @@ def document_statistics(
 def prepare_rows(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
     """Rows for the solver: presence where the model binarizes, and indices of 32 bits."""
     if max(rows.nnz, *rows.shape) < 2**31 and rows.indices.dtype != np.int32:
-        # The solver takes no other indices.
+        # LIBLINEAR reads no other indices.
         rows = sp.csr_array((rows.data, rows.indices.astype(np.int32),
                              rows.indptr.astype(np.int32)), shape=rows.shape)
     if not binarize:
         return canonical(rows)
-    # One byte for each 1: the matrix is of all documents at once.
+    # One byte for each 1, because the matrix holds all documents at once.
     return presence(rows, 0.0, np.int8)
 
 
@@ -128,9 +128,7 @@ def ratio_statistics(
     DataError
         If there is one class.
     """
-    smoothing = as_smoothing(l, rows.shape[1])
-    if np.min(smoothing) <= 0:
-        raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)", l)
+    smoothing = as_smoothing_above_0(l, rows.shape[1])
     if binarize and weight is None:
         statistics = presence_statistics(rows, labels)
     else:
@@ -156,7 +154,7 @@ def scale_columns(rows: sp.csr_array, ratio: Floats) -> sp.csr_array:
 
 
 def learn_from_rows(
-    model: Any, rows: sp.csr_array, labels: Labels, weight: Floats | None
+    model: Any, rows: sp.csr_array, labels: Labels, weight: Floats | None, binary: bool = False
 ) -> Learned:
     """Learn ratios from counts, and weights on the scaled features, one class against the rest.
 
@@ -168,6 +166,8 @@ def learn_from_rows(
         As `prepare_rows` gives them.
     labels : Labels
     weight : float64 (n_rows,) or None
+    binary : bool
+        Whether a term counts once per row, whatever the model says.
 
     Raises
     ------
@@ -179,13 +179,13 @@ def learn_from_rows(
     classes = statistics.classes
     of_class = class_weights(model.class_weight, classes, statistics.class_count)
     if of_class is not None:
-        own = of_class[labels.codes]
-        weight = own if weight is None else own * weight
+        weight_of_class = of_class[labels.codes]
+        weight = weight_of_class if weight is None else weight_of_class * weight
     # Of two classes the first scores 0, so that the posterior is logistic in the second's.
     first = len(classes) - len(ratio)
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
-    n_steps, shown = 0, line()
-    shown.begin("fitting", Size(len(ratio)), "class")
+    n_steps, progress = 0, line()
+    progress.begin("fitting", Size(len(ratio)), "class")
     for k, r in enumerate(ratio, start=first):
         solver = _solve(model, scale_columns(rows, r), labels.has(k), weight)
         w, intercept[k] = solver.coef_[0], solver.intercept_[0]
@@ -194,15 +194,16 @@ def learn_from_rows(
                                  "weights that are not finite")
         weights[:, k] = ((1.0 - model.beta) * np.abs(w).mean() + model.beta * w) * r
         n_steps = max(n_steps, int(np.max(solver.n_iter_)))
-        shown.advance(1)
-    return Learned(statistics, model.form_of_weights(statistics, weights, intercept), n_steps)
+        progress.advance(1)
+    form = model.form_of_weights(statistics, weights, intercept, binary=binary)
+    return Learned(statistics, form, n_steps)
 
 
 def _solve(
     model: Any, rows: sp.csr_array, positive: NDArray[np.bool_], weight: Floats | None
 ) -> Any:
     """scikit-learn's estimator, fitted by LIBLINEAR's dual coordinate descent."""
-    # Imported where used: scoring and the other models do without.
+    # Imported where used: scoring and the other models don't need it.
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
@@ -216,12 +217,12 @@ def _solve(
 
 
 def _check_rows(rows: sp.csr_array) -> None:
-    """Raise DataError for rows that LIBLINEAR can't read, or never ends with."""
+    """Raise DataError for rows that LIBLINEAR can't read, or with which it never ends."""
     if rows.indices.dtype != np.int32 or rows.indptr.dtype != np.int32:
         raise DataError(f"the rows store {rows.nnz:,} values in {rows.shape[1]:,} columns, and "
                         "LIBLINEAR takes less than 2,147,483,648 of each: learn from fewer rows, "
                         "or from fewer terms")
-    # No array of absolute values: there may be billions of them.
+    # An array of absolute values would take much memory: there may be billions of them.
     largest = np.maximum(rows.data.max(initial=0.0), -rows.data.min(initial=0.0))
     if not largest <= _MAX_VALUE:
         raise DataError("the rows times their log-count ratios must be finite and at most "

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
-from textnb.bayes.features import count_columns
+from textnb.bayes.features import count_columns, weigh_columns
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import Labels
 from textnb.bayes.solver_rows import Scales, SolverRows
@@ -24,9 +24,8 @@ from textnb.bayes.statistics import as_smoothing
 class RatioScales:
     """Computes |r| ** power for one class at a time; r is its log-count ratio to all others [1]_.
 
-    Of the rows themselves, a column that one row has gets the counts of that row. With
-    ``statistics``, which may count more rows, all columns have the counts of these. The class
-    weights are ``of_class``, float64 (n_classes,), or, for lists of labels, ``of_sides``, float64
+    Counts are those of the rows, or of ``statistics``, which may count more rows. The class weights
+    are ``of_class``, float64 (n_classes,), or, for lists of labels, ``of_sides``, float64
     (n_labels, 2): the weights of the rows without and with each label.
     """
 
@@ -38,16 +37,15 @@ class RatioScales:
         if not self._power:
             self._ones = Scales(np.ones(len(rows.columns)), np.ones(len(labels)), by_row=True)
             return
-        # The columns of vectors have no ratio: every row has a value in them, which is not a count.
+        # The columns of vectors have no ratio: their values, one for every row, are not counts.
         n_features = rows.n_features - (0 if rows.parts is None else rows.parts.width)
         self._without_ratio = rows.columns >= n_features
         self._l = as_smoothing(model.l, n_features)
         self._rows, self._labels, self._weight = rows, labels, weight
         self._of_class, self._of_sides = of_class, of_sides
-        # The weight of each row.
-        of_row = np.ones(len(labels)) if weight is None else weight
-        self._of_row = of_row if of_class is None else of_row * of_class[labels.codes]
-        self._smoothing = float(np.broadcast_to(self._l, (n_features,)).sum())
+        row_weight = np.ones(len(labels)) if weight is None else weight
+        self._row_weight = row_weight if of_class is None else row_weight * of_class[labels.codes]
+        self._total_l = float(np.broadcast_to(self._l, (n_features,)).sum())
         self._table: NDArray[Any] | None = None
         if statistics is not None:
             of_class = np.ones(len(statistics.classes)) if of_class is None else of_class
@@ -58,72 +56,70 @@ class RatioScales:
             return
         shared = rows.shared
         self._total = count_columns(shared).astype(np.float64) if (
-            weight is None and of_class is None) else np.bincount(
-            shared.indices, weights=np.repeat(self._of_row, np.diff(shared.indptr)),
-            minlength=shared.shape[1])
+            weight is None and of_class is None) else weigh_columns(shared, self._row_weight)
         ends = shared.indptr
         if self._without_ratio.any():
             ends = np.append(0, np.cumsum(~self._without_ratio[shared.indices]))[ends]
-        masses = self._of_row * (
+        masses = self._row_weight * (
             np.diff(ends) + np.bincount(rows.row, minlength=len(labels)))
         self._class_mass = labels.sums(masses)
         # A row may have several labels, so the sum over labels is not the sum over rows.
         self._total_mass = (self._class_mass if labels.link == "softmax" else masses).sum()
 
     def compute(self, k: int) -> Scales:
-        """The scales of the columns, of the class k."""
+        """The scales of all columns for the class k."""
         if not self._power:
             return self._ones
         rows = self._rows
         if self._table is not None:
             counts = self._table[k]
-            shared, own = (self._of_columns(k, counts[columns], self._total[columns], columns)
+            shared, own = (self._scale_columns(k, counts[columns], self._total[columns], columns)
                            for columns in (rows.columns, rows.column))
             return Scales(shared, own)
-        shared = self._of_columns(k, self._count(k), self._total, rows.columns)
+        shared = self._scale_columns(k, self._counts_of_class(k), self._total, rows.columns)
         shared[self._without_ratio] = 1.0
-        of_row = np.where(self._labels.has(k), self._of_row, 0.0)
+        # A column that one row holds has the weight of this row as its total.
+        total = self._row_weight
+        own = np.where(self._labels.has(k), total, 0.0)
         if isinstance(self._l, float):
-            return Scales(shared, self._scale(k, *self._weighted(k, of_row, self._of_row), self._l),
+            return Scales(shared, self._scale(k, *self._weigh_sides(k, own, total), self._l),
                           by_row=True)
-        return Scales(shared, self._scale(k, *self._weighted(
-            k, of_row[rows.row], self._of_row[rows.row]), self._smooth(rows.column)))
+        return Scales(shared, self._scale(k, *self._weigh_sides(
+            k, own[rows.row], total[rows.row]), self._l_of(rows.column)))
 
-    def _weighted(self, k: int, own: Any, total: Any) -> tuple[Any, Any]:
-        """Multiply the sums of a label's rows and of all rows by the weights of its two sides."""
+    def _weigh_sides(self, k: int, own: Any, total: Any) -> tuple[Any, Any]:
+        """Sums over a label's rows and over all rows, times the weights of its two sides."""
         if self._of_sides is None:
             return own, total
         without_label, with_label = self._of_sides[k]
         # Rounding may make total - own negative.
         return with_label * own, with_label * own + without_label * np.maximum(total - own, 0.0)
 
-    def _of_columns(
+    def _scale_columns(
         self, k: int, counts: NDArray[Any], total: NDArray[Any], columns: NDArray[Any]
     ) -> Floats:
+        """The scales of columns, by their counts in the class and in all."""
         own: Floats = counts.astype(np.float64)
         if self._of_class is not None:
             own *= self._of_class[k]
-        return self._scale(k, *self._weighted(k, own, total), self._smooth(columns))
+        return self._scale(k, *self._weigh_sides(k, own, total), self._l_of(columns))
 
     def _scale(self, k: int, own: Floats, total: NDArray[Any], l: Any) -> Floats:
         # As `log_count_ratio`, with one logarithm per term. Rounding may make total - own negative.
         ratio = (own + l) / (np.maximum(total - own, 0.0) + l)
         np.log(ratio, out=ratio)
-        mass, all_mass = self._weighted(k, self._class_mass[k], self._total_mass)
-        ratio += np.log((all_mass - mass + self._smoothing)
-                        / (mass + self._smoothing))
+        mass, all_mass = self._weigh_sides(k, self._class_mass[k], self._total_mass)
+        ratio += np.log((all_mass - mass + self._total_l) / (mass + self._total_l))
         scale: Floats = np.abs(ratio, out=ratio)
         # A square root is several times as quick as a power.
         return np.sqrt(scale) if self._power == 0.5 else scale**self._power
 
-    def _smooth(self, columns: NDArray[Any]) -> Any:
+    def _l_of(self, columns: NDArray[Any]) -> Any:
         return self._l if isinstance(self._l, float) else self._l[columns]
 
-    def _count(self, k: int) -> NDArray[Any]:
-        """The rows of a class that have each of the shared columns."""
+    def _counts_of_class(self, k: int) -> NDArray[Any]:
+        """The rows of a class that hold each shared column, or the sum of their weights."""
         own = self._labels.has(k)
         if self._weight is None:
             return count_columns(self._rows.shared, own)
-        of_class = self._rows.shared[own]
-        weights = np.repeat(self._weight[own], np.diff(of_class.indptr))
-        return np.bincount(of_class.indices, weights=weights, minlength=of_class.shape[1])
+        return weigh_columns(self._rows.shared[own], self._weight[own])

@@ -2,13 +2,13 @@
 
     row x of terms -> [x, x U] -> solver -> weights (w, u) -> w + U u, one weight per term
 
-U has a row for each term and a column for each part of words, or number of their vectors. A row's
-value for a part is the sum of the values of the terms that have it, each without its inverse
-document frequency, times that of the part and a factor; for a number of the vectors, it is the sum
-over the terms with a vector, times a factor. So terms with the same parts, or similar vectors, get
-similar weights, and those that are rare in the training rows learn from others. The sum
-x·w + (x U)·u is x·(w + U u): a model that has shared answers, explains and exports as one that has
-not.
+U has a row for each term, and a column for each part of words and each dimension of their vectors.
+In the column of a part, a row's value is the sum of the values of the terms that have the part,
+with the inverse document frequency of the part in place of theirs, times a factor. In the column of
+a dimension, it is the sum of the terms' vectors times their values, times a factor. So terms with
+the same parts, or similar vectors, get similar weights, and those that are rare in the training
+rows learn from others. The score x·w + (x U)·u is x·(w + U u), so that predictions, explanations
+and exports need only one weight per term.
 
 >>> from textnb.bayes.features import IDENTITY
 >>> parts = sp.csr_array([[1, 1, 0], [0, 1, 1]])
@@ -36,31 +36,33 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.subwords import subwords
 
-# Measured on questions, mail, news and reviews: the more words texts have, the less parts help;
-# beside many words and rows, they only take time.
+# These were measured on questions, mail, news and reviews.
 # The weight of vectors that are learned from texts like those of the rows.
-OF_OWN_TEXTS = 1.5
-# Of a class; the more there are, the less vectors help.
+WEIGHT_OF_OWN_VECTORS = 1.5
+# With more rows of a class, vectors help less.
 _FEW_ROWS = 250
-_OF_LENGTH, MAX_WEIGHT, _MAX_WORDS, _MAX_ROWS = 5.5, 1.6, 100, 10_000
+# The more words texts have, the less parts help: the factor of `weight_of_words`, and its maximum.
+_LENGTH_FACTOR, MAX_WEIGHT = 5.5, 1.6
+# With more words and also more rows, parts only take time.
+_MAX_WORDS, _MAX_ROWS = 100, 10_000
 
 
 def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
-    """Terms without the names of columns before them, each of which ends with a colon.
+    """Terms without the names of columns before them: prefixes, each of which ends with a colon.
 
     >>> without_names(["title:cat", "a:b"], ["title:", ""])
     ['cat', 'a:b']
     """
-    named = tuple(filter(None, prefixes))
-    if not named:
+    names = tuple(filter(None, prefixes))
+    if not names:
         return [*terms]
-    return [term.partition(":")[2] if term.startswith(named) else term for term in terms]
+    return [term.partition(":")[2] if term.startswith(names) else term for term in terms]
 
 
 def weight_of_length(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:
     """The weight of parts that suits the length and the number of rows.
 
-    It is `weight_of_words`; and 0 where more than 10,000 rows have more than 100 words each.
+    It is `weight_of_words`, but 0 if more than 10,000 rows have more than 100 words each.
 
     >>> weight_of_length(["cat", "dog", "cat dog"], np.array([3, 3, 3]), 1)
     1.6
@@ -73,15 +75,16 @@ def weight_of_length(terms: Sequence[str], holders: NDArray[Any], rows: float) -
 
 def weight_of_words(words: float) -> float:
     """5.5 / sqrt(words of a row), at most 1.6: long rows say more themselves."""
-    return min(float(_OF_LENGTH / words**0.5), MAX_WEIGHT)
+    return min(float(_LENGTH_FACTOR / words**0.5), MAX_WEIGHT)
 
 
-def of_many_rows(weight: float, rows: float) -> float:
-    """A weight of vectors, which falls with the root of the rows of a class.
+def reduce_for_rows(weight: float, rows: float) -> float:
+    """Reduce a weight of vectors by the mean number of rows of a class.
 
-    It stays as it is up to 250 rows of a class, in the mean, and is 0 beyond 2,500.
+    It stays as it is up to 250 rows, then falls with the root of their number, and is 0 beyond
+    2,500.
 
-    >>> [of_many_rows(0.5, rows) for rows in (100, 1_000, 3_000)]
+    >>> [reduce_for_rows(0.5, rows) for rows in (100, 1_000, 3_000)]
     [0.5, 0.25, 0.0]
     """
     return 0.0 if rows > 10 * _FEW_ROWS else weight * min(1.0, float(_FEW_ROWS / rows) ** 0.5)
@@ -111,24 +114,20 @@ class TermVectors:
 
     @classmethod
     def centered(cls, columns: NDArray[np.int64], values: NDArray[Any], n_terms: int) -> Self:
-        """Of unit length each, less their mean, which says nothing about a term."""
+        """Vectors of unit length, less their mean, which says nothing about a term."""
         values = values.astype(np.float64)
         values /= np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
         return cls(columns, values - values.mean(axis=0), n_terms)
 
-    def times(self, factor: float) -> Self:
-        """Vectors whose numbers are multiplied."""
-        return replace(self, values=self.values * factor)
-
     def of_rows(self, rows: sp.csr_array) -> sp.csr_array:
         """The sum of the vectors of each row's terms, times the values of these terms."""
-        chosen = sp.csr_array(
+        with_vector = sp.csr_array(
             (np.ones(len(self.columns)), (self.columns, np.arange(len(self.columns)))),
             shape=(self.n_terms, len(self.columns)))
-        return sp.csr_array((rows @ chosen) @ self.values)
+        return sp.csr_array((rows @ with_vector) @ self.values)
 
     def fold(self, weights: Floats, shared: Floats) -> None:
-        """Add to the weights of terms what those of the vectors' numbers make of them."""
+        """Add the products of vectors with the weights of their dimensions to those of terms."""
         # Not by a product of matrices, whose bits would depend on the number of threads.
         weights[self.columns] += np.einsum("ij,j...->i...", self.values, shared)
 
@@ -140,11 +139,12 @@ class Sharing:
     Attributes
     ----------
     parts : csr_array of numbers (n_terms, n_parts)
-        What a term has of each part.
+        What a term has of each part: see `textnb.bayes.subwords`.
     weight : float
-        Of parts.
+        The factor of parts.
     vectors : TermVectors or None
     vector_weight : float
+        The factor of vectors.
     """
 
     parts: sp.csr_array
@@ -153,8 +153,8 @@ class Sharing:
     vector_weight: float = 0.0
 
     @classmethod
-    def of_nothing(cls, n_terms: int) -> Sharing:
-        """Terms that have no part."""
+    def without_parts(cls, n_terms: int) -> Sharing:
+        """The sharing of terms that have no parts."""
         return cls(sp.csr_array((n_terms, 0)), 0.0)
 
     @property
@@ -211,7 +211,7 @@ class Sharing:
                 sp.diags_array(1.0 / idf) @ factors @ sp.diags_array(of_parts))
         if self.vectors is None or not self.has_vectors:
             return Shared(factors, holders)
-        vectors = self.vectors.times(self.vector_weight)
+        vectors = replace(self.vectors, values=self.vectors.values * self.vector_weight)
         # Nearly every row has a term with a vector.
         return Shared(factors, np.append(holders, np.full(vectors.values.shape[1], n_rows)),
                       vectors)
@@ -225,8 +225,9 @@ class Shared:
     ----------
     factors : csr_array of float64 (n_terms, n_parts)
     holders : int64 (n_parts + width,)
-        How many of the rows, at most, have a part, or a number of the vectors.
+        The number of rows that have a part; for dimensions of vectors, the number of all rows.
     vectors : TermVectors or None
+        Times their weight.
     """
 
     factors: sp.csr_array
@@ -235,21 +236,21 @@ class Shared:
 
     @property
     def width(self) -> int:
-        """The last columns, those of vectors: their log-count ratios say nothing."""
+        """The number of dimensions of vectors, whose columns are the last ones."""
         return 0 if self.vectors is None else self.vectors.values.shape[1]
 
     def widen(self, rows: SparseRows) -> SparseRows:
-        """Rows after the feature map, with what terms share beside the terms."""
+        """Rows after the feature map, with columns for parts and vectors after those of terms."""
         terms = rows.to_csr()
         shared = [terms @ self.factors]
         if self.vectors is not None:
             shared.append(self.vectors.of_rows(terms))
         wide = sp.csr_array(sp.hstack([terms, *shared], format="csr"))
         wide.sort_indices()
-        return SparseRows(wide.data, wide.indices, wide.indptr, wide.shape[1])
+        return SparseRows.of(wide)
 
     def fold(self, weights: Floats) -> Floats:
-        """One weight per term, of those of terms and parts: float64 (n_terms, n_classes)."""
+        """One weight per term, from those of terms, parts and vectors: float64 (n_terms, ...)."""
         n_terms, n_parts = self.factors.shape
         folded: Floats = weights[:n_terms] + self.factors @ weights[n_terms:n_terms + n_parts]
         if self.vectors is not None:

@@ -17,21 +17,23 @@ from textnb.bayes.sharing import Shared
 
 @dataclass(frozen=True, eq=False)
 class SolverRows:
-    """Rows as the solver reads them.
+    """Rows as the linear solver reads them.
 
     Attributes
     ----------
     shared : csr_array of float64 (n_rows, n_shared)
-        Columns that two or more rows hold, the most frequent first, so that they share cache lines.
+        Columns that two or more rows hold; for a loss that does not absorb the features of single
+        rows, all columns. The most frequent come first, so that they share cache lines.
     columns : int64 (n_shared,)
         Their indices among all columns.
     row, column : int32 or int64 (n_own,)
-        Place of each value in a column that only one row holds.
+        The place of each value in a column that only one row holds.
     value : float64 (n_own,)
+        These values.
     n_features : int
-        Terms, and parts of them.
+        The number of all columns: those of terms, and of their parts and vectors.
     parts : Shared or None
-        The parts that terms share.
+        What terms share.
     """
 
     shared: sp.csr_array
@@ -60,9 +62,9 @@ class SolverRows:
         chosen : bool (n_rows,), optional
             The rows to take, if not all.
         holders : int64 (n_features,), optional
-            How many of them have each feature, if that is known.
+            The number of these rows that hold each feature; without it, it is counted.
         parts : Shared, optional
-            Makes columns of parts of terms, after those of the terms.
+            What makes columns of parts and vectors, after those of the terms.
         """
         holders = count_columns(rows, chosen) if holders is None else holders
         if parts is not None:
@@ -82,24 +84,23 @@ class SolverRows:
         sizes: list[NDArray[Any]] = [np.zeros(1, dtype=index)]
         n_shared = n_own = 0
         for before, block in row_blocks(rows, chosen):
-            mapped = features.rows(block)
+            mapped = features.map_rows(block)
             if parts is not None:
                 mapped = parts.widen(mapped)
             places = place[mapped.indices]
-            inside = places >= 0
+            is_shared = places >= 0
             row = np.repeat(np.arange(block.shape[0]), np.diff(mapped.indptr))
-            sizes.append(np.bincount(row[inside], minlength=block.shape[0]))
-            n_shared = _put(shared, n_shared, mapped.data[inside], places[inside])
-            outside = ~inside
+            sizes.append(np.bincount(row[is_shared], minlength=block.shape[0]))
+            n_shared = _put(shared, n_shared, mapped.data[is_shared], places[is_shared])
+            is_own = ~is_shared
             n_own = _put(
-                own, n_own, row[outside] + before, mapped.indices[outside], mapped.data[outside])
-        # Fewer than there is room for if the map made zeros.
+                own, n_own, row[is_own] + before, mapped.indices[is_own], mapped.data[is_own])
+        # The arrays are longer than needed if the map made zeros, which are not stored.
         ends = np.cumsum(np.concatenate(sizes), dtype=index)
         matrix = sp.csr_array(
             (shared[0][:n_shared], shared[1][:n_shared], ends), shape=(len(ends) - 1, len(columns)))
         return cls(
-            matrix, columns, own[0][:n_own], own[1][:n_own], own[2][:n_own], n_features,
-            parts)
+            matrix, columns, own[0][:n_own], own[1][:n_own], own[2][:n_own], n_features, parts)
 
     @property
     def nbytes(self) -> int:
@@ -110,13 +111,14 @@ class SolverRows:
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """Finite factors of the columns, of one class.
+    """Finite factors by which the solver multiplies columns, for one class.
 
     Attributes
     ----------
     shared : float64 (n_shared,)
+        Of the columns that several rows hold.
     own : float64 (n_own,) or (n_rows,)
-        Of the columns that one row holds: one by one, or, by row, of all that a row has.
+        Of the columns that one row holds: one for each column, or with ``by_row`` one for each row.
     by_row : bool
     """
 
@@ -125,13 +127,13 @@ class Scales:
     by_row: bool = False
 
     def of_own(self, rows: SolverRows) -> Floats:
-        """The factors one by one: float64 (n_own,)."""
+        """The factor of each column that one row holds: float64 (n_own,)."""
         return self.own[rows.row] if self.by_row else self.own
 
 
-def _put(arrays: tuple[NDArray[Any], ...], at: int, *values: NDArray[Any]) -> int:
-    """Write values at a place of their arrays, and return the place after them."""
-    end = at + len(values[0])
+def _put(arrays: tuple[NDArray[Any], ...], begin: int, *values: NDArray[Any]) -> int:
+    """Write values into their arrays from a place on, and return the place after them."""
+    end = begin + len(values[0])
     for array, part in zip(arrays, values, strict=True):
-        array[at:end] = part
+        array[begin:end] = part
     return end

@@ -1,17 +1,17 @@
-"""Weights of many classes, kept sparse against each class's weight for a term that it never had.
+"""Sparse weights of many classes: only those that differ from a sum of a number per class and term.
 
-Of a count n of K classes and V terms, with sums N_k of classes, T_t of terms and A of all, and
-L = Σ_t l_t, each logarithm splits into a part per class, a part per term, and a rest that is 0
-where n = 0:
+With n the count of a class and a term, T_t the sum of a term's counts, and l its smoothing, each
+logarithm splits into a part per class, a part per term, and a rest that is 0 where n = 0:
 
     log(n + l)       = log l       + log((n + l) / l)
     log(T_t - n + l) = log(T_t + l) + log((T_t - n + l) / (T_t + l))
 
 So scores agree with those of dense weights to rounding. Smoothing must be above 0: without it the
-weight for a term that a class never had is -inf. Some settings have no such split, and stay dense:
-complement with ``norm``, which multiplies the part per term by a number per class; Bernoulli with
-one smoothing per term, where log(R_k - n + l_t) joins documents of a class and of a term, and of
-lists of labels, where log(R - R_k - T_t + n + l) does; class weights of lists of labels.
+weight of a term that a class never had is -inf. Some settings have no such split, and have dense
+weights: complement with ``norm``, which multiplies the part per term by a number per class;
+Bernoulli with one smoothing per term, where log(R_k - n + l_t) depends on the rows R_k of a class
+and on the term; Bernoulli of lists of labels, where log(R - R_k - T_t + n + l) does, with R the
+number of all rows; class weights of lists of labels.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def multinomial_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     >>> np.exp(np.asarray(multinomial_weights(counts, 1.0))).T.round(12).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    each = _per_term(l, counts)
-    return _weights(counts, _log_excess(counts.values, each[counts.columns]),
-                    -np.log(counts.class_totals + each.sum()), np.log(each))
+    l_of_term = _per_term(l, counts)
+    return _weights(counts, _log_excess(counts.values, l_of_term[counts.columns]),
+                    -np.log(counts.class_totals + l_of_term.sum()), np.log(l_of_term))
 
 
 def complement_weights(counts: Counts, l: Smoothing) -> SparseWeights:
@@ -52,10 +52,10 @@ def complement_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     >>> np.exp(-np.asarray(complement_weights(counts, 1.0))).T.round(12).tolist()
     [[0.25, 0.75], [0.75, 0.25]]
     """
-    each, total, columns = _per_term(l, counts), counts.all_counts, counts.columns
+    l_of_term, total, columns = _per_term(l, counts), counts.all_counts, counts.columns
     others = np.maximum(total.sum() - counts.class_totals, 0)
-    return _weights(counts, -log_without(counts.values, total[columns], each[columns]),
-                    np.log(others + each.sum()), -np.log(total + each))
+    return _weights(counts, -log_without(counts.values, total[columns], l_of_term[columns]),
+                    np.log(others + l_of_term.sum()), -np.log(total + l_of_term))
 
 
 def bernoulli_weights(counts: Counts, l: float) -> tuple[SparseWeights, Floats]:
@@ -68,12 +68,13 @@ def bernoulli_weights(counts: Counts, l: float) -> tuple[SparseWeights, Floats]:
     >>> np.exp(np.asarray(weights)).T.round(12).tolist(), np.exp(absent).round(12).tolist()
     ([[3.0, 0.333333333333], [0.333333333333, 1.0]], [0.1875, 0.375])
     """
-    documents = counts.class_count
-    missing = log_without(counts.values, documents[counts.codes], l)
-    more = np.bincount(counts.codes, weights=missing, minlength=len(documents))
-    absent = counts.n_features * log_ratio(documents + l, documents + 2.0 * l) + more
-    return _weights(counts, _log_excess(counts.values, l) - missing,
-                    np.log(l) - np.log(documents + l)), absent
+    rows = counts.class_count
+    # The excess of log(1-p).
+    absent_excess = log_without(counts.values, rows[counts.codes], l)
+    absent = counts.n_features * log_ratio(rows + l, rows + 2.0 * l) + np.bincount(
+        counts.codes, weights=absent_excess, minlength=len(rows))
+    return _weights(counts, _log_excess(counts.values, l) - absent_excess,
+                    np.log(l) - np.log(rows + l)), absent
 
 
 def label_weights(counts: Counts, l: Smoothing) -> SparseWeights:
@@ -86,12 +87,12 @@ def label_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     >>> np.exp(np.asarray(label_weights(counts, 1.0))[:, 0]).round(6).tolist()
     [3.333333, 0.416667]
     """
-    total, columns = counts.all_counts, counts.columns
-    each, own = _per_term(l, counts), counts.class_totals
-    excess = (_log_excess(counts.values, each[columns])
-              - log_without(counts.values, total[columns], each[columns]))
-    return _weights(counts, excess, log_ratio(total.sum() - own + each.sum(), own + each.sum()),
-                    log_ratio(each, total + each))
+    l_of_term, total, columns = _per_term(l, counts), counts.all_counts, counts.columns
+    own, total_l = counts.class_totals, l_of_term.sum()
+    excess = (_log_excess(counts.values, l_of_term[columns])
+              - log_without(counts.values, total[columns], l_of_term[columns]))
+    return _weights(counts, excess, log_ratio(total.sum() - own + total_l, own + total_l),
+                    log_ratio(l_of_term, total + l_of_term))
 
 
 def stays_sparse(model: Any, statistics: Counts, l: Smoothing) -> bool:
@@ -110,17 +111,16 @@ def stays_sparse(model: Any, statistics: Counts, l: Smoothing) -> bool:
 
 
 def derive_sparse(model: Any, statistics: Counts, l: Smoothing) -> LinearForm:
-    """The form of counts that `stays_sparse`."""
+    """The form with sparse weights, of counts for which `stays_sparse` is true."""
     counts = with_class_weight(statistics, model.class_weight)
-    weights, more = model.weigh_sparse(counts, l)
-    classes, intercept = counts.classes, np.zeros(len(counts.classes))
-    if counts.is_multilabel:
-        if more is not None and model.fit_prior:
-            own, rows = counts.class_count, counts.n_rows
-            intercept = log_ratio(own, rows) - log_ratio(rows - own, rows)
-    elif more is not None:
-        intercept = model.log_prior(counts) + more
-    return LinearForm(classes, weights, intercept, features=presence_map(model.above),
+    weights, beside_prior = model.weigh_sparse(counts, l)
+    intercept = np.zeros(len(counts.classes))
+    if beside_prior is not None and not counts.is_multilabel:
+        intercept = model.log_prior(counts) + beside_prior
+    elif beside_prior is not None and model.fit_prior:
+        own, rows = counts.class_count, counts.n_rows
+        intercept = log_ratio(own, rows) - log_ratio(rows - own, rows)
+    return LinearForm(counts.classes, weights, intercept, features=presence_map(model.above),
                       link=counts.link)
 
 
@@ -131,13 +131,13 @@ def _weights(
 
 
 def _per_term(l: Smoothing, counts: Counts) -> Floats:
+    """The smoothing of each term."""
     return np.broadcast_to(np.asarray(l, dtype=np.float64), counts.n_features)
 
 
 def _log_excess(count: NDArray[Any], l: Smoothing) -> Floats:
     """log((count + l) / l), where l may be so small that the ratio overflows."""
-    excess: Floats = np.log(count + l) - np.log(l)
-    return excess
+    return np.log(count + l) - np.log(l)
 
 
 def log_without(count: NDArray[Any], total: NDArray[Any], l: Smoothing) -> Floats:

@@ -41,7 +41,7 @@ class SparseRows:
     width : int
         Number of columns.
     add_weights : callable, optional
-        The compiled loop of products; without it SciPy multiplies.
+        The compiled loop of products; without it SciPy multiplies several rows.
     """
 
     __slots__ = ("_add_weights", "data", "indices", "indptr", "shape")
@@ -54,6 +54,16 @@ class SparseRows:
         self.shape = len(indptr) - 1, width
         self._add_weights = add_weights
 
+    @classmethod
+    def of(cls, matrix: sp.csr_array) -> SparseRows:
+        """The rows of SciPy's matrix, whose arrays they share."""
+        return cls(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
+
+    @classmethod
+    def of_one(cls, columns: NDArray[Any], values: NDArray[Any], width: int) -> SparseRows:
+        """One row, by its sorted columns and their values."""
+        return cls(values, columns, np.array([0, len(columns)]), width)
+
     @property
     def nnz(self) -> int:
         """Number of stored values."""
@@ -64,13 +74,17 @@ class SparseRows:
 
         Each row is added up in the order of its columns, as SciPy does: the same bits.
         """
-        if self._add_weights is None:
-            product: Floats = np.asarray(self.to_csr() @ weights)
-            return product
         if self.shape[1] != len(weights):
             raise ValueError(f"{self.shape[1]} columns, and weights of {len(weights)}")
         sums = np.zeros((self.shape[0], weights.shape[1]))
-        self._add_weights(self.data, self.indices, self.indptr, np.ascontiguousarray(weights), sums)
+        if self._add_weights is not None:
+            self._add_weights(
+                self.data, self.indices, self.indptr, np.ascontiguousarray(weights), sums)
+        elif self.shape[0] > 1:
+            return np.asarray(self.to_csr() @ weights)
+        elif self.nnz:
+            # Unlike `sum`, a cumulative sum has a fixed order.
+            sums[0] = (self.data[:, None] * weights[self.indices]).cumsum(axis=0)[-1]
         return sums
 
     def __getitem__(self, chosen: slice | NDArray[Any]) -> SparseRows:

@@ -3,7 +3,7 @@
     weights[t, k] = shared[t] + default[k] + excess[t, k]
 
 The default is a class's weight of a term that it never had, less the part that all classes share.
-The excess is stored where a count is above 0. `textnb.bayes.sparse_forms` derives them.
+The excess is stored if the count is above 0. `textnb.bayes.sparse_forms` derives the three parts.
 
 >>> cells = np.array([1, 2]), np.array([0, 1], dtype=np.int32), np.array([1.0, 2.0])
 >>> weights = SparseWeights(*cells, np.array([-1.0, -2.0]), np.array([0.5, 0.0]))
@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 
 from textnb.bayes.cells import Ints, find, places_between
 from textnb.bayes.read_only import read_only
+from textnb.bayes.sparse_rows import Floats, SparseRows
 from textnb.runtime.memory import check_room
 
-# SciPy is imported where rows are scored: a filter that scores one message starts without it.
+# SciPy is imported in functions that need it: a filter of one message starts without it.
 if TYPE_CHECKING:
     import scipy.sparse as sp
-
-Floats = NDArray[np.float64]
 
 
 class SparseWeights:
@@ -42,9 +41,9 @@ class SparseWeights:
     excess : float64 (n_cells,)
         The excess of weights over that sum: cells as in `textnb.bayes.cells`.
     default : float64 (n_classes,)
-        Of each class.
+        The part of each class.
     shared : float64 (n_terms,), optional
-        Of each term, for all classes; by default 0.
+        The part of each term, the same for all classes; by default 0.
     """
 
     dtype = np.dtype(np.float64)
@@ -72,7 +71,8 @@ class SparseWeights:
         if isinstance(key, tuple):
             terms, classes = np.broadcast_arrays(
                 np.arange(len(self))[key[0]] if isinstance(key[0], slice) else key[0], key[1])
-            return self._pairs(terms, classes)
+            weights: Floats = self._excess_of(terms, classes) + self._default[classes]
+            return weights if self._shared is None else weights + self._shared[terms]
         terms = np.asarray(key)
         begins, ends = self._begins[terms], self._ends[terms]
         weights = np.zeros((len(terms), self.shape[1]))
@@ -81,10 +81,6 @@ class SparseWeights:
             self._excess[cells])
         weights += self._default
         return weights if self._shared is None else weights + self._shared[terms][:, None]
-
-    def _pairs(self, terms: NDArray[Any], classes: NDArray[Any]) -> Floats:
-        weights: Floats = self._excess_of(terms, classes) + self._default[classes]
-        return weights if self._shared is None else weights + self._shared[terms]
 
     def _excess_of(self, terms: NDArray[Any], classes: NDArray[Any]) -> Floats:
         if not len(self._excess):
@@ -95,36 +91,34 @@ class SparseWeights:
     def product(self, rows: Any) -> Floats:
         """The product of rows with the weights: float64 (n_rows, n_classes).
 
-        Only the weights that are stored for the terms of a row are visited.
+        Only the weights that are stored for the terms of a row are visited. One row needs no SciPy,
+        and has the same bits.
 
         Parameters
         ----------
-        rows : csr_array (n_rows, n_terms)
+        rows : csr_array or SparseRows (n_rows, n_terms)
         """
         row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        # In the same order as in `product_of_one`, for the same bits.
         lengths = np.bincount(row, weights=rows.data, minlength=rows.shape[0])
         scores: Floats = np.multiply.outer(lengths, self._default)
         if self._shared is not None:
             scores += np.bincount(row, weights=rows.data * self._shared[rows.indices],
                                   minlength=rows.shape[0])[:, None]
-        sums = rows @ self._matrix
+        if rows.shape[0] == 1:
+            scores[0] += self._excess_sums(rows.indices, rows.data)
+            return scores
+        sums = (rows.to_csr() if isinstance(rows, SparseRows) else rows) @ self._matrix
         if sums.nnz:
             scores += sums.toarray()
         return scores
 
-    def product_of_one(self, columns: Ints, values: Floats) -> Floats:
-        """The product of one row, without SciPy: float64 (n_classes,)."""
-        row = np.zeros(len(values), dtype=np.int64)
-        scores: Floats = np.bincount(row, weights=values, minlength=1) * self._default
-        if self._shared is not None:
-            scores += np.bincount(row, weights=values * self._shared[columns], minlength=1)
-        excess = np.zeros(self.shape[1])
-        for term, value in zip(columns.tolist(), values.tolist(), strict=True):
+    def _excess_sums(self, terms: Ints, values: Floats) -> Floats:
+        """The excess of one row's terms times their values, added up: float64 (n_classes,)."""
+        sums = np.zeros(self.shape[1])
+        for term, value in zip(terms.tolist(), values.tolist(), strict=True):
             stored = slice(self._begins[term], self._ends[term])
-            excess[self._codes[stored]] += value * self._excess[stored]
-        scores += excess
-        return scores
+            sums[self._codes[stored]] += value * self._excess[stored]
+        return sums
 
     def against_rest(self, terms: Ints, k: int | Ints) -> Floats:
         """Weights of terms for a class, less the mean of their weights for the other classes.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.errors import ParameterError
 from textnb.runtime.settings import is_truth
 
-# From here on, float64 can't represent all integers.
+# Above this, float64 can't represent all integers.
 _MAX_EXACT = 2.0**53
 
 
@@ -62,6 +62,14 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
     return values
 
 
+def as_smoothing_above_0(l: Any, n_features: int) -> float | NDArray[np.float64]:
+    """As `as_smoothing`, of log ratios, for which ``l`` must be above 0."""
+    smoothing = as_smoothing(l, n_features)
+    if np.min(smoothing) <= 0:
+        raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)", l)
+    return smoothing
+
+
 def as_class_prior(
     class_prior: Sequence[float] | ArrayLike | None, n_classes: int, name: str = "class_prior"
 ) -> NDArray[np.float64] | None:
@@ -82,6 +90,5 @@ def as_class_prior(
         raise ParameterError(f"{name}: Number of priors must match number of classes: expected "
                              f"{n_classes}, got {prior.size}")
     if not np.isfinite(prior).all() or (prior < 0).any() or prior.sum() <= 0:
-        raise ParameterError.out_of_range(name, "probabilities >= 0, not all 0",
-                                          class_prior)
+        raise ParameterError.out_of_range(name, "probabilities >= 0, not all 0", class_prior)
     return prior

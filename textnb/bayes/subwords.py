@@ -37,7 +37,8 @@ def subwords(terms: Sequence[str], shortest: int, longest: int) -> sp.csr_array:
     sizes = np.array([len(word) for word in padded], dtype=np.int64)
     word = np.repeat(words, sizes)
     remaining = np.repeat(np.cumsum(sizes), sizes) - np.arange(len(characters))
-    # The rank of the window that begins at each character, grown by one character at a time.
+    # For each character, the rank of the part that begins there among all parts of that length. The
+    # length grows by one character at a time.
     rank = np.unique(characters, return_inverse=True)[1].astype(np.int64)
     single, n_single = rank, int(rank.max(initial=-1)) + 1
     rows: list[NDArray[np.int64]] = []
@@ -58,7 +59,7 @@ def subwords(terms: Sequence[str], shortest: int, longest: int) -> sp.csr_array:
     entries = np.concatenate(rows), np.concatenate(columns)
     counts = sp.csr_array(
         (np.ones(len(entries[0])), entries), shape=(len(terms), n_parts))
-    # A part that a word has twice counts once; one that a single word has is not shared.
+    # A part that a word has twice counts once.
     counts.data[:] = (longest - shortest + 1) ** -0.5
     shared = np.bincount(counts.indices, minlength=n_parts) > 1
     return sp.csr_array(counts[:, np.flatnonzero(shared)])

@@ -20,7 +20,8 @@ from textnb.bayes.forms import Floats
 # Bounds of the search: of 1 / T (and of T), and of the absolute value of the shift.
 _MAX_FACTOR = 1e6
 _LARGEST_SHIFT = 100.0
-# Newton's method ends when no entry of the mean gradient is larger, or after this number of steps.
+# Newton's method ends when no entry of the gradient, divided by the number of rows, is larger, or
+# after this number of steps.
 _GRADIENT_TOLERANCE = 1e-9
 _MAX_STEPS = 100
 # The line search halves a step at most this number of times.
@@ -35,8 +36,8 @@ def best_temperature(
 ) -> float:
     """The T of maximum likelihood for ``softmax(scores / T)`` [1]_.
 
-    Label smoothing towards the uniform distribution has the weight of about one row in total.
-    Without it, T would go to 0 if all rows are classified correctly.
+    Labels are smoothed towards the uniform distribution, with about the weight of one row in total.
+    Without that, T would go to 0 if all rows are classified correctly.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def best_temperature(
     codes : int64 (n_rows,)
         The class of each row.
     weight : float64 (n_rows,), optional
-        Of each row; without it, 1.
+        The weight of each row; by default 1.
     halvings : int
         Steps of bisection; 8 give about one digit of T.
 
@@ -100,23 +101,23 @@ def best_sigmoids(
     bounds = np.array([np.log(_MAX_FACTOR), _LARGEST_SHIFT])
     start = best_temperature(scores, codes, weight, halvings=8)
     point = np.array([-np.log(start), 0.0])
-    here = _Loss.at(point, scores, codes, weight)
+    loss = _Loss.at(point, scores, codes, weight)
     for _ in range(_MAX_STEPS):
-        if np.abs(here.gradient).max() <= _GRADIENT_TOLERANCE * total:
+        if np.abs(loss.gradient).max() <= _GRADIENT_TOLERANCE * total:
             break
-        step = -np.linalg.solve(here.curvature, here.gradient)
+        step = -np.linalg.solve(loss.curvature, loss.gradient)
         # Where the loss is nearly flat, a full step could go too far to return.
         step /= max(1.0, float(np.abs(step).max()))
         for _ in range(_MAX_HALVINGS):
-            ahead = np.clip(point + step, -bounds, bounds)
-            there = _Loss.at(ahead, scores, codes, weight)
-            if there.value < here.value:
+            next_point = np.clip(point + step, -bounds, bounds)
+            next_loss = _Loss.at(next_point, scores, codes, weight)
+            if next_loss.value < loss.value:
                 break
             step *= 0.5
         else:
             # Within rounding, no point along the step is better.
             break
-        point, here = ahead, there
+        point, loss = next_point, next_loss
     return float(np.exp(-point[0])), float(point[1])
 
 
@@ -175,7 +176,7 @@ class _Loss:
         target = np.full(scores.shape, share / scores.shape[1])
         target[np.arange(len(codes)), codes] += 1.0 - share
         value = -float(weight @ np.einsum("ij,ij->i", target, logs))
-        # Derivatives by z first; those of z by the point are (scaled, 1).
+        # Derivatives by z; the derivatives of z by the point are (scaled, 1).
         factor = np.exp(logs)
         residual = weight[:, None] * (factor - target) * complement
         gradient = np.array([np.einsum("ij,ij->", residual, scaled), residual.sum()])

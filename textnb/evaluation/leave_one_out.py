@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from textnb.bayes.counts import weights_not_exact
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.held_out import HeldOut
@@ -11,7 +12,6 @@ from textnb.evaluation.labelled import in_classes
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.texts import labels_as
-from textnb.learning.beside_weights import weights_not_exact
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.fitted import Fitted, check_texts
 from textnb.learning.fitting import counts_that_add
@@ -133,5 +133,5 @@ def open_leave_one_out(
 
 def _reader(fitted: Fitted, model: Model) -> LeaveOneOutReader:
     settings = fitted.settings
-    return LeaveOneOutReader.of(
+    return LeaveOneOutReader(
         model, counts_that_add(fitted), settings.limits, settings.vocabulary, settings.binary)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from textnb.bayes.counts import Counts, weights_not_exact
 from textnb.bayes.learned import SinceFit
-from textnb.errors import DataError, ParameterError
+from textnb.errors import DataError
 from textnb.learning.documents import LabelledBatches, check_known, count_documents
 from textnb.learning.fitted import Fitted, check_one_label
 from textnb.text.vocabulary import Limits
@@ -26,23 +27,23 @@ def count_beside(fitted: Fitted, documents: LabelledBatches, forget: bool = Fals
     check_one_label(fitted, "counting beside weights")
     if fitted.counts.class_count.dtype.kind != "i":
         raise weights_not_exact()
-    # The statistic of such a model is the documents that hold a term.
+    # Such a model counts the documents that hold a term.
     spec = replace(documents.spec, limits=Limits(), presence_above=0.0, binary=True)
-    of_documents = count_documents(replace(documents, spec=spec))
-    check_known(of_documents.classes.tolist(), fitted.classes.tolist())
-    more, since = of_documents.over(fitted.terms).as_columns(), fitted.since_fit or SinceFit()
+    all_terms = count_documents(replace(documents, spec=spec))
+    check_known(all_terms.classes.tolist(), fitted.classes.tolist())
+    known_terms, since = all_terms.over(fitted.terms).as_columns(), fitted.since_fit or SinceFit()
     if forget:
-        counts = fitted.counts - more
-        since = replace(since, forgotten=since.forgotten + of_documents.documents)
+        counts = fitted.counts - known_terms
+        since = replace(since, forgotten=since.forgotten + all_terms.documents)
     else:
-        counts = fitted.counts + more
-        since = replace(since, learned=since.learned + of_documents.documents)
-    if not counts.class_count.all():
-        raise DataError("every document of a class would be forgotten, but the weights would keep "
-                        "the class: fit again without it; the model is unchanged")
+        counts = fitted.counts + known_terms
+        since = replace(since, learned=since.learned + all_terms.documents)
+    check_keeps_classes(counts)
     return replace(fitted, learned=replace(fitted.learned, counts=counts), since_fit=since)
 
 
-def weights_not_exact() -> ParameterError:
-    return ParameterError("counts with sample weights are sums of real numbers, from which "
-                          "documents can't be subtracted exactly: fit again without them")
+def check_keeps_classes(counts: Counts) -> None:
+    """Raise DataError if a class has no documents left."""
+    if not counts.class_count.all():
+        raise DataError("every document of a class would be forgotten, but the weights would keep "
+                        "the class: fit again without it; the model is unchanged")

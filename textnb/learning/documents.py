@@ -87,6 +87,7 @@ def document_term_matrix(
 ) -> DocumentTermMatrix:
     """The matrix of all documents over the fixed terms, or those that are within the limits."""
     spec = documents.spec
+    # They are filled while the texts are counted.
     columns: list[pl.Series] = []
     weights: list[NDArray[np.float64]] = []
     frames = _collect_labels(documents, columns, weights)
@@ -174,7 +175,7 @@ def moments(batches: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool) -
     """Moments per class of batches of rows and their labels."""
     total: MomentStatistics | None = None
     for rows, labels in batches:
-        # Labels are coded by the frame library: an array of strings would be one object per row.
+        # Polars codes the labels, because an array of strings would be one object per row.
         names = labels.unique().sort()
         codes = names.search_sorted(labels).to_numpy()
         part = MomentStatistics.from_matrix(
@@ -203,12 +204,11 @@ def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
 
 def check_known(labels: list[Any], known: list[Any]) -> None:
     """Raise DataError for labels that are not known, or of another type than the known ones."""
-    types = {type(label).__name__ for label in [*labels, *known]}
-    if len(types) > 1:
-        came, expected = (", ".join(sorted({type(label).__name__ for label in values}))
-                          for values in (labels, known))
-        raise DataError(f"labels are of type {came}, and the known or announced classes of type "
-                        f"{expected}: cast the labels, so that all are of one type")
+    types, known_types = ({type(label).__name__ for label in values} for values in (labels, known))
+    if len(types | known_types) > 1:
+        raise DataError(f"labels are of type {', '.join(sorted(types))}, and the known or "
+                        f"announced classes of type {', '.join(sorted(known_types))}: cast the "
+                        "labels, so that all are of one type")
     unknown = sorted(set(labels) - set(known))
     if unknown:
         raise DataError.unseen_labels(unknown, known)

@@ -42,8 +42,6 @@ class Fitted:
         Counts of those terms, and the form.
     statistics : Counts or None
         Counts of all terms that were seen; None for a model that learns from all rows at once.
-    chosen_l : float or None
-        The value that ``l="auto"`` chose; None if l was a number.
     calibration : Calibration or None
         Converts scores to probabilities, for predictions and for the decision.
     decision : Decision or None
@@ -64,7 +62,6 @@ class Fitted:
     vocabulary: Vocabulary
     learned: Learned
     statistics: Counts | None = None
-    chosen_l: float | None = None
     calibration: Calibration | None = None
     decision: Decision | None = None
     since_fit: SinceFit | None = None
@@ -99,6 +96,11 @@ class Fitted:
     def pruned(self) -> Pruned | None:
         """What a limit of memory left out."""
         return None if self.statistics is None else self.statistics.pruned
+
+    @property
+    def chosen_l(self) -> float | None:
+        """The value that ``l="auto"`` stands for; None if l is a number."""
+        return self.learned.chosen_l
 
     @property
     def form(self) -> LinearForm:
@@ -136,7 +138,7 @@ class Fitted:
     @property
     def solved_model(self) -> Model:
         """The model, with the ``l`` that was chosen in place of "auto"."""
-        return self.model if self.chosen_l is None else replace(self.model, l=self.chosen_l)
+        return self.model.with_smoothing(self.chosen_l)
 
     def scan(self, frame: Any) -> pl.LazyFrame:
         """Scan labelled rows: the text columns, and a label column of the model's kind.
@@ -171,16 +173,16 @@ class Fitted:
         if tokenizer.segmenter is None or name_of(segmenter) != name_of(tokenizer.segmenter):
             raise ParameterError(f"the model was trained with segmenter={tokenizer.segmenter!r}; "
                                  f"got {name_of(segmenter)}: give the function of that name")
-        own = tokenizer.with_params(segmenter=segmenter)
-        settings = replace(
-            self.settings, parameters={**self.settings.parameters, "tokenizer": own})
-        return replace(self, settings=settings, vocabulary=Vocabulary(own, self.terms))
+        tokenizer = tokenizer.with_params(segmenter=segmenter)
+        return replace(self, settings=self.settings.with_parameters(tokenizer=tokenizer),
+                       vocabulary=Vocabulary(tokenizer, self.terms))
 
     def with_calibration(self, calibration: Calibration | None) -> Fitted:
         """Return a copy with this calibration: see `set_calibration`."""
-        if calibration is not None and not isinstance(calibration, Calibration):
-            raise ParameterError.out_of_range("calibration", "a Calibration, or None", calibration)
         if calibration is not None:
+            if not isinstance(calibration, Calibration):
+                raise ParameterError.out_of_range(
+                    "calibration", "a Calibration, or None", calibration)
             calibration.check_classes(len(self.classes), self.is_multilabel)
         decision = self.decision
         # Thresholds of labels are on scores that are not calibrated.
@@ -238,25 +240,25 @@ def fitted_texts(model: Any) -> Fitted | None:
     >>> fitted_texts(TextClassifier().fit(["good", "bad"], ["pos", "neg"]))
     Fitted(MultinomialNB, 2 documents, 2 terms, 2 classes)
     """
-    # The class, not the object: the property of a classifier that is not fitted raises an error.
+    # Ask the class, as the property of a classifier that is not fitted raises an error.
     state = model if isinstance(model, Fitted) else (
         model.fitted_ if hasattr(type(model), "fitted_") else None)
     return state if isinstance(state, Fitted) else None
 
 
-def check_one_label(fitted: Fitted, what: str, setting: str | None = None) -> Fitted:
-    """The same model; ParameterError if documents have lists of labels.
+def check_one_label(fitted: Fitted, what: str, setting: str | None = None) -> None:
+    """Raise ParameterError if documents have lists of labels.
 
     Parameters
     ----------
     fitted : Fitted
     what : str
+        A key of `textnb.errors.ONE_LABEL`.
     setting : str, optional
-        See `ParameterError.multilabel`.
+        The setting that asks for it, if there is one.
     """
     if fitted.is_multilabel:
         raise ParameterError.multilabel(what, setting)
-    return fitted
 
 
 def check_texts(model: Any, action: str | None = None) -> Fitted:

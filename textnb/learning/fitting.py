@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.choice import GRID, choose_l
-from textnb.bayes.counts import Counts
+from textnb.bayes.counts import Counts, weights_not_exact
 from textnb.bayes.label_form import check_labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import is_auto
@@ -36,8 +36,9 @@ from textnb.frames.texts import (
 )
 from textnb.frames.token_columns import ListOfTokens
 from textnb.frames.weights import weight_column, with_weights
-from textnb.learning.beside_weights import count_beside, weights_not_exact
+from textnb.learning.beside_weights import count_beside
 from textnb.learning.documents import (
+    DocumentTermMatrix,
     LabelledBatches,
     announced_labels,
     check_known,
@@ -103,14 +104,30 @@ def fit(
         check_unlabelled(settings)
     if start is not None:
         check_start(settings, start)
-    read = [*settings.columns, *([] if y is not None else [settings.label])]
-    X = convert_table(X, [*read, *([sample_weight] if isinstance(sample_weight, str) else [])])
-    fitted, tokens, documents = _learn_by_column_types(settings, lambda settings: (
-        _fit_by_counting(settings, X, y, sample_weight, progress, blank)
-        if settings.model.from_counts else
-        _fit_from_rows(settings, X, y, sample_weight, progress, blank, start, left_out,
-                       keep_sample, unlabelled)))
-    _warn_of_lone_terms(fitted, tokens, documents)
+    columns = [*settings.columns, *([] if y is not None else [settings.label])]
+    X = convert_table(X, [*columns, *([sample_weight] if isinstance(sample_weight, str) else [])])
+
+    def read(settings: TextSettings) -> LabelledBatches:
+        return labelled_batches(settings, X, y, sample_weight, progress, blank)
+
+    def learn(settings: TextSettings) -> tuple[Fitted, int, int]:
+        if settings.model.from_counts:
+            _check_weights(settings, sample_weight)
+            with reading(X):
+                statistics = _count(settings, read(settings))
+            l = _choose_l(settings, statistics, X, y) if is_auto(settings.model.l) else None
+            fitted = fit_from_counts(settings, statistics, l=l)
+            return fitted, int(statistics.all_counts.sum()), statistics.documents
+        with clear_memory_errors(), reading(X):
+            rows = document_term_matrix(read(settings), settings.vocabulary)
+        return _fit_rows(settings, rows, start, left_out, keep_sample, unlabelled)
+
+    fitted, n_tokens, n_documents = _learn_by_column_types(settings, learn)
+    fitted = replace(fitted, has_separate_labels=labels_are_separate(X, y))
+    # Weighted counts do not show which terms occurred once.
+    if settings.vocabulary is None and fitted.counts.class_count.dtype.kind == "i":
+        warn_of_lone_terms(fitted.terms, fitted.counts.all_counts, n_tokens, n_documents,
+                           not fitted.settings.tokenizer.splits_unspaced)
     _log("fit", started, fitted)
     return fitted
 
@@ -141,28 +158,26 @@ def learn_more(
         with reading(X):
             return learn(fitted, labelled_batches(settings, X, y, progress=progress, blank=blank))
 
-    def count_more(settings: TextSettings) -> tuple[TextSettings, Any]:
+    def count_more(settings: TextSettings) -> tuple[TextSettings, Counts]:
         return settings, count(
             settings, X, y, sample_weight=sample_weight, progress=progress, blank=blank)
 
     if fitted is None:
-        settings, more = _learn_by_column_types(settings, count_more)
+        settings, statistics = _learn_by_column_types(settings, count_more)
+        if announced:
+            check_known(statistics.classes.tolist(), announced)
     else:
         _, more = count_more(settings)
-    total = more
-    if fitted is not None:
         fitted.counts.check_same_kind(more)
-    if fitted is not None or announced:
-        known = [*([] if fitted is None else fitted.classes.tolist()), *announced]
-        check_known(more.classes.tolist(), known)
-    if fitted is not None and fitted.statistics is not None:
-        total = fitted.statistics + more
+        check_known(more.classes.tolist(), [*fitted.classes.tolist(), *announced])
+        statistics = counts_that_add(fitted) + more
     if announced:
-        total = total.with_classes(announced)
-    learned_model = fit_from_counts(
-        settings, total, before=fitted, has_separate_labels=labels_are_separate(X, y))
-    _log("partial_fit", started, learned_model)
-    return learned_model
+        statistics = statistics.with_classes(announced)
+    updated = fit_from_counts(settings, statistics, before=fitted)
+    if fitted is None:
+        updated = replace(updated, has_separate_labels=labels_are_separate(X, y))
+    _log("partial_fit", started, updated)
+    return updated
 
 
 def forget(
@@ -171,9 +186,9 @@ def forget(
     """Forget texts: see `TextClassifier.forget`."""
     started = time.perf_counter()
     if fitted.model.counts_beside_weights:
-        take_out = partial(count_beside, forget=True) if fitted.sample is None else forget_rows
+        remove = partial(count_beside, forget=True) if fitted.sample is None else forget_rows
         with reading(X):
-            return take_out(fitted, labelled_batches(fitted.settings, X, y, progress=progress))
+            return remove(fitted, labelled_batches(fitted.settings, X, y, progress=progress))
     learned = counts_that_add(fitted)
     if learned.has_weights:
         raise weights_not_exact()
@@ -181,9 +196,9 @@ def forget(
     if not rest.documents:
         raise DataError("every document would be forgotten and no model would be left; "
                         "the model is unchanged")
-    learned_model = fit_from_counts(fitted.settings, rest, before=fitted)
-    _log("forget", started, learned_model)
-    return learned_model
+    updated = fit_from_counts(fitted.settings, rest, before=fitted)
+    _log("forget", started, updated)
+    return updated
 
 
 def count(
@@ -207,7 +222,7 @@ def counts_that_add(fitted: Fitted) -> Counts:
 
 def fit_from_counts(
     settings: TextSettings, statistics: Counts, *, l: float | None = None,
-    before: Fitted | None = None, has_separate_labels: bool = False,
+    before: Fitted | None = None,
 ) -> Fitted:
     """Fit a model to counts: choose the vocabulary, and derive the weights.
 
@@ -221,29 +236,27 @@ def fit_from_counts(
         The smoothing that was chosen, if the model's ``l`` is "auto".
     before : Fitted, optional
         The model before it learned more, or forgot: its choices are kept, and marked stale.
-    has_separate_labels : bool
-        Whether the labels of a first fit were passed as ``y``, with a table.
     """
     size = len(statistics.classes), statistics.n_features
     with clear_memory_errors(lambda: size):
         if settings.memory_limit is not None:
             statistics = keep_within(statistics, settings.memory_limit)
-        chosen, model = settings.with_column(statistics), settings.model
+        counts, model = settings.with_column(statistics), settings.model
+        # Raises an error if the model can't count terms of texts.
         model.presence_above(settings.binary)
-        model.check(chosen.n_features, len(chosen.classes))
-        if not is_auto(model.l):
-            l = None
-        elif l is None and before is not None:
+        model.check(counts.n_features, len(counts.classes))
+        if l is None and before is not None:
             l = before.chosen_l
-        learned = model.learn_counts(chosen.as_columns(), l=l, binary=settings.binary)
+        learned = model.learn_counts(counts.as_columns(), l=l, binary=settings.binary)
         classes = learned.form.classes.tolist()
         if len(classes) == 1 and not learned.counts.is_multilabel:
             warn_caller(f"only one class, {classes[0]!r}: every document will be given it")
         fitted = Fitted(
-            settings, Vocabulary(settings.tokenizer, chosen.terms), learned, statistics,
-            None if l is None else float(l), has_separate_labels=(
-                has_separate_labels if before is None else before.has_separate_labels))
-        return fitted if before is None else keep_choices(before, fitted, LEARNED_SINCE)
+            settings, Vocabulary(settings.tokenizer, counts.terms), learned, statistics)
+        if before is None:
+            return fitted
+        fitted = replace(fitted, has_separate_labels=before.has_separate_labels)
+        return keep_choices(before, fitted, LEARNED_SINCE)
 
 
 def fit_from_file(
@@ -270,7 +283,9 @@ def labelled_batches(
     settings: TextSettings, X: Any, y: ArrayLike | None = None, sample_weight: Weight = None,
     progress: Progress | None = None, blank: BlankTexts | None = None,
 ) -> LabelledBatches:
-    """The texts and labels of a table, or of sequences, in batches; ``blank`` counts them too.
+    """The texts and labels of a table, or of sequences, in batches.
+
+    ``blank`` counts the rows without a text as they are read.
 
     Raises
     ------
@@ -279,31 +294,30 @@ def labelled_batches(
     """
     columns, label = settings.columns, settings.label
     weight = weight_column(X, sample_weight, [*columns, label])
-    more = [sample_weight] if isinstance(sample_weight, str) else []
-    frame = with_weights(labelled_rows(settings, X, y, more), sample_weight, weight)
+    others = [sample_weight] if isinstance(sample_weight, str) else []
+    frame = with_weights(labelled_rows(settings, X, y, others), sample_weight, weight)
     frame = frame.select([*columns, label, *([] if weight is None else [weight])])
     of_lists = isinstance(frame.lazy().collect_schema()[label], pl.List)
     if of_lists and not settings.model.learns_labels:
-        raise ParameterError.model_of_one_label(
-            settings.model.name or type(settings.model).__name__)
+        raise ParameterError.model_of_one_label(settings.model.name)
     frames = batches(frame, columns, progress=progress)
     return LabelledBatches(
         frames if blank is None else blank.of(frames), settings.count_spec, weight)
 
 
 def labelled_rows(
-    settings: TextSettings, X: Any, y: ArrayLike | None, more: Sequence[str] = (),
+    settings: TextSettings, X: Any, y: ArrayLike | None, others: Sequence[str] = (),
 ) -> pl.LazyFrame | pl.DataFrame:
-    """The texts, their labels, and more columns of the table."""
+    """The texts, their labels, and other columns of the table."""
     text, label = settings.columns, settings.label
     if not is_table(X):
         if y is None:
             raise ParameterError("y is needed where X is a sequence of texts")
         return with_labels(table_of_texts(X, text, settings.token_columns), y, label)
     if y is None:
-        return scan(select_columns(X, [*text, label, *more]), text=text, label=label,
+        return scan(select_columns(X, [*text, label, *others]), text=text, label=label,
                     tokens=settings.token_columns)
-    frame = rows_in_memory(select_columns(X, [*text, *more]), label)
+    frame = rows_in_memory(select_columns(X, [*text, *others]), label)
     scan(frame, text=text, tokens=settings.token_columns)
     return with_labels(frame, y, label)
 
@@ -324,41 +338,25 @@ def _learn_by_column_types(
     return learn(settings.with_token_columns(columns))
 
 
-def _fit_by_counting(
-    settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
-    progress: Progress | None, blank: BlankTexts | None,
-) -> tuple[Fitted, int, int]:
-    """The model, and the tokens and documents that were counted."""
-    has_separate_labels = labels_are_separate(X, y)
-    learned = _count(settings, X, y, sample_weight, progress, blank)
-    l = _choose_l(settings, learned, X, y) if is_auto(settings.model.l) else None
-    fitted = fit_from_counts(settings, learned, l=l, has_separate_labels=has_separate_labels)
-    return fitted, int(learned.all_counts.sum()), learned.documents
-
-
-def _fit_from_rows(
-    settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
-    progress: Progress | None, blank: BlankTexts | None, start: Fitted | None, left_out: bool,
+def _fit_rows(
+    settings: TextSettings, rows: DocumentTermMatrix, start: Fitted | None, left_out: bool,
     keep_sample: int | None, unlabelled: Any,
 ) -> tuple[Fitted, int, int]:
-    has_separate_labels = labels_are_separate(X, y)
-    with clear_memory_errors(), reading(X):
-        rows = document_term_matrix(
-            labelled_batches(settings, X, y, sample_weight, progress, blank), settings.vocabulary)
+    """The model, and the numbers of tokens and documents."""
     if rows.labels.link == "sigmoid":
         settings = settings.without_parts()
     with clear_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
         settings, rows, sharing = share_weights(settings, rows, unlabelled)
-        learn: Callable[..., Learned] = settings.model.learn_rows
+        options: dict[str, Any] = {}
         if start is not None:
-            learn = partial(learn, start=start_of(start, rows.terms))
+            options["start"] = start_of(start, rows.terms)
         if left_out and settings.model.scores_left_out:
-            learn = partial(learn, left_out=True)
+            options["left_out"] = True
         if sharing is not None:
-            learn = partial(learn, sharing=sharing)
-        learned = learn(rows.counts, rows.labels, rows.weights, binary=settings.binary)
-    fitted = replace(fit_from_weights(settings, rows.terms, learned),
-                     has_separate_labels=has_separate_labels)
+            options["sharing"] = sharing
+        learned = settings.model.learn_rows(
+            rows.counts, rows.labels, rows.weights, binary=settings.binary, **options)
+    fitted = fit_from_weights(settings, rows.terms, learned)
     if keep_sample is not None:
         fitted = sample_of(fitted, rows.counts, rows.labels, keep_sample)
     return fitted, int(learned.counts.values.sum()), len(rows.labels)
@@ -390,10 +388,7 @@ def _learns_at_once(model: Model) -> ParameterError:
         "shall have learned, begins from its weights")
 
 
-def _count(
-    settings: TextSettings, X: Any, y: ArrayLike | None, sample_weight: Weight,
-    progress: Progress | None, blank: BlankTexts | None,
-) -> Any:
+def _check_weights(settings: TextSettings, sample_weight: Weight) -> None:
     if sample_weight is not None and is_auto(settings.model.l):
         raise ParameterError.naming(
             "{l='auto'} leaves out one document at a time, and knows no weights: give {l} as a "
@@ -402,12 +397,13 @@ def _count(
         raise ParameterError.naming(
             "{sample_weight} keeps the matrix of all documents, which {memory_limit} can't bound: "
             "leave one of them out")
+
+
+def _count(settings: TextSettings, documents: LabelledBatches) -> Counts:
+    """Counts of all terms, or of those within the limit of memory."""
     if settings.memory_limit is None:
-        return count(
-            settings, X, y, sample_weight=sample_weight, progress=progress, blank=blank)
-    with reading(X):
-        labelled = labelled_batches(settings, X, y, progress=progress, blank=blank)
-        return count_within(labelled.frames, labelled.spec, settings.memory_limit)
+        return count_documents(documents)
+    return count_within(documents.frames, documents.spec, settings.memory_limit)
 
 
 def _choose_l(
@@ -417,24 +413,16 @@ def _choose_l(
     terms, limits, model = settings.with_column(statistics).terms, settings.limits, settings.model
     if statistics.is_multilabel:
         check_labels(model, len(terms), 1.0)
-    reader = LeaveOneOutReader.of(
-        model, statistics, limits, None if settings.vocabulary is None and (
-            limits.max_features is None) else terms, settings.binary)
-    shown = line()
-    shown.begin("choosing l", Size(statistics.documents))
+    # Terms that were given, or are the most frequent ones, stay the same without a document.
+    is_fixed = settings.vocabulary is not None or limits.max_features is not None
+    reader = LeaveOneOutReader(
+        model, statistics, limits, terms if is_fixed else None, settings.binary)
+    progress = line()
+    progress.begin("choosing l", Size(statistics.documents))
     with reading(X):
         left_out = reader.leave_out(
-            labelled_batches(settings, X, y, progress=shown.advance), GRID)
+            labelled_batches(settings, X, y, progress=progress.advance), GRID)
         return choose_l(left_out, model.scores_are_log_probabilities)
-
-
-def _warn_of_lone_terms(fitted: Fitted, tokens: int, documents: int) -> None:
-    settings, counts = fitted.settings, fitted.counts
-    # Weighted counts do not show which terms occurred once.
-    if settings.vocabulary is None and counts.class_count.dtype.kind == "i":
-        warn_of_lone_terms(
-            fitted.terms, counts.all_counts, tokens,
-            documents, not settings.tokenizer.splits_unspaced)
 
 
 def _log(verb: str, started: float, fitted: Fitted) -> None:

@@ -10,7 +10,7 @@ _LOG = logging.getLogger("textnb.learning")
 
 
 def log_learned(verb: str, started: float, size: Callable[[], str]) -> None:
-    """Log all that a model has learned, and how long the verb took.
+    """Log the size of a model, and how long the call took.
 
     Parameters
     ----------

@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from textnb.bayes.cells import Ints
 from textnb.bayes.counts import Counts
 from textnb.bayes.formulas import Smoothing
 from textnb.bayes.labels import Labels
@@ -22,25 +22,31 @@ from textnb.runtime.threads import map_in_threads, run_in_threads
 from textnb.text.matrix import CountMatrix, Vocabulary, choose_columns, stack_blocks
 from textnb.text.vocabulary import Limits
 
-Ints = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutReader:
-    """Reads the documents of a text model, and scores each by the model without it.
+    """Reads documents that a model of texts has learned, and scores each by the model without it.
 
-    Without a document, each of its labels has a document less. If documents have any number of
-    labels, each label is a leave-one-out of two classes, the documents with it and the rest.
+    If documents have any number of labels, each label is a leave-one-out of two classes, the
+    documents with it and the rest.
 
     Attributes
     ----------
     model : Model
     statistics : Counts
-        Of all terms that were ever counted.
+        Counts of all terms that were seen.
     limits : Limits
     fixed_terms : Series or None
-        Terms that stay the columns.
+        The terms that are columns, whatever document is left out; None if limits choose them.
     binary : bool
+        Whether a term counts once per document.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two documents.
+    ParameterError
+        If leaving documents out can't be done by subtraction.
     """
 
     model: Model
@@ -49,35 +55,20 @@ class LeaveOneOutReader:
     fixed_terms: pl.Series | None
     binary: bool
 
-    @classmethod
-    def of(
-        cls, model: Model, statistics: Counts, limits: Limits,
-        fixed_terms: pl.Series | None, binary: bool,
-    ) -> LeaveOneOutReader:
-        """For a model and what it learned.
-
-        Raises
-        ------
-        DataError
-            If there are fewer than two documents.
-        ParameterError
-            If leaving documents out can't be done by subtraction.
-        """
-        if statistics.documents < 2:
-            raise DataError(
-                "to leave a document out takes two or more; the model has learned "
-                f"{statistics.documents} (n_samples = {statistics.documents})")
-        if fixed_terms is None and limits.max_features is not None:
+    def __post_init__(self) -> None:
+        n_documents = self.statistics.documents
+        if n_documents < 2:
+            raise DataError("to leave a document out takes two or more; the model has learned "
+                            f"{n_documents} (n_samples = {n_documents})")
+        if self.fixed_terms is None and self.limits.max_features is not None:
             raise ParameterError.naming(
                 "{max_features} ranks terms again without each document: use k folds instead, or "
                 "limit terms by {min_df} and {max_df}")
-        if fixed_terms is None and np.ndim(model.l):
+        if self.fixed_terms is None and np.ndim(self.model.l):
             raise ParameterError("l is an array of one per term, and terms leave with documents: "
                                  "give the terms with vocabulary=, or one number for l")
-        reader = cls(model, statistics, limits, fixed_terms, binary)
-        # Raises before documents are read if they can't be left out.
-        reader._two_classes(0) if statistics.is_multilabel else reader._whole(statistics)
-        return reader
+        # Raises an error before documents are read, if they can't be left out by subtraction.
+        self._scorer_of_label(0) if self.statistics.is_multilabel else self._scorer(self.statistics)
 
     def leave_out(
         self, documents: LabelledBatches, smoothing: Sequence[Smoothing]
@@ -95,9 +86,9 @@ class LeaveOneOutReader:
         batches = self._read(documents)
         if self.statistics.is_multilabel:
             return self._leave_out_labels(list(batches), smoothing)
-        whole = self._whole(self.statistics)
-        rows = (whole.rows(counts, labels.codes) for counts, labels in batches)
-        return whole.score(rows, smoothing)
+        scorer = self._scorer(self.statistics)
+        rows = (scorer.rows(counts, labels.codes) for counts, labels in batches)
+        return scorer.score(rows, smoothing)
 
     def _leave_out_labels(
         self, batches: Sequence[tuple[CountMatrix, Labels]], smoothing: Sequence[Smoothing]
@@ -109,23 +100,23 @@ class LeaveOneOutReader:
         scores = [np.empty(size) for _ in smoothing]
         countable, lengths = np.empty(size, dtype=np.bool_), np.zeros(len(labels))
 
-        def put(k: int) -> None:
-            whole, codes = self._two_classes(k), labels.has(k).astype(np.int64)
-            if whole.statistics.class_count[0] == 1:
-                whole.keep_empty(0)
-            left_out = whole.score([whole.rows(rows, codes)], smoothing)
-            for each, left in zip(scores, left_out, strict=True):
-                each[:, k] = left.scores[:, 1] - left.scores[:, 0]
-                countable[:, k] = left.countable
+        def score_label(k: int) -> None:
+            scorer, codes = self._scorer_of_label(k), labels.has(k).astype(np.int64)
+            if scorer.statistics.class_count[0] == 1:
+                scorer.keep_empty(0)
+            left_out = scorer.score([scorer.rows(rows, codes)], smoothing)
+            for log_odds, of_label in zip(scores, left_out, strict=True):
+                log_odds[:, k] = of_label.scores[:, 1] - of_label.scores[:, 0]
+                countable[:, k] = of_label.countable
 
-        run_in_threads(partial(put, k) for k in range(size[1]))
-        return (LeftOut(each, labels, countable, lengths) for each in scores)
+        run_in_threads(partial(score_label, k) for k in range(size[1]))
+        return (LeftOut(log_odds, labels, countable, lengths) for log_odds in scores)
 
-    def _two_classes(self, k: int) -> LeaveOneOut:
+    def _scorer_of_label(self, k: int) -> LeaveOneOut:
         """The leave-one-out of a label against its rest."""
-        return self._whole(self.statistics.against_rest(k))
+        return self._scorer(self.statistics.against_rest(k))
 
-    def _whole(self, statistics: Counts) -> LeaveOneOut:
+    def _scorer(self, statistics: Counts) -> LeaveOneOut:
         above = self.model.presence_above(self.binary)
         if self.fixed_terms is not None:
             return self.model.leave_out(statistics.over(self.fixed_terms), None, above)
@@ -168,13 +159,13 @@ class _Rest:
     def __init__(self, learned: Counts) -> None:
         self._learned, self._removed = learned, list[Counts]()
 
-    def subtract(self, more: Counts) -> None:
+    def subtract(self, documents: Counts) -> None:
         """Subtract documents; DataError if the model has not learned them."""
-        unknown = np.setdiff1d(more.classes, self._learned.classes)
+        unknown = np.setdiff1d(documents.classes, self._learned.classes)
         if len(unknown):
             raise other_documents(f"class {unknown.tolist()[0]!r} was never learned")
-        self._removed.append(more)
-        # A difference costs a whole vocabulary.
+        self._removed.append(documents)
+        # A difference takes the time of a whole vocabulary, so that many documents share one.
         if sum(len(each.values) for each in self._removed) > len(self._learned.values):
             self._learned, self._removed = self.counts, []
 
@@ -182,9 +173,9 @@ class _Rest:
     def counts(self) -> Counts:
         if not self._removed:
             return self._learned
-        rest, more = self._learned.less(Counts.sum(self._removed))
-        if more is not None:
-            raise other_documents(more)
+        rest, problem = self._learned.subtract(Counts.sum(self._removed))
+        if problem is not None:
+            raise other_documents(problem)
         return rest
 
 

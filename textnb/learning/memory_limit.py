@@ -9,17 +9,17 @@ import numpy as np
 from textnb.bayes.statistics import is_auto
 from textnb.errors import ParameterError, quantity
 from textnb.models.base import Model
+from textnb.runtime.settings import is_whole
 from textnb.runtime.sizes import byte_size
 
 _MIN_BYTES = 1 << 20
 
 
 def check_memory_limit(memory: Any, model: Model, has_vocabulary: bool) -> None:
-    """Raise ParameterError if it is not a limit, or can't be used with the other settings."""
+    """Raise ParameterError for a limit that is no size, or can't go with the other settings."""
     if memory is None:
         return
-    if isinstance(memory, (bool, np.bool_)) or not isinstance(memory, (int, np.integer)) or (
-            not _MIN_BYTES <= memory < 2**63):
+    if not (is_whole(memory) and _MIN_BYTES <= memory < 2**63):
         raise ParameterError.out_of_range(
             "memory_limit", f"None, a size such as '500M', or a number of bytes from {_MIN_BYTES} "
             "(1 MiB) to 2**63 - 1", memory)
@@ -56,7 +56,7 @@ def byte_words(size: int) -> str:
     return quantity(size, "byte")
 
 
-def memory_size(value: Any, name: str = "memory_limit") -> Any:
+def memory_size(value: Any) -> Any:
     """A limit of memory, as `byte_size`: 1 MiB or more.
 
     Examples
@@ -64,4 +64,4 @@ def memory_size(value: Any, name: str = "memory_limit") -> Any:
     >>> memory_size("500M")
     524288000
     """
-    return byte_size(name, value, _MIN_BYTES)
+    return byte_size("memory_limit", value, _MIN_BYTES)

@@ -17,15 +17,15 @@ from textnb.models.base import Model
 from textnb.text.token_settings import SHORT_WORD
 from textnb.text.tokens import Tokenizer
 
-# What a file says of vectors that came as a table.
+# The value in a file for vectors that came as a table.
 TABLE = "a table in memory"
 DEFAULTS: Mapping[str, Any] = {
     **{each.name: each.default for group in (ColumnSettings, LimitSettings)
        for each in fields(group)}, "tokenizer": None, "vocabulary": None}
 
-# What a model that learns weights reads by default: words of one letter, "!" and "?", pairs of
-# these, and the parts that words share. Measured on questions, mail, news and reviews, it is above
-# words and pairs alone wherever there is a difference.
+# The default tokenizer of a model that learns weights: words, also of one letter, with "!" and "?".
+# It has pairs of these too, and the parts that words share. On questions, mail, news and reviews,
+# results were never below those of words and pairs of two or more letters alone.
 SHORT_WORDS = Tokenizer(pattern=SHORT_WORD, keep=("punctuation",))
 _LINEAR_TERMS = {"tokenizer": SHORT_WORDS.with_params(ngram_range=(1, 2)), "subwords": (4, 4)}
 
@@ -33,8 +33,8 @@ _LINEAR_TERMS = {"tokenizer": SHORT_WORDS.with_params(ngram_range=(1, 2)), "subw
 def default_terms(model: Model, of_lists: bool = False) -> dict[str, Any]:
     """The tokenizer and the parts of words of a model for which no tokenizer is given.
 
-    ``of_lists`` is whether documents have lists of labels, which parts don't help. A model that can
-    learn more, which keeps counts beside its weights, has none either.
+    There are no parts if documents have lists of labels (``of_lists``), as parts don't help there,
+    nor for a model that can learn more because it keeps counts beside its weights.
 
     >>> from textnb.models.multinomial import MultinomialNB
     >>> default_terms(MultinomialNB()) == {"tokenizer": Tokenizer(), "subwords": None}
@@ -42,7 +42,7 @@ def default_terms(model: Model, of_lists: bool = False) -> dict[str, Any]:
     """
     if not model.learns_shared:
         return {"tokenizer": Tokenizer(), "subwords": None}
-    # With a ratio of its own for each term, there is none for parts.
+    # If each term has a smoothing of its own, there is none for parts.
     if of_lists or np.ndim(model.l) or model.counts_beside_weights:
         return {**_LINEAR_TERMS, "subwords": None}
     return dict(_LINEAR_TERMS)
@@ -56,7 +56,7 @@ def without_defaults(parameters: Mapping[str, Any], model: Model) -> dict[str, A
 
 
 def copied(value: Any) -> Any:
-    """A value that its owner can't change any more."""
+    """A copy of a value that can be changed in place."""
     if isinstance(value, (list, np.ndarray)):
         return copy(value)
     return dict(value) if isinstance(value, dict) else value
@@ -68,7 +68,7 @@ def is_frame(value: Any) -> bool:
 
 
 def to_json_value(value: Any) -> Any:
-    """A setting as a value of JSON: of a table, that it was one."""
+    """A setting as a value of JSON; a table becomes the words of `TABLE`."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if is_frame(value):

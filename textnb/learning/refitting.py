@@ -18,24 +18,24 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.learned import SinceFit, WarmStart
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, Mention, ParameterError, VocabularyError
+from textnb.learning.beside_weights import check_keeps_classes
 from textnb.learning.documents import LabelledBatches, check_known, document_term_matrix
 from textnb.learning.fitted import Fitted, check_one_label, keep_choices
 from textnb.learning.leave_one_out import columns_among
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
+from textnb.runtime.settings import is_whole
 from textnb.text.matrix import CountMatrix, Vocabulary
 from textnb.text.vocabulary import Limits
 
-# A file holds no larger number.
+# The largest number that a model file can hold.
 MAX_ROWS = 2**31 - 1
 
 
 def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) -> None:
     """Raise ParameterError if no sample of the rows can be kept."""
-    expected = f"an int from 2 to {MAX_ROWS}"
-    if not (isinstance(max_rows, (int, np.integer)) and not isinstance(max_rows, bool)
-            and 2 <= max_rows <= MAX_ROWS):
-        raise ParameterError.out_of_range("keep_sample", expected, max_rows)
+    if not (is_whole(max_rows) and 2 <= max_rows <= MAX_ROWS):
+        raise ParameterError.out_of_range("keep_sample", f"an int from 2 to {MAX_ROWS}", max_rows)
     model = settings.model
     if model.from_counts:
         raise ParameterError.naming(
@@ -71,14 +71,14 @@ def learn_rows_more(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     Terms that are new get weights too, unless the terms are given or have limits.
     """
     sample = _sample(fitted)
-    more, terms, codes, counted = _rows(
+    new, terms, codes, counts = _rows(
         fitted, documents, learns_new_terms=_learns_new_terms(fitted.settings))
     place = _places(fitted.terms, terms)
-    statistics = fitted.counts.widened(place, len(terms)) + counted
-    known = sample.moved(place, len(terms)).rows
+    statistics = fitted.counts.widened(place, len(terms)) + counts
+    old = sample.moved(place, len(terms)).rows
     rows = SparseRows(
-        np.concatenate([known.data, more.data]), np.concatenate([known.indices, more.indices]),
-        np.concatenate([known.indptr, known.indptr[-1] + more.indptr[1:]]), len(terms))
+        np.concatenate([old.data, new.data]), np.concatenate([old.indices, new.indices]),
+        np.concatenate([old.indptr, old.indptr[-1] + new.indptr[1:]]), len(terms))
     return _refit(fitted, replace(
         fitted, vocabulary=Vocabulary(fitted.settings.tokenizer, terms),
         learned=replace(fitted.learned, counts=statistics)), rows,
@@ -88,27 +88,26 @@ def learn_rows_more(fitted: Fitted, documents: LabelledBatches) -> Fitted:
 def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     """The model without documents: their counts are removed, and the weights refitted.
 
-    Documents that are not in the sample do not change the weights, and are counted.
+    Documents that are not in the sample do not change the weights; ``since_fit`` has their number.
     """
-    rows, _, codes, counted = _rows(fitted, documents, learns_new_terms=False)
-    statistics = fitted.counts - counted
-    if not statistics.class_count.all():
-        raise DataError("every document of a class would be forgotten, but the weights would keep "
-                        "the class: fit again without it; the model is unchanged")
+    rows, _, codes, counts = _rows(fitted, documents, learns_new_terms=False)
+    statistics = fitted.counts - counts
+    check_keeps_classes(statistics)
     rest, missing = _sample(fitted).without(rows, codes)
     if len(np.unique(rest.codes)) < len(fitted.classes):
         raise DataError("the sample would hold no document of a class, from which weights could "
                         "be learned: fit again without these documents; the model is unchanged")
-    before, since = fitted, fitted.since_fit or SinceFit()
+    since = fitted.since_fit
     if missing:
-        fitted = replace(fitted, since_fit=replace(since, forgotten=since.forgotten + missing))
+        since = since or SinceFit()
+        since = replace(since, forgotten=since.forgotten + missing)
     keep: NDArray[np.bool_] = np.ones(len(fitted.terms), dtype=np.bool_)
     if _learns_new_terms(fitted.settings):
         keep = statistics.all_counts > 0
         keep[rest.rows.indices] = True
     rest = rest.moved(np.cumsum(keep) - 1, int(keep.sum()))
-    return _refit(before, replace(
-        fitted, vocabulary=Vocabulary(
+    return _refit(fitted, replace(
+        fitted, since_fit=since, vocabulary=Vocabulary(
             fitted.settings.tokenizer, fitted.terms.filter(pl.Series(keep))),
         learned=replace(fitted.learned, counts=statistics.select(keep))),
         rest.rows, rest.codes)
@@ -117,7 +116,11 @@ def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
 def _refit(
     before: Fitted, fitted: Fitted, rows: SparseRows, codes: NDArray[np.int64]
 ) -> Fitted:
-    """Weights of the model's counts and of rows, from the weights before; and the next sample."""
+    """The model with weights and a sample of these rows.
+
+    ``fitted`` has the next counts and terms, and ``before`` the weights from which the solver
+    begins.
+    """
     learned = fitted.model.learn_rows(
         rows.to_csr(), Labels.of_codes(before.classes, codes), binary=fitted.settings.binary,
         start=start_of(before, fitted.terms), statistics=fitted.counts)
@@ -139,8 +142,11 @@ def _learns_new_terms(settings: TextSettings) -> bool:
 def _rows(
     fitted: Fitted, documents: LabelledBatches, learns_new_terms: bool
 ) -> tuple[SparseRows, pl.Series, NDArray[np.int64], Counts]:
-    """Documents over the model's terms, and new terms if it learns any; and their statistics."""
-    # It imports SciPy.
+    """The rows of documents, the terms of the columns, the classes of the rows, and their counts.
+
+    The terms are those of the model, and those of the documents if it learns new ones.
+    """
+    # Imported here, as it imports SciPy.
     from textnb.bayes.ratio import document_statistics
 
     documents = replace(documents, frames=list(documents.frames), spec=replace(
@@ -163,12 +169,11 @@ def _rows(
 
 
 def _places(terms: pl.Series, among: pl.Series) -> NDArray[np.int64]:
-    places: NDArray[np.int64] = among.search_sorted(terms).to_numpy().astype(np.int64)
-    return places
+    """The places of terms among sorted terms, which hold them all."""
+    return among.search_sorted(terms).to_numpy().astype(np.int64)
 
 
 def _apply_presence(settings: TextSettings, counts: CountMatrix) -> SparseRows:
     """Counts as the model uses them: 1 where presence counts."""
-    present = settings.presence_above is not None
-    data = np.ones_like(counts.data) if present else counts.data
+    data = counts.data if settings.presence_above is None else np.ones_like(counts.data)
     return SparseRows(data, counts.indices, counts.indptr, counts.shape[1])

@@ -1,14 +1,15 @@
 """A bounded sample of the rows that a model has learned, from which its weights are refitted.
 
-A row far on the right side of its class has no pull on a linear model: the optimum without it is
-the same. So the rows of the lowest margins are kept, and a row that was corrected stays as long as
-the model is not sure of it.
+A row far on the right side has no pull on a linear model: the optimum without it is the same. So
+the rows of the lowest margins are kept. A row whose label was corrected then stays as long as the
+model is not sure of it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from textnb.bayes.sparse_rows import SparseRows
 
 @dataclass(frozen=True, eq=False)
 class RowSample:
-    """Learned rows: terms and counts, and no text.
+    """Learned rows, as terms and their counts, without texts.
 
     Attributes
     ----------
@@ -41,7 +42,7 @@ class RowSample:
     ) -> RowSample:
         """The rows of the lowest margins.
 
-        Each class has an equal share of the room; what it does not need is for the others.
+        Each class has an equal share of the sample; what it does not need is for the others.
         """
         if len(codes) <= max_rows:
             return cls(max_rows, codes, rows)
@@ -78,7 +79,8 @@ class RowSample:
 
 
 def _keys(rows: SparseRows, codes: NDArray[np.int64]) -> list[tuple[int, bytes, bytes]]:
+    """A value for each row, equal for rows with the same class, terms and counts."""
     ends, columns, counts = (rows.indptr.tolist(), rows.indices.astype(np.int64),
                              rows.data.astype(np.int64))
-    return [(code, columns[a:b].tobytes(), counts[a:b].tobytes())
-            for code, a, b in zip(codes.tolist(), ends, ends[1:], strict=False)]
+    return [(code, columns[begin:end].tobytes(), counts[begin:end].tobytes())
+            for code, (begin, end) in zip(codes.tolist(), pairwise(ends), strict=True)]

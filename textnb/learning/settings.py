@@ -32,9 +32,9 @@ _PARTS = Range(f"(min_n, max_n) with 2 <= min_n <= max_n <= {LONGEST_PART}",
                lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
                and 2 <= v[0] <= v[1] <= LONGEST_PART)
 
-# Vectors that are known by their name: of a package, and those learned from unlabelled texts.
+# Names of vectors: those of a package, and those that are learned from unlabelled texts.
 WORDLLAMA, UNLABELLED = "wordllama", "unlabelled"
-# The default maximum number of new words, which labelled rows lack.
+# The default maximum number of words with weights that no labelled row holds.
 MAX_WORDS = 20_000
 _LEXICON = Range(f"an integer from 0 to {MAX_WORDS}", lambda v: is_whole(v) and 0 <= v <= MAX_WORDS)
 

@@ -1,11 +1,11 @@
-"""What the words of labelled rows share by the settings: their parts, and their vectors.
+"""What words share, as the settings say: their parts, and their vectors.
 
-    terms of labelled rows -> parts, vectors, and how much these weigh -> Sharing
+    terms of labelled rows -> parts, vectors, and their weights -> Sharing
     words of unlabelled texts, or of the table of vectors -> those that share something
     -> columns without counts in the matrix of the labelled rows
 
-So a word that no labelled row holds has a weight in the form, and with it in files, explanations
-and exports; counts know nothing of it.
+So a word that no labelled row holds has a weight in the form, and so in files, explanations and
+exports, but no counts.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     from textnb.bayes.sharing import Sharing, TermVectors
     from textnb.learning.vectors import WordVectors
 
-# With fewer rows, a weight of vectors that is chosen by them is noise.
-_FEW = 500
+# With fewer rows, it would be chance which weight of vectors they choose.
+_MIN_ROWS = 500
 
 
 def share_weights(
     settings: TextSettings, rows: DocumentTermMatrix, unlabelled: Any
 ) -> tuple[TextSettings, DocumentTermMatrix, Sharing | None]:
-    """What words share: with the weight of vectors, if it was chosen, and columns for more words.
+    """The settings with the chosen weight of vectors, rows with columns for more words, and what
+    words share.
 
     Parameters
     ----------
@@ -56,17 +57,17 @@ def share_weights(
     """
     with reading(unlabelled):
         texts = None if unlabelled is None else open_unlabelled(settings, unlabelled)
-        new = None if texts is None else words_of(settings, texts)
-        settings, source = _with_source(settings, rows, new, texts)
+        new_words = None if texts is None else words_of(settings, texts)
+        settings, source = _with_source(settings, rows, new_words, texts)
     if source is not None:
         settings = _with_weight(settings, rows, source)
         if not settings.parameters["vector_weight"]:
             source = None
-    if new is None and source is not None and settings.vocabulary is None:
-        new = as_terms(settings, source.words)
-    wider = rows if new is None else _with_terms(settings, rows, new, source)
+    if new_words is None and source is not None and settings.vocabulary is None:
+        new_words = as_terms(settings, source.words)
+    wider = rows if new_words is None else _with_terms(settings, rows, new_words, source)
     sharing = _sharing(settings, wider, source)
-    if sharing is None and new is not None:
+    if sharing is None and new_words is not None:
         if settings.parameters["vectors"] is None:
             raise ParameterError.naming(
                 "{unlabelled} texts change nothing: there are fewer than 20 with words that "
@@ -90,7 +91,7 @@ def sharing_of(
         Of the rows.
     source : WordVectors, optional
     """
-    # It imports SciPy.
+    # Imported here, as it imports SciPy.
     from textnb.bayes.sharing import Sharing
 
     parameters, sharing = settings.parameters, None
@@ -103,7 +104,8 @@ def sharing_of(
             _prefixes(settings))
     if source is None or not parameters["vector_weight"]:
         return sharing
-    sharing = Sharing.of_nothing(len(terms)) if sharing is None else sharing
+    if sharing is None:
+        sharing = Sharing.without_parts(len(terms))
     return replace(sharing, vectors=_term_vectors(settings, terms, source),
                    vector_weight=float(parameters["vector_weight"]))
 
@@ -115,6 +117,7 @@ def _sharing(
 
 
 def _prefixes(settings: TextSettings) -> list[str]:
+    """The names of columns before terms."""
     return settings.tokenizer.plan().prefixes(settings.columns)
 
 
@@ -127,10 +130,10 @@ def _words(settings: TextSettings, terms: pl.Series) -> pl.Series:
 
 
 def _with_source(
-    settings: TextSettings, rows: DocumentTermMatrix, new: pl.Series | None,
+    settings: TextSettings, rows: DocumentTermMatrix, new_words: pl.Series | None,
     texts: pl.LazyFrame | None,
 ) -> tuple[TextSettings, WordVectors | None]:
-    """The vectors of the words of labelled rows, and of more words; settings that say whose.
+    """The settings with the vectors that are used, and the vectors of labelled and new words.
 
     Without a table of vectors, they are learned from the unlabelled texts.
     """
@@ -139,7 +142,7 @@ def _with_source(
     source = settings.parameters["vectors"]
     if source is None or _is_named(source, UNLABELLED):
         if texts is None:
-            # Folds, and models of files, are learned without.
+            # Folds, and fits of a model from a file, have no unlabelled texts.
             return settings if source is None else settings.without_own_vectors(), None
         weight = settings.parameters["vector_weight"]
         vectors = vectors_of_texts(settings, texts) if source or weight != 0 else None
@@ -151,13 +154,13 @@ def _with_source(
     if _is_named(source, TABLE):
         raise ParameterError("the vectors of this model came from a table, which its file does "
                              "not hold: set vectors to the table again, to fit it")
-    terms = rows.terms if new is None else pl.concat([rows.terms, new])
+    terms = rows.terms if new_words is None else pl.concat([rows.terms, new_words])
     words = _words(settings, terms).drop_nulls().unique(maintain_order=True)
-    return settings, read_vectors(source, words, settings.max_new_words if new is None else 0)
+    return settings, read_vectors(source, words, settings.max_new_words if new_words is None else 0)
 
 
 def _is_named(source: Any, name: str) -> bool:
-    """Whether vectors are those of a name, and no table, whose ``==`` compares cells."""
+    """Whether vectors have this name. A table must not be asked: its ``==`` compares cells."""
     return isinstance(source, str) and source == name
 
 
@@ -181,7 +184,12 @@ def _with_weight(
 ) -> TextSettings:
     """Settings with the weight of vectors that suits the rows, if none was set."""
     from textnb.bayes.linear import choose_vector_weight
-    from textnb.bayes.sharing import OF_OWN_TEXTS, of_many_rows, weight_of_words, words_of_row
+    from textnb.bayes.sharing import (
+        WEIGHT_OF_OWN_VECTORS,
+        reduce_for_rows,
+        weight_of_words,
+        words_of_row,
+    )
 
     vectors = _term_vectors(settings, rows.terms, source)
     if vectors is None:
@@ -193,40 +201,42 @@ def _with_weight(
     n_rows = rows.counts.shape[0]
     words = words_of_row(rows.terms.to_list(), count_columns(rows.counts), n_rows)
     own = _is_named(settings.parameters["vectors"], UNLABELLED)
-    weight = OF_OWN_TEXTS if own else weight_of_words(words)
+    weight = WEIGHT_OF_OWN_VECTORS if own else weight_of_words(words)
     settings = settings.with_vector_weight(
-        of_many_rows(weight, n_rows / len(rows.labels.classes)))
+        reduce_for_rows(weight, n_rows / len(rows.labels.classes)))
     sharing = _sharing(settings, rows, source)
-    if n_rows < _FEW or sharing is None or not sharing.has_vectors:
+    if n_rows < _MIN_ROWS or sharing is None or not sharing.has_vectors:
         return settings
     return settings.with_vector_weight(choose_vector_weight(
         settings.model, rows.counts, rows.labels, rows.weights, settings.binary, sharing))
 
 
 def _with_terms(
-    settings: TextSettings, rows: DocumentTermMatrix, new: pl.Series, source: WordVectors | None
+    settings: TextSettings, rows: DocumentTermMatrix, new_words: pl.Series,
+    source: WordVectors | None,
 ) -> DocumentTermMatrix:
     """The matrix with a column for each new word that has a vector, or a part of a learned word.
 
     ``max_features`` is the limit of all terms together.
     """
-    # It imports SciPy.
+    # Imported here, as it imports SciPy.
     from textnb.bayes.subwords import subwords
 
-    # Not all of many words can share a part, but memory for the parts of all would be too much.
+    # Only the first words are tried, as the parts of all would take too much memory.
     room = settings.max_new_words
-    new = new.filter(~new.is_in(rows.terms.implode())).head(5 * room)
-    shares = np.zeros(len(new), dtype=np.bool_)
+    new_words = new_words.filter(~new_words.is_in(rows.terms.implode())).head(5 * room)
+    shares = np.zeros(len(new_words), dtype=np.bool_)
     if source is not None:
-        shares |= _words(settings, new).is_in(source.words.implode()).fill_null(False).to_numpy()
+        has_vector = _words(settings, new_words).is_in(source.words.implode())
+        shares |= has_vector.fill_null(False).to_numpy()
     if (lengths := settings.parameters["subwords"]) is not None:
-        words = _words(settings, pl.concat([rows.terms, new])).fill_null(" ").to_list()
+        words = _words(settings, pl.concat([rows.terms, new_words])).fill_null(" ").to_list()
         parts = subwords(words, *lengths)
         is_known = np.bincount(parts[:len(rows.terms)].indices, minlength=parts.shape[1]) > 0
         shares |= parts[len(rows.terms):] @ is_known.astype(np.float64) > 0
     if (limit := settings.limits.max_features) is not None:
         room = max(0, min(room, limit - len(rows.terms)))
-    terms = pl.concat([rows.terms, new.filter(pl.Series(shares)).head(room)]).sort()
+    terms = pl.concat([rows.terms, new_words.filter(pl.Series(shares)).head(room)]).sort()
     place = terms.search_sorted(rows.terms).to_numpy().astype(np.int32)
     return replace(rows, terms=terms, counts=choose_columns(rows.counts, place, len(terms)))
 
@@ -234,9 +244,9 @@ def _with_terms(
 def words_without_counts(fitted: Fitted) -> int:
     """How many terms no labelled row holds; 0 if words share nothing."""
     settings = fitted.settings
-    if not settings.shares_weights or settings.vocabulary is not None or (
-            # A word may have been forgotten.
-            fitted.since_fit is not None):
+    # After the fit, all rows that hold a word may have been forgotten.
+    if (not settings.shares_weights or settings.vocabulary is not None
+            or fitted.since_fit is not None):
         return 0
     return int((fitted.counts.all_counts == 0).sum())
 
@@ -253,7 +263,7 @@ def sharing_weight(fitted: Fitted) -> float | None:
         return float(parameters["sharing"])
     if fitted.since_fit is not None:
         return None
-    # It imports SciPy.
+    # Imported here, as it imports SciPy.
     from textnb.bayes.sharing import weight_of_length
 
     return weight_of_length(fitted.terms.to_list(), counts.all_counts, float(counts.n_rows))

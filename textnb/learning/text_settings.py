@@ -16,7 +16,7 @@ from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.parameters import DEFAULTS, copied, default_terms, is_frame
 from textnb.learning.settings import MAX_WORDS, UNLABELLED, LimitSettings
 from textnb.models.base import Model
-from textnb.runtime.settings import check_settings, check_values
+from textnb.runtime.settings import check_settings, check_values, is_truth
 from textnb.text.counting import CountSpec
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, vocabulary_series
@@ -24,7 +24,7 @@ from textnb.text.vocabulary import Limits, vocabulary_series
 
 @dataclass(frozen=True, eq=False)
 class TextSettings:
-    """What a model of texts is fitted with.
+    """The settings with which a model of texts is fitted.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class TextSettings:
 
     @classmethod
     def of(cls, model: Model, **parameters: Any) -> TextSettings:
-        """Those of a model and a classifier's parameters, checked.
+        """The settings of a model and a classifier's parameters, checked.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class TextSettings:
         tokenizer, binary = parameters["tokenizer"], parameters["binary"]
         if not isinstance(tokenizer, Tokenizer):
             raise ParameterError.out_of_range("tokenizer", "a Tokenizer", tokenizer)
-        if not isinstance(binary, (bool, np.bool_)):
+        if not is_truth(binary):
             raise ParameterError.out_of_range("binary", "True or False", binary)
         limits = Limits(*(parameters[name] for name in ("min_df", "max_df", "max_features")))
         vocabulary = parameters["vocabulary"]
@@ -88,7 +88,7 @@ class TextSettings:
                 "a given vocabulary is not limited: leave {min_df}, {max_df} and {max_features} at "
                 "their defaults")
         columns = columns_of(parameters["text"], parameters["label"])
-        # A tokenizer that does not fit the columns says so here.
+        # Raises an error if the tokenizer does not fit the columns.
         tokenizer.expr(columns)
         return cls(parameters, model, columns, limits,
                    None if vocabulary is None else vocabulary_series(vocabulary),
@@ -121,11 +121,17 @@ class TextSettings:
         ParameterError
             If the tokenizer can't read lists: see `Tokenizer`.
         """
-        settings = self.without_parts()
         tokenizer = Tokenizer() if "tokenizer" in self.by_default else self.tokenizer
         tokenizer = tokenizer.with_params(token_columns=tuple(columns))
+        settings = self.without_parts()
+        # Raises an error if the tokenizer can't read lists.
         tokenizer.expr(self.columns)
-        return replace(settings, parameters={**settings.parameters, "tokenizer": tokenizer})
+        return settings.with_parameters(tokenizer=tokenizer)
+
+    def with_parameters(self, *by_default: str, **parameters: Any) -> TextSettings:
+        """Settings with other values of parameters, some of which were not given but chosen."""
+        return replace(self, parameters={**self.parameters, **parameters},
+                       by_default=self.by_default | {*by_default})
 
     def without_parts(self) -> TextSettings:
         """Settings without the parts of words that are there by default.
@@ -137,32 +143,28 @@ class TextSettings:
         """
         if "subwords" not in self.by_default:
             return self
-        parameters = {**self.parameters, "subwords": None}
-        check_sharing(parameters, self.model)
-        return replace(self, parameters=parameters)
+        settings = self.with_parameters(subwords=None)
+        check_sharing(settings.parameters, self.model)
+        return settings
 
     def with_vector_weight(self, weight: float) -> TextSettings:
         """Settings with a weight of vectors that the rows chose."""
-        return replace(self, parameters={**self.parameters, "vector_weight": weight},
-                       by_default=self.by_default | {"vector_weight"})
+        return self.with_parameters("vector_weight", vector_weight=weight)
 
     def with_own_vectors(self) -> TextSettings:
         """Settings with vectors that are learned from unlabelled texts."""
         if self.parameters["vectors"] is not None:
             return self
-        return replace(self, parameters={**self.parameters, "vectors": UNLABELLED},
-                       by_default=self.by_default | {"vectors"})
+        return self.with_parameters("vectors", vectors=UNLABELLED)
 
     def without_own_vectors(self) -> TextSettings:
-        """Settings with which rows are learned where there are no unlabelled texts."""
-        return replace(self, parameters={
-            **self.parameters, "vectors": None, "vector_weight": None})
+        """Settings without vectors, for a fit that has no unlabelled texts to learn them from."""
+        return self.with_parameters(vectors=None, vector_weight=None)
 
     def of_file(self) -> TextSettings:
         """Settings of a file, in which vectors of unlabelled texts may have been the default."""
         own = self.parameters["vectors"] == UNLABELLED
-        return replace(self, by_default=self.by_default | {"vectors", "vector_weight"}) if (
-            own) else self
+        return self.with_parameters("vectors", "vector_weight") if own else self
 
     @property
     def shares_weights(self) -> bool:

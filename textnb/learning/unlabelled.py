@@ -77,7 +77,7 @@ def texts_of(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
 
 
 def open_unlabelled(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
-    """The texts, once it is known of which columns the labelled rows have lists of tokens.
+    """The texts, once the labelled rows have shown which columns hold lists of tokens.
 
     Raises
     ------
@@ -112,11 +112,11 @@ def words_of(settings: TextSettings, texts: pl.LazyFrame) -> pl.Series:
 
 def as_terms(settings: TextSettings, words: pl.Series) -> pl.Series:
     """The terms that a tokenizer makes of words in each column, in their order."""
-    tokens, columns = settings.token_columns, settings.columns
-    as_text, as_tokens = words.rename("word"), words.rename("word").reshape((-1, 1)).cast(
-        pl.List(pl.String))
+    columns = settings.columns
+    lists = words.reshape((-1, 1)).cast(pl.List(pl.String))
     table = pl.DataFrame([
-        (as_tokens if name in tokens else as_text).alias(name) for name in columns])
+        (lists if name in settings.token_columns else words).alias(name) for name in columns])
+    # Words that the tokenizer splits into several are left out.
     return table.select(term=_unique_words(settings)).filter(
         pl.col("term").list.len() <= len(columns))["term"].explode().drop_nulls().unique(
             maintain_order=True)

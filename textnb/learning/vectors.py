@@ -30,13 +30,14 @@ from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import count_matrix
 from textnb.text.vocabulary import Limits
 
-# Vectors that are learned from unlabelled texts: of how many texts and words, and how wide.
+# Vectors of unlabelled texts: the largest number of texts, the numbers of texts that a word is in
+# and of words, the largest width, and the number of texts for each dimension.
 _MAX_TEXTS, _MIN_TEXTS, _MAX_WORDS = 10_000, 3, 30_000
 _MAX_WIDTH_OF_TEXTS, _TEXTS_PER_DIMENSION = 100, 10
 # A column that no table of a user has.
 _KEY = "__textnb_key"
 INSTALL = "pip install 'textnb[vectors]'"
-# Of its package: each file, and its SHA-256 in version 0.4.
+# The files in the package wordllama, and the SHA-256 of each in version 0.4.
 _WORDLLAMA_FILES = {
     "weights/l2_supercat_256.safetensors":
         "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
@@ -44,7 +45,7 @@ _WORDLLAMA_FILES = {
         "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"}
 _TEXT_FILES = (".txt", ".vec", ".glove")
 _MAX_WIDTH, _MAX_PARTS = 4096, 1 << 21
-# A word is unknown if it splits into more parts per character: nearly into its letters.
+# A word with more parts per character is unknown: it splits nearly into its letters.
 _MAX_PARTS_PER_CHARACTER = 0.5
 
 
@@ -116,7 +117,7 @@ def vectors_of_texts(settings: TextSettings, texts: pl.LazyFrame) -> WordVectors
     ----------
     .. [1] S. Deerwester et al. (1990). Indexing by latent semantic analysis. JASIS 41.
     """
-    # They import SciPy, and take longer than most fits need.
+    # Imported here, as that takes longer than most fits.
     from sklearn.utils.extmath import randomized_svd
     from threadpoolctl import threadpool_limits
 
@@ -186,10 +187,11 @@ def _read_table(
             | pl.col("term").str.to_lowercase().is_in(words.implode())).collect()
     vectors = rows["vector"].cast(pl.List(pl.Float32))
     widths = vectors.list.len()
-    other = widths.ne_missing(widths.first()) | widths.is_null()
-    for place in np.flatnonzero(other):
-        raise SourceError(f"{name}: the vector of {rows['term'][int(place)]!r} has "
-                          f"{widths[int(place)] or 'no'} numbers, and that of {rows['term'][0]!r} "
+    is_other = widths.ne_missing(widths.first()) | widths.is_null()
+    if is_other.any():
+        place = int(is_other.arg_true()[0])
+        raise SourceError(f"{name}: the vector of {rows['term'][place]!r} has "
+                          f"{widths[place] or 'no'} numbers, and that of {rows['term'][0]!r} "
                           f"{widths[0]}: all must have the same width")
     width = int(widths[0]) if rows.height else 0
     values = vectors.explode().fill_null(np.nan).to_numpy().reshape(rows.height, width)
@@ -328,14 +330,15 @@ def _whole_words(tokenizer: Any, n_first: int) -> pl.Series:
     words = [text.strip() for text in tokenizer.decode_batch([[piece] for piece in pieces])]
     single = [len(each.ids) == 1 for each in tokenizer.encode_batch(
         words, add_special_tokens=False)]
-    return pl.Series([word for word, one in zip(words, single, strict=True) if one and word],
+    return pl.Series([word for word, is_single in zip(words, single, strict=True)
+                      if is_single and word],
                      dtype=pl.String).unique(maintain_order=True).head(n_first)
 
 
 def _select(
     name: str, names: pl.Series, values: NDArray[Any], words: pl.Series, n_first: int
 ) -> WordVectors:
-    """Select the vectors of words and of the first names, without zeros; check all for NaN."""
+    """Select the vectors of words and of the first names, but no zeros; check all for NaN."""
     values = values.astype(np.float32)
     is_bad = ~np.isfinite(values).all(axis=1)
     if is_bad.any():

@@ -30,13 +30,13 @@ class AdditiveModel(FormClassifier):
     def _count(
         self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None, before: Any
     ) -> Any:
-        """The sum of the statistic before and of that of these rows; parameters are checked."""
+        """Check the parameters, and add the statistic of these rows to the one before."""
         raise NotImplementedError
 
     def _choose(
         self, X: Any, y: NDArray[Any], statistics: Any, weight: Floats | None
     ) -> dict[str, Any]:
-        """Arguments of `fit_statistics` that are computed from rows, by name."""
+        """Keyword arguments of `fit_statistics` that are computed from rows."""
         return {}
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:

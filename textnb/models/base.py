@@ -1,8 +1,9 @@
 """The contract of a model on counts: everything that the rest of the package needs from one.
-A model is one class: its parameters are fields that say their type, default, range and help; its
-methods are the mathematics that makes a form of counts, and scikit-learn's `fit` and `predict`. It
-learns, and what it has learned is one value, ``_learned``. Nobody asks for its type or name: what a
-model does not say is refused by name.
+
+A model is one class. Its parameters are fields that say their type, default, range and help. Its
+methods are the mathematics that makes a form of counts, and scikit-learn's `fit` and `predict`.
+What it has learned is one value, ``_learned``. The rest of the package never asks for a model's
+type or name, and what a model does not define is refused with an error that names it.
 
 A user's own model is such a class under `register_model`. From then on classifiers, files, the
 command line, leave-one-out, exports and reports take it.
@@ -48,7 +49,7 @@ class Model(LinearMixin, ClassWeighted):
 
     of_terms: ClassVar[bool] = True
     from_counts: ClassVar[bool] = True
-    # Of more than two classes: how margins become probabilities, as in `Calibration`.
+    # How margins of more than two classes become probabilities, as in `Calibration`.
     link: ClassVar[str] = "softmax"
     # Whether its solver can begin from weights that were learned before.
     starts_warm: ClassVar[bool] = False
@@ -58,9 +59,9 @@ class Model(LinearMixin, ClassWeighted):
     scores_left_out: ClassVar[bool] = False
     # What `Learned.n_iter` counts.
     iterations: ClassVar[str] = "passes"
-    # Whether two classes, a label and its rest, have its meaning: see `textnb.bayes.label_form`.
+    # Whether it can learn lists of labels, each as two classes: see `textnb.bayes.label_form`.
     learns_labels: ClassVar[bool] = False
-    # The basis of an answer if no term of a text is known, in words.
+    # What decides the answer if no term of a text is known, in words.
     without_terms: ClassVar[str] = ""
 
     _accept_sparse = "csr"
@@ -82,8 +83,8 @@ class Model(LinearMixin, ClassWeighted):
 
     @property
     def counts_beside_weights(self) -> bool:
-        """Whether its weights are learned, and no answer depends on counts. Then counts can change
-        while the weights stay those of an earlier fit."""
+        """Whether weights are learned from rows, and no answer depends on counts. Then counts can
+        change while the weights stay those of an earlier fit."""
         return False
 
     # What counts.
@@ -148,7 +149,7 @@ class Model(LinearMixin, ClassWeighted):
 
     def learn_rows(
         self, rows: Any, labels: Labels, sample_weight: Floats | None = None, *,
-        binary: bool = False, **more: Any,
+        binary: bool = False, **options: Any,
     ) -> Learned:
         """Learn from a document-term matrix, if a model needs all rows at once.
 
@@ -160,10 +161,10 @@ class Model(LinearMixin, ClassWeighted):
         sample_weight : float64 (n_rows,), optional
         binary : bool
             Whether a term counts once per document.
-        **more
-            ``start``, a `WarmStart`, of a model that `starts_warm`, and ``statistics`` beside it if
-            rows are a sample of those that were counted; ``left_out`` of one that
-            `scores_left_out`; ``sharing``, a `Sharing`, of one that `learns_shared`.
+        **options
+            For a model that `starts_warm`, ``start``, a `WarmStart`, and beside it ``statistics``
+            if rows are a sample of those that were counted; for one that `scores_left_out`,
+            ``left_out``; for one that `learns_shared`, ``sharing``, a `Sharing`.
         """
         raise self._undefined("how it learns from rows")
 
@@ -234,17 +235,15 @@ class Model(LinearMixin, ClassWeighted):
 
     def set_learned(self, learned: Learned) -> Self:
         """Take what this model, with these parameters, has learned."""
-        self._fitted_model = self._copy().with_smoothing(learned.chosen_l)
+        copy = type(self)(**self.get_params(deep=False))
+        self._fitted_model = copy.with_smoothing(learned.chosen_l)
         self._learned = learned
         self.n_features_in_ = self._n_features_of(learned.counts)
         return self
 
     def _n_features_of(self, statistics: Counts) -> int:
-        """The number of features, of rows and of a smoothing that is an array."""
+        """The number of features of rows, and of numbers in a smoothing that is an array."""
         return statistics.n_features
-
-    def _copy(self) -> Self:
-        return type(self)(**self.get_params(deep=False))
 
     def with_smoothing(self, l: float | None) -> Self:
         """The model with the ``l`` that was chosen in place of "auto", if one was."""
@@ -276,7 +275,7 @@ class Model(LinearMixin, ClassWeighted):
         return tags
 
     def score_rows(self, X: Any) -> Floats:
-        # Rows to score are read like those that were learned.
+        # Rows to score are checked like those that were learned.
         return super().score_rows(self._fitted_model._checked(X))
 
     def _checked(self, X: Any) -> Any:
@@ -335,16 +334,16 @@ def register_model(model: M) -> M:
             raise ParameterError(f"the model {model.name} has the kind {model.kind!r}, and "
                                  f"{other.name} has the same name or kind: give it others")
         if issubclass(model, other):
-            # Facts about the other class, such as how it leaves rows out, may be wrong here.
+            # What holds for the other class, such as how it leaves rows out, may not hold here.
             raise ParameterError(f"the model {model.name} must derive from CountModel, RowModel "
                                  "or MomentModel, and inherit no other model's mathematics; "
                                  f"it is a {other.name}")
     for base in model.__mro__[1:]:
         if getattr(base, "of_terms", False) and not model.of_terms:
-            continue  # what only models of terms must say
-        for part in vars(base).get("required", ()):
-            if getattr(model, part) is getattr(base, part):
-                raise ParameterError(f"the model {model.name} does not say its {part}")
+            continue  # Only models of terms must define these.
+        for name in vars(base).get("required", ()):
+            if getattr(model, name) is getattr(base, name):
+                raise ParameterError(f"the model {model.name} does not say its {name}")
     if "__dataclass_fields__" not in vars(model):
         with_checked_names(dataclass(eq=False, repr=False, kw_only=True)(model))
     if model.kind:
@@ -354,7 +353,7 @@ def register_model(model: M) -> M:
 
 
 def _is_same(other: type, model: type) -> bool:
-    """Whether one class is the other, defined again: a notebook may run its cell twice."""
+    """Whether one class is the other, which a notebook may define again."""
     return (other.__module__, other.__qualname__) == (model.__module__, model.__qualname__)
 
 
@@ -363,13 +362,8 @@ def unregister_model(model: type[FormClassifier]) -> None:
     REGISTERED.pop(model.name, None)
 
 
-def is_registered(model: Any) -> bool:
-    """Whether the model's own class is registered, not only a base class of it."""
-    return REGISTERED.get(type(model).__name__) is type(model)
-
-
 def check_registered(model: Any, purpose: str) -> None:
-    """Raise ParameterError for a model whose class is not registered.
+    """Raise ParameterError for a model whose class is not registered, even if a base class is.
 
     Parameters
     ----------
@@ -377,7 +371,7 @@ def check_registered(model: Any, purpose: str) -> None:
     purpose : str
         The step that needs it, as the subject of a sentence.
     """
-    if not is_registered(model):
+    if REGISTERED.get(type(model).__name__) is not type(model):
         raise ParameterError(
             f"{purpose} is known for the models of this package and those that are registered; "
             f"{type(model).__name__} is a class of its own, and what it changes is not known here: "

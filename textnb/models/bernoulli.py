@@ -115,9 +115,10 @@ class BernoulliNB(CountModel):
     @derived
     def feature_log_prob_(self) -> Floats:
         """log p, base e: float64 (n_classes, n_features)."""
+        from textnb.bayes.class_weight import with_class_weight
         from textnb.bayes.formulas import bernoulli_log_prob
 
-        counts = self._weighted_counts
+        counts = with_class_weight(self._learned.counts, self._fitted_model.class_weight)
         return bernoulli_log_prob(counts.feature_count, counts.class_count, self.l_)[0]
 
     def _checked(self, X: Any) -> Any:

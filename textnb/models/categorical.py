@@ -1,4 +1,4 @@
-"""Categorical naive Bayes: columns are the categories of features, and no terms."""
+"""Categorical naive Bayes: each feature is one of several categories, 0, 1, 2 ..."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
 
-# Cells of a block of rows that is converted to indicators at a time.
-_CELLS = 1 << 20
+# The number of cells in a block of rows that is converted to indicators at a time.
+_BLOCK_CELLS = 1 << 20
 
 
 @register_model
@@ -70,9 +70,8 @@ class CategoricalNB(FittedArrays, CountModel):
         import numpy as np
 
         form, rows = self._form, self._fitted_model._checked(X)
-        scores: Floats = np.concatenate([
+        return np.concatenate([
             form.scores(self._indicators(block, start)) for start, block in _blocks(rows)])
-        return scores
 
     @derived
     def feature_log_prob_(self) -> list[NDArray[Any]]:
@@ -96,21 +95,21 @@ class CategoricalNB(FittedArrays, CountModel):
         n_classes = len(np.unique(np.asarray(classes)))
         self.check(X.shape[1], n_classes)
         n_categories, total = self._expected_categories(X), before
-        before_these: NDArray[np.int64] = n_categories if total is None else self.n_categories_
-        n_categories = np.maximum(n_categories, before_these)
+        if before is not None:
+            n_categories = np.maximum(n_categories, self.n_categories_)
         # As Python's integers, whose sum does not overflow.
         check_room(n_classes, sum(n_categories.tolist()), 16,
                    "counts and weights of all categories (min_categories)")
         if total is not None:
-            total = total.widened(_new_places(before_these, n_categories),
+            total = total.widened(_new_places(self.n_categories_, n_categories),
                                   int(n_categories.sum()))
         self.n_categories_: NDArray[np.int64] = n_categories
         for start, block in _blocks(X):
             rows = slice(start, start + len(block))
-            more = Counts.from_matrix(
+            counts = Counts.from_matrix(
                 self._indicators(block, start), y[rows], classes=classes,
                 sample_weight=None if weight is None else weight[rows])
-            total = more if total is None else total + more
+            total = counts if total is None else total + counts
         assert total is not None
         return total
 
@@ -178,24 +177,24 @@ class CategoricalNB(FittedArrays, CountModel):
 def _blocks(X: Any) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Rows as dense blocks, each with the number of its first row.
 
-    As indicators, every row has one entry per feature, so that only some rows are converted at a
-    time, even if they are sparse.
+    Indicators have an entry for every row and feature, even if the rows are sparse. So only some
+    rows are converted at a time.
     """
     import scipy.sparse as sp
 
-    step = max(1, _CELLS // max(1, X.shape[1]))
+    step = max(1, _BLOCK_CELLS // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         block = X[start:start + step]
         yield start, block.toarray() if sp.issparse(block) else block
 
 
 def _starts(n_categories: NDArray[np.int64]) -> NDArray[np.int64]:
-    first: NDArray[np.int64] = n_categories.cumsum() - n_categories
-    return first
+    """The column of the first category of each feature."""
+    return n_categories.cumsum() - n_categories
 
 
 def _new_places(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places of the columns of one layout of categories in a wider one."""
+    """Where the column of each category moves if features get more categories."""
     import numpy as np
 
     places: NDArray[np.int64] = np.arange(int(before.sum()))

@@ -110,8 +110,9 @@ class ComplementNB(CountModel):
         logs = [complement(counts.get(k, 0), term_count, all_counts - total, sums.l,
                            sums.l * sums.n_terms, log_ratio)
                 for k, total in enumerate(sums.counts)]
-        return [log / norm for log, norm in zip(logs, sums.norms, strict=True)] if self.norm else [
-            -log for log in logs]
+        if self.norm:
+            return [log / norm for log, norm in zip(logs, sums.norms, strict=True)]
+        return [-log for log in logs]
 
     def intercept_of(self, sums: TermSums, log_prior: list[float]) -> list[float]:
         return log_prior if len(log_prior) == 1 else [0.0] * len(log_prior)

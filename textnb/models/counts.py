@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from textnb.bayes.ratios import TermSums
     from textnb.bayes.sparse_weights import SparseWeights
 
-_NOT_CHOSEN = ("l='auto' is chosen by fit, from all rows, and kept by partial_fit: call fit first, "
-               "or give l as a number")
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CountModel(WeightedAdditiveModel, Model):
@@ -67,9 +64,9 @@ class CountModel(WeightedAdditiveModel, Model):
         Returns
         -------
         weights : SparseWeights (n_terms, n_classes)
-            Of labels their log-odds.
-        more : float64 (n_classes,) or None
-            Added to log priors; None for scores that hold no prior.
+            For labels, those of their log-odds.
+        beside_prior : float64 (n_classes,) or None
+            The intercept less the log prior; None if the intercept has no prior.
         """
         raise self._undefined("how few counts become weights")
 
@@ -77,7 +74,7 @@ class CountModel(WeightedAdditiveModel, Model):
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """The fields of `TermSums` that `weigh_term` needs from a file; none if it is not there."""
+        """The fields of `TermSums` that `weigh_term` needs from a file; () without that method."""
         return ()
 
     def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
@@ -131,9 +128,12 @@ class CountModel(WeightedAdditiveModel, Model):
         from textnb.bayes.learned import Learned
         from textnb.bayes.statistics import is_auto
 
-        chosen = l if is_auto(self.l) else None
-        if is_auto(self.l) and l is None:
-            raise ParameterError(_NOT_CHOSEN)
+        chosen = None
+        if is_auto(self.l):
+            if l is None:
+                raise ParameterError("l='auto' is chosen by fit, from all rows, and kept by "
+                                     "partial_fit: call fit first, or give l as a number")
+            chosen = float(l)
         model = self.with_smoothing(chosen)
         model._check_room(statistics)
         form = model.derive(statistics, binary=binary)
@@ -146,16 +146,15 @@ class CountModel(WeightedAdditiveModel, Model):
         return Learned(statistics, form, chosen_l=chosen)
 
     def _check_room(self, statistics: Counts) -> None:
-        """Raise DataError before memory is taken, if it is not free."""
+        """Raise DataError if memory has no room for the counts and weights."""
         from textnb.bayes.class_weight import class_weights
         from textnb.bayes.sparse_forms import stays_sparse
         from textnb.bayes.statistics import as_smoothing
         from textnb.runtime.memory import check_room
 
         weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
-        stored = None
-        if stays_sparse(self, statistics, as_smoothing(self.l, self._n_features_of(statistics))):
-            stored = 4 * len(statistics.values)
+        l = as_smoothing(self.l, self._n_features_of(statistics))
+        stored = 4 * len(statistics.values) if stays_sparse(self, statistics, l) else None
         # A count, its weight, and the count times a class weight.
         check_room(len(statistics.classes), statistics.n_features,
                    8 * (2 + (weights is not None)), "counts and weights", log=True, stored=stored)
@@ -177,10 +176,9 @@ class CountModel(WeightedAdditiveModel, Model):
         from textnb.bayes.statistics import as_class_prior, as_smoothing, is_auto
 
         super().check(n_features, n_classes)
-        auto = is_auto(self.l)
-        if not (auto and self.leaves_out):
+        if not (is_auto(self.l) and self.leaves_out):
             as_smoothing(self.l, n_features)
-        if auto and self.class_weight is not None:
+        if is_auto(self.l) and self.class_weight is not None:
             raise ParameterError.naming(
                 "{l='auto'} leaves rows out by subtraction, which {class_weight} does not allow: "
                 "give {l} as a number, or {class_weight=None}")
@@ -237,17 +235,20 @@ class CountModel(WeightedAdditiveModel, Model):
         self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None,
         before: Counts | None,
     ) -> Counts:
-        """The sum of the counts before and of those of these rows."""
+        import numpy as np
+        import scipy.sparse as sp
+
         from textnb.bayes.counts import Counts
-        from textnb.bayes.features import presence_of
+        from textnb.bayes.features import presence
 
         self.check(X.shape[1], len(unique(classes)))
         if before is not None and self.above != self._form.presence_above:
             raise ParameterError(f"binarize was {self._form.presence_above} for the rows that were "
                                  f"learned and is {self.above} now: set it back, or fit again")
-        rows = X if self.above is None else presence_of(X, self.above)
-        more = Counts.from_matrix(rows, y, classes=classes, sample_weight=weight)
-        return more if before is None else before + more
+        if self.above is not None:
+            X = presence(X, self.above) if sp.issparse(X) else (self.above < X).astype(np.int64)
+        counts = Counts.from_matrix(X, y, classes=classes, sample_weight=weight)
+        return counts if before is None else before + counts
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
         from textnb.bayes.statistics import is_auto
@@ -275,9 +276,9 @@ class CountModel(WeightedAdditiveModel, Model):
         if len(y) < 2:
             raise DataError("l='auto' leaves out one row at a time, and there is one sample: give "
                             "l as a number")
-        whole = self.leave_out(statistics, None, self.above)
-        rows = whole.rows(sp.csr_array(as_counts(X)), class_codes(y, statistics.classes))
-        return {"l": choose_l(whole.score([rows], GRID), self.scores_are_log_probabilities)}
+        scorer = self.leave_out(statistics, None, self.above)
+        rows = scorer.rows(sp.csr_array(as_counts(X)), class_codes(y, statistics.classes))
+        return {"l": choose_l(scorer.score([rows], GRID), self.scores_are_log_probabilities)}
 
     # What was learned, as scikit-learn's attributes.
 
@@ -308,14 +309,7 @@ class CountModel(WeightedAdditiveModel, Model):
 
     @derived
     def feature_log_prob_(self) -> Any:
-        """float64 (n_classes, n_features): the weights, if the model has no others to show."""
+        """float64 (n_classes, n_features): by default the weights."""
         import numpy as np
 
         return np.asarray(self._form.weights).T
-
-    @property
-    def _weighted_counts(self) -> Counts:
-        """The counts times the class weights."""
-        from textnb.bayes.class_weight import with_class_weight
-
-        return with_class_weight(self._learned.counts, self._fitted_model.class_weight)

@@ -55,10 +55,10 @@ class DenseModel(FittedArrays, FormClassifier):
         return None if names is None else [str(name) for name in names]
 
     def _impossible(self, rows: list[int], total: int) -> ImpossibleRowError:
-        more = f" and {total - len(rows)} more" if total > len(rows) else ""
+        rest = f" and {total - len(rows)} more" if total > len(rows) else ""
         density = "its density underflows" if total == 1 else "their densities underflow"
         return ImpossibleRowError(
-            f"row {', '.join(map(str, rows))}{more} is impossible under every class: {density}, so "
+            f"row {', '.join(map(str, rows))}{rest} is impossible under every class: {density}, so "
             "no class can be given; predict a frame, where such rows are null")
 
 
@@ -149,7 +149,7 @@ class MomentModel(AdditiveModel, DenseModel):
         check_numbers(self._form)
 
     def _weigh_classes(self, statistics: MomentStatistics) -> MomentStatistics:
-        """The moments under class weights, from which the form is derived."""
+        """The moments times the class weights, if the model has such weights."""
         return statistics
 
     def derive(
@@ -177,11 +177,12 @@ class MomentModel(AdditiveModel, DenseModel):
         from textnb.bayes.moments import MomentStatistics
 
         self.check(X.shape[1], len(unique(classes)))
-        more = MomentStatistics.from_matrix(
+        moments = MomentStatistics.from_matrix(
             X, y, classes=classes, sample_weight=weight, diagonal=self.diagonal)
-        learned = more if before is None else before + more
-        learned.check_size(self._names)
-        return learned
+        if before is not None:
+            moments = before + moments
+        moments.check_size(self._names)
+        return moments
 
     def score_rows(self, X: Any) -> Floats:
         from textnb.bayes.gaussian import gaussian_scores

@@ -34,7 +34,7 @@ _SHRINKAGE = Range("'auto' or in [0, 1]", lambda value: (
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FullModel(MomentModel):
-    """A model of whole covariances, which may be singular."""
+    """A model of full covariance matrices, which may be singular."""
 
     allow_singular: bool = setting(
         False, "Use the pseudo-inverse of a singular covariance.", is_common=False)
@@ -48,7 +48,7 @@ class FullModel(MomentModel):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ShrunkModel(FullModel):
-    """A model of covariances that are shrunk by a number or Ledoit and Wolf's formula.
+    """A model of covariances that are shrunk by a number, or by Ledoit and Wolf's formula.
 
     The formula ("auto") needs Σ |x - mean|⁴ of standardised rows, which the moments do not hold. It
     takes all rows at once, so "auto" goes with `fit` and not with `partial_fit`.
@@ -73,9 +73,9 @@ class ShrunkModel(FullModel):
         """The covariances of the classes that have rows, with divisor n_k."""
         from textnb.bayes.gaussian import class_covariance
 
-        known = self._checked_fourth(fourth, len(statistics.classes))
+        checked = self._checked_fourth(fourth, len(statistics.classes))
         shrinkage: Any = self.shrinkage
-        return [class_covariance(statistics, k, shrinkage, known)
+        return [class_covariance(statistics, k, shrinkage, checked)
                 for k, n in enumerate(statistics.class_count) if n > 0]
 
     def _checked_fourth(self, fourth: Any, n_classes: int) -> Floats | None:
@@ -233,10 +233,12 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         """The divisor n divided by the model's divisor."""
         if self.divisor == "n":
             return 1.0
-        n, free = float(statistics.class_count.sum()), int((statistics.class_count > 0).sum())
-        if n <= free:
-            raise DataError(f"divisor n-K needs more rows than classes; got {n:g} and {free}")
-        return n / (n - free)
+        n_rows = float(statistics.class_count.sum())
+        n_classes = int((statistics.class_count > 0).sum())
+        if n_rows <= n_classes:
+            raise DataError(
+                f"divisor n-K needs more rows than classes; got {n_rows:g} and {n_classes}")
+        return n_rows / (n_rows - n_classes)
 
     def _set_axes(self, means: Floats, whiten: Floats) -> None:
         import numpy as np

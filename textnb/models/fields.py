@@ -9,7 +9,7 @@ from typing import Any
 from textnb.errors import ParameterError
 from textnb.runtime.settings import Setting, declared, type_of
 
-# A model can't have fields with these names: `textnb train` and jobs use them for other settings.
+# Names that a model's fields can't have, as `textnb train` and jobs use them for other settings.
 RESERVED = frozenset({
     "analyzer", "binary", "classes", "confidence", "encoding", "false_positives", "features",
     "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",
@@ -36,8 +36,9 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
     base_names = {name for base in model.__mro__[1:] for name in vars(base)}
     base_names -= {field.name for base in model.__mro__[1:] if "__dataclass_fields__" in vars(base)
                    for field in fields(base)}
-    known = {field.name: (other, _parsing(field, facts)) for other in others if other.kind
-             for field, facts in declared(other) if facts.is_option}
+    # Each option of the other models, with its model and how the command line parses it.
+    options = {field.name: (other, _parsing(field, facts)) for other in others if other.kind
+               for field, facts in declared(other) if facts.is_option}
     for field, facts in declared(model):
         the_field = f"the field {field.name} of the model {model.name}"
         if field.name in RESERVED:
@@ -53,7 +54,7 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
                                  "bool, int, float or str, or one of these | None; one that only "
                                  "Python can set is a setting(..., is_option=False)")
         parsing = _parsing(field, facts)
-        other, other_parsing = known.get(field.name, (model, parsing))
+        other, other_parsing = options.get(field.name, (model, parsing))
         if parsing != other_parsing:
             raise ParameterError(f"{the_field} has another type or other choices than that of "
                                  f"{other.name}, and both would be one option of textnb train: "

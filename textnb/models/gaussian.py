@@ -117,7 +117,7 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
 
         constant = np.flatnonzero((variance <= 0).any(axis=0))
         if len(constant):
-            shown = [self._names[i] if self._names else str(i) for i in constant[:10]]
+            names = [self._names[i] if self._names else str(i) for i in constant[:10]]
             raise DataError.naming(
                 "columns {names} are constant within a class, so their variance is 0; drop them or "
-                "set {var_smoothing} above 0", names=", ".join(map(repr, shown)))
+                "set {var_smoothing} above 0", names=", ".join(map(repr, names)))

@@ -34,7 +34,7 @@ MODELS = (MultinomialNB, BernoulliNB, ComplementNB, TfidfComplementNB, NBLinear,
           PlugInBayes)
 
 
-# What others call a model, by its kind here.
+# Names that others use for a model, and its kind here.
 SYNONYMS = {**dict.fromkeys((
     "svm", "svc", "linearsvc", "linear_svc", "linear", "logistic", "logreg", "logisticregression",
     "logistic_regression", "sgd"), "nblinear"), **dict.fromkeys((

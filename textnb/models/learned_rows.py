@@ -25,7 +25,7 @@ class RowModel(Model):
 
     required: ClassVar[tuple[str, ...]] = ("_learn",)
     from_counts: ClassVar[bool] = False
-    # The reason that `derive` gives in its error.
+    # The reason why counts alone are not enough, for the error of `derive`.
     learns_from: ClassVar[str] = "learns from rows"
 
     def derive(self, statistics: Counts, *, binary: bool = False) -> LinearForm:
@@ -33,10 +33,10 @@ class RowModel(Model):
 
     def learn_rows(
         self, rows: Any, labels: Labels, sample_weight: Floats | None = None, *,
-        binary: bool = False, **more: Any,
+        binary: bool = False, **options: Any,
     ) -> Learned:
         self.check(rows.shape[1], 2)
-        return self._learn(rows, labels, sample_weight, binary, **more)
+        return self._learn(rows, labels, sample_weight, binary, **options)
 
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool,
@@ -44,16 +44,41 @@ class RowModel(Model):
         """What `learn_rows` does after it has checked the settings."""
         raise self._undefined("how it learns from rows")
 
+    def form_of_weights(
+        self, statistics: Counts, weights: Floats, intercept: Floats, *,
+        binary: bool = False,
+    ) -> LinearForm:
+        import numpy as np
+
+        from textnb.bayes.forms import LinearForm
+
+        return LinearForm(statistics.classes, np.ascontiguousarray(weights), intercept,
+                          features=self.feature_map(statistics, binary), link=statistics.link)
+
+    def feature_map(self, statistics: Counts, binary: bool) -> FeatureMap:
+        """The steps from counts to the features that have weights.
+
+        Parameters
+        ----------
+        statistics : Counts
+            What the model has counted.
+        binary : bool
+            Whether a term counts once per document, whatever the model says.
+        """
+        from textnb.bayes.features import presence_map
+
+        return presence_map(self.presence_above(binary))
+
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
         import scipy.sparse as sp
 
         from textnb.bayes.labels import Labels
 
         X = self._checked(X)
+        # As `without_choices` replaces some parameters, all are checked here.
         self.check(X.shape[1], 2)
-        model = self.without_choices()
-        return self.set_learned(
-            model.learn_rows(sp.csr_array(X), Labels.of_classes(y), sample_weight))
+        return self.set_learned(self.without_choices().learn_rows(
+            sp.csr_array(X), Labels.of_classes(y), sample_weight))
 
     @property
     def n_iter_(self) -> int:
@@ -75,33 +100,17 @@ class TfidfModel(RowModel):
                                 is_option=False)
 
     def check(self, n_features: int, n_classes: int) -> None:
+        from textnb.bayes.statistics import as_smoothing_above_0
+
         super().check(n_features, n_classes)
-        check_above_0(self.l, n_features)
+        as_smoothing_above_0(self.l, n_features)
 
     @property
     def above(self) -> float | None:
         return 0.0 if self.tf == "presence" else None
 
-    def form_of_weights(
-        self, statistics: Counts, weights: Floats, intercept: Floats, *,
-        binary: bool = False,
-    ) -> LinearForm:
-        import numpy as np
-
-        from textnb.bayes.forms import LinearForm
-
-        return LinearForm(statistics.classes, np.ascontiguousarray(weights), intercept,
-                          features=self.feature_map(statistics, binary), link=statistics.link)
-
-    def feature_map(self, statistics: Counts, binary: bool = False) -> FeatureMap:
-        """The steps from counts to the features that have weights.
-
-        Parameters
-        ----------
-        statistics : Counts
-            For each term and class, the number of documents that contain the term.
-        binary : bool
-            Whether a term counts once per document, whatever ``tf`` is.
+    def feature_map(self, statistics: Counts, binary: bool) -> FeatureMap:
+        """As `RowModel.feature_map`; ``statistics`` count the documents that contain each term.
 
         Examples
         --------
@@ -110,7 +119,7 @@ class TfidfModel(RowModel):
         >>> from textnb.models.nblinear import NBLinear
         >>> documents = Counts.from_table(np.array(["a"]), np.array([4]), np.array([[1, 3]]))
         >>> model = NBLinear(tf="count", idf=False)
-        >>> [step.name for step in model.feature_map(documents).steps]
+        >>> [step.name for step in model.feature_map(documents, False).steps]
         ['length']
         """
         from textnb.bayes.features import FeatureMap, Idf, Length, Presence, Step, Sublinear
@@ -130,13 +139,3 @@ class TfidfModel(RowModel):
     def feature_map_(self) -> FeatureMap:
         """The feature map of the fitted model, with its inverse document frequencies."""
         return self.linear_form().features
-
-
-def check_above_0(l: Any, n_features: int) -> None:
-    """Raise ParameterError unless the smoothing ``l`` of log ratios is above 0."""
-    import numpy as np
-
-    from textnb.bayes.statistics import as_smoothing
-
-    if np.min(as_smoothing(l, n_features)) <= 0:
-        raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)", l)

@@ -35,7 +35,7 @@ def labelled_rows(
         On NaN or infinite values, or rows and labels that do not match.
     """
     check_int64(y)
-    # Its check for NaN adds values, which may overflow to inf and -inf.
+    # scikit-learn's check for NaN adds values, which may overflow to inf and -inf.
     with np.errstate(invalid="ignore"):
         X, y = validate_data(estimator, X, y, accept_sparse=sparse, reset=reset)
     check_classification_targets(y)

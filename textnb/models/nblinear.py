@@ -17,7 +17,6 @@ from textnb.runtime.settings import (
 )
 
 if TYPE_CHECKING:
-
     from textnb.bayes.counts import Counts
     from textnb.bayes.forms import Floats
     from textnb.bayes.labels import Labels

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from textnb.models.base import register_model
-from textnb.models.learned_rows import RowModel, check_above_0
+from textnb.models.learned_rows import RowModel
 from textnb.models.protocol import derived
 from textnb.runtime.settings import (
     ABOVE_0,
@@ -20,9 +19,7 @@ from textnb.runtime.settings import (
 )
 
 if TYPE_CHECKING:
-
-    from textnb.bayes.counts import Counts
-    from textnb.bayes.forms import Floats, LinearForm
+    from textnb.bayes.forms import Floats
     from textnb.bayes.labels import Labels
     from textnb.bayes.learned import Learned
 
@@ -113,31 +110,18 @@ class NBLogisticRegression(RowModel):
         return 0.0 if self.binarize else None
 
     def check(self, n_features: int, n_classes: int) -> None:
+        from textnb.bayes.statistics import as_smoothing_above_0
+
         super().check(n_features, n_classes)
-        check_above_0(self.l, n_features)
+        as_smoothing_above_0(self.l, n_features)
 
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool
     ) -> Learned:
         from textnb.bayes.ratio import learn_from_rows, prepare_rows
 
-        learned = learn_from_rows(
-            self, prepare_rows(rows, bool(self.binarize)), labels, sample_weight)
-        if not binary:
-            return learned
-        return replace(learned, form=learned.form.of_presence())
-
-    def form_of_weights(
-        self, statistics: Counts, weights: Floats, intercept: Floats, *,
-        binary: bool = False,
-    ) -> LinearForm:
-        import numpy as np
-
-        from textnb.bayes.features import presence_map
-        from textnb.bayes.forms import LinearForm
-
-        return LinearForm(statistics.classes, np.ascontiguousarray(weights), intercept,
-                          features=presence_map(self.presence_above(binary)))
+        return learn_from_rows(
+            self, prepare_rows(rows, bool(self.binarize)), labels, sample_weight, binary)
 
     @derived
     def ratio_(self) -> Floats:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from textnb.errors import DataError, ParameterError, TextnbError, quantity
 from textnb.models.base import register_model
 from textnb.models.dense import DenseModel
+from textnb.models.histogram import HistogramDensity
 from textnb.runtime.settings import AT_LEAST_2, setting
 
 if TYPE_CHECKING:
@@ -85,24 +86,28 @@ class PlugInBayes(DenseModel):
         """As `fit`, of rows that were checked, with the settings that an earlier search chose."""
         import numpy as np
 
+        from textnb.bayes.moments import MomentStatistics
+
         X = np.asarray(X, dtype=np.float64)
         classes, codes = np.unique(y, return_inverse=True)
         self.check(X.shape[1], len(classes))
         if len(classes) < 2:
             raise DataError("the rule compares classes: the number of classes in the data has to "
                             f"be greater than one; got one class: {classes.tolist()}")
-        self._check_size(X, codes)
+        if not isinstance(self.density, HistogramDensity):
+            MomentStatistics.from_matrix(X, codes, diagonal=True).check_size(self._names)
         columns = [[i] for i in range(X.shape[1])] if self.naive else [[*range(X.shape[1])]]
-        known = None if chosen is None else iter(chosen)
+        choices = None if chosen is None else iter(chosen)
         estimates = [
-            [self._estimate(X[codes == k][:, part], label, part, known) for part in columns]
+            [self._estimate(X[codes == k][:, part], label, part, choices) for part in columns]
             for k, label in enumerate(classes.tolist())]
         # From here on nothing fails, so that the model changes as a whole or not at all.
         self.classes_, self.class_count_ = classes, np.bincount(codes)
         self._log_priors = self._log_prior(self.class_count_)
         self.priors_, self._learned_rows = np.exp(self._log_priors), (X, codes)
-        self.densities_ = [[density for density, _ in own] for own in estimates]
-        self.chosen_ = [choice for own in estimates for _, choice in own if choice is not None]
+        self.densities_ = [[density for density, _ in of_class] for of_class in estimates]
+        self.chosen_ = [
+            choice for of_class in estimates for _, choice in of_class if choice is not None]
         self.n_features_in_ = X.shape[1]
         return self
 
@@ -158,39 +163,33 @@ class PlugInBayes(DenseModel):
 
         return KernelDensity()
 
-    def _check_size(self, X: Floats, codes: NDArray[np.int64]) -> None:
-        from textnb.bayes.moments import MomentStatistics
-        from textnb.models.histogram import HistogramDensity
-
-        if not isinstance(self.density, HistogramDensity):
-            MomentStatistics.from_matrix(X, codes, diagonal=True).check_size(self._names)
-
     def _estimate(
-        self, rows: Floats, label: Any, columns: list[int], known: Any
+        self, rows: Floats, label: Any, columns: list[int], choices: Any
     ) -> tuple[Any, Any]:
-        """The density of a class, and the settings that were chosen for it."""
-        from sklearn.base import clone
+        """The density of a class, and the settings that were chosen for it.
 
-        from textnb.models.histogram import HistogramDensity
+        ``choices``, if given, iterates over the settings that an earlier search chose.
+        """
+        from sklearn.base import clone
 
         density = clone(self.unfitted_density())
         if isinstance(density, HistogramDensity):
             density.name_features([self._names[i] if self._names else i for i in columns])
         try:
-            return self._fit_density(density, rows, label, known)
+            return self._fit_density(density, rows, label, choices)
         except TextnbError:
             raise
         except ValueError as error:
             raise DataError(f"the density of class {label!r} can't be estimated: "
                             f"{str(error).strip().splitlines()[0]}") from error
 
-    def _fit_density(self, density: Any, rows: Floats, label: Any, known: Any) -> tuple[Any, Any]:
+    def _fit_density(self, density: Any, rows: Floats, label: Any, choices: Any) -> tuple[Any, Any]:
         from sklearn.model_selection import GridSearchCV
 
         if self.search is None:
             return density.fit(rows), None
-        if known is not None:
-            choice = next(known)
+        if choices is not None:
+            choice = next(choices)
             return density.set_params(**choice).fit(rows), choice
         if len(rows) < self.cv:
             raise DataError(f"class {label!r} has {quantity(len(rows), 'row')}, fewer than "

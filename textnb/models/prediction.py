@@ -38,7 +38,7 @@ class FormClassifier(Parameters):
     class_count_: NDArray[Any]
     n_features_in_: int
     _form: Any
-    # Of a model on counts: what `fit` has learned, and the model with the parameters of that fit.
+    # Models on counts have what `fit` has learned, and a model with the parameters of that fit.
     _learned: Learned
     _fitted_model: Any
     _accept_sparse: str | bool = False

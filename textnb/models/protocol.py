@@ -7,6 +7,7 @@ imports it inside the method, so that an import of an estimator costs no more th
 from __future__ import annotations
 
 import inspect
+from copy import copy
 from typing import Any, Self, TypeVar
 
 from textnb.errors import ParameterError, TextnbWarning
@@ -15,8 +16,8 @@ from textnb.runtime.caller import warn_caller
 from textnb.runtime.settings import check_smoothing_name, with_checked_names
 
 T = TypeVar("T")
-# The longest text of `repr`.
-_LONGEST = 700
+# The largest number of characters of a `repr`.
+_MAX_REPR = 700
 _VERSION = "_textnb_version"
 
 
@@ -29,11 +30,11 @@ class Parameters:
 
     @classmethod
     def _place_of(cls, name: str) -> str:
-        """Where a parameter belongs that this class does not have; "" if that is not known."""
+        """Which part has a parameter that this class lacks, for errors; "" if that is not known."""
         return ""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Errors for unknown parameters say which is meant."""
+        """Let errors for unknown parameters suggest the right name."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
             with_checked_names(cls)
@@ -49,7 +50,7 @@ class Parameters:
         parameters = {}
         for name in _names(type(self)):
             parameters[name] = value = getattr(self, name)
-            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+            if deep and _is_estimator(value):
                 parameters |= {f"{name}__{part}": own for part, own in value.get_params().items()}
         return parameters
 
@@ -83,8 +84,8 @@ class Parameters:
             f"{name}={value!r}" for name, value in self.get_params(deep=False).items()
             if repr(value) != repr(defaults[name].default))
         text = f"{type(self).__name__}({changed})"
-        half = _LONGEST // 2
-        return text if len(text) <= _LONGEST else f"{text[:half]}...{text[-half:]}"
+        half = _MAX_REPR // 2
+        return text if len(text) <= _MAX_REPR else f"{text[:half]}...{text[-half:]}"
 
     def _repr_html_(self) -> str:
         from sklearn.utils import estimator_html_repr
@@ -153,8 +154,9 @@ class Parameters:
 
 
 class FittedArrays:
-    """Base of the estimators whose arrays with names that end with ``_``, which `fit` sets, are
-    read-only. Writing into one would give predictions that no fit made.
+    """Base of estimators whose fitted arrays, with names that end with ``_``, are read-only.
+
+    After writing into one, predictions would not be those of any fit.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -193,19 +195,16 @@ def unfitted(estimator: T) -> T:
     As `sklearn.base.clone`, for estimators of this package.
     """
     own: Any = estimator
-    copies = {name: _copy_of(value) for name, value in own.get_params(deep=False).items()}
-    copy = type(own)(**copies)
+    fresh = type(own)(**{
+        name: unfitted(value) if _is_estimator(value) else copy(value)
+        for name, value in own.get_params(deep=False).items()})
     if hasattr(own, "_metadata_request"):
-        copy._metadata_request = own._metadata_request
-    return copy  # type: ignore[no-any-return]  # of the estimator's own class
+        fresh._metadata_request = own._metadata_request
+    return fresh  # type: ignore[no-any-return]  # of the estimator's own class
 
 
-def _copy_of(value: Any) -> Any:
-    from copy import copy
-
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        return unfitted(value)
-    return copy(value)
+def _is_estimator(value: Any) -> bool:
+    return hasattr(value, "get_params") and not isinstance(value, type)
 
 
 def _names(kind: type) -> list[str]:

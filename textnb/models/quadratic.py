@@ -159,7 +159,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
         return np.ndim(self.alpha) == 0 and np.ndim(self.gamma) == 0
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
-        """Choose α and γ if they are sequences: the statistic is then a sum over folds."""
+        """Choose α and γ if they are sequences; the statistic is then the sum over folds."""
         import numpy as np
 
         from textnb.bayes.moments import MomentStatistics
@@ -274,11 +274,11 @@ def _factors(
             for label, covariance in zip(statistics.classes.tolist(), covariances, strict=True)]
 
 
-def _check_rows(statistics: MomentStatistics, fewest: int) -> None:
+def _check_rows(statistics: MomentStatistics, min_rows: int) -> None:
     """DataError for a class with fewer rows than its covariance needs."""
     for label, n in zip(statistics.classes.tolist(), statistics.class_count, strict=True):
-        if n < fewest:
+        if n < min_rows:
             rows = "one row" if n == 1 else f"{n:g} rows"
             raise DataError(f"class {label!r} has {rows}, and its covariance needs "
-                            f"{fewest} or more; add rows, drop the class, or use "
+                            f"{min_rows} or more; add rows, drop the class, or use "
                             "LinearDiscriminantAnalysis")

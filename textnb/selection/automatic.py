@@ -43,7 +43,7 @@ def fit_by_search(
     if changed:
         raise ParameterError(f"estimator='auto' also chooses the tokenizer and the limits: leave "
                              f"{', '.join(changed)} at the default, or give an estimator")
-    # Reading rows only needs the names of the columns; the search chooses all other settings.
+    # Only to read the rows by the names of columns: the search chooses all other settings.
     settings = TextSettings.of(MultinomialNB(), text=text, label=label)
     has_separate_labels = labels_are_separate(X, y)
     columns = [*settings.columns, *([] if y is not None else [label])]

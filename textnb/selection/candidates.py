@@ -19,7 +19,7 @@ from textnb.models.nblinear import NBLinear
 from textnb.text.characters import UNSPACED
 from textnb.text.tokens import Tokenizer
 
-# The neighbours of a value are the values before and after it in its tuple.
+# The values of settings that are tried. Neighbours of a value stand beside it in its tuple.
 _C = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _POWER = (0.0, 0.25, 0.5, 0.75, 1.0)
 _RATIO_L = (0.03, 0.1, 0.3, 1.0)
@@ -71,13 +71,13 @@ class Candidate:
     def changes(self) -> dict[str, dict[str, Any]]:
         """The settings that differ from the defaults: of the tokenizer, limits and model.
 
-        Which columns hold lists of tokens is seen in the rows.
+        ``token_columns`` is not among them, as a fit sees in the rows which columns hold tokens.
         """
         tokenizer = _changed_fields(
             self.tokenizer, Tokenizer(token_columns=self.tokenizer.token_columns))
         limits: dict[str, Any] = {"min_df": self.min_df} if self.min_df > 1 else {}
-        own = {"tokenizer": self.tokenizer, "subwords": self.subwords}
-        if own == default_terms(self.model, self.of_lists):
+        terms = {"tokenizer": self.tokenizer, "subwords": self.subwords}
+        if terms == default_terms(self.model, self.of_lists):
             tokenizer = {}
         else:
             if self.subwords is not None:
@@ -103,11 +103,11 @@ class Candidate:
             arguments.append(f"text={text if len(text) > 1 else text[0]!r}")
         if label != "label":
             arguments.append(f"label={label!r}")
-        own = changes["tokenizer"]
+        tokenizer = changes["tokenizer"]
         if self.tokenizer.token_columns:
-            own = {**own, "token_columns": self.tokenizer.token_columns}
-        if own:
-            arguments.append(f"tokenizer=Tokenizer({_as_arguments(own)})")
+            tokenizer = {**tokenizer, "token_columns": self.tokenizer.token_columns}
+        if tokenizer:
+            arguments.append(f"tokenizer=Tokenizer({_as_arguments(tokenizer)})")
         if changes["limits"]:
             arguments.append(_as_arguments(changes["limits"]))
         return f"TextClassifier({', '.join(arguments)})"
@@ -159,8 +159,8 @@ def mail_candidates() -> list[Candidate]:
 def adapt_to_lists(candidate: Candidate) -> Candidate:
     """The settings for documents with lists of labels.
 
-    The search chooses the labels' thresholds, so the fit need not. A default candidate stays the
-    default.
+    The search chooses the labels' thresholds, so the fit needs none. A candidate with the default
+    terms has those of lists.
     """
     model, changed = candidate.model, replace(candidate, of_lists=True)
     if not isinstance(model, NBLinear):
@@ -181,7 +181,7 @@ def neighbours(best: Candidate, columns: int) -> list[Candidate]:
     """
     return [
         *(replace(best, model=model) for model in _neighbour_models(best.model)),
-        *(replace(best, min_df=min_df) for min_df in _adjacent_values(_MIN_DF, best.min_df)),
+        *_with_adjacent(best, "min_df", _MIN_DF),
         *(other for parts in _SUBWORDS
           if (other := replace(best, subwords=parts)).subwords != best.subwords),
         *(replace(best, tokenizer=tokenizer)
@@ -199,27 +199,25 @@ def is_spaceless(texts: pl.Series) -> bool:
 def _neighbour_models(model: Model) -> Iterator[Model]:
     match model:
         case NBLinear():
-            yield from (replace(model, C=value) for value in _adjacent_values(_C, model.C))
-            yield from (replace(model, power=value)
-                        for value in _adjacent_values(_POWER, model.power))
+            yield from _with_adjacent(model, "C", _C)
+            yield from _with_adjacent(model, "power", _POWER)
             if model.power:
-                yield from (replace(model, l=value)
-                            for value in _adjacent_values(_RATIO_L, model.l))
+                yield from _with_adjacent(model, "l", _RATIO_L)
             yield from (replace(model, tf=tf) for tf in ("sublinear", "presence") if tf != model.tf)
             yield replace(model, loss="log" if model.loss == "hinge" else "hinge")
             yield replace(model, idf=not model.idf)
             yield MultinomialNB(l=0.1)
         case MultinomialNB():
-            yield from (replace(model, l=value) for value in _adjacent_values(_COUNT_L, model.l))
+            yield from _with_adjacent(model, "l", _COUNT_L)
             yield ComplementNB(l=model.l)
             yield NBLinear()
         case ComplementNB():
-            yield from (replace(model, l=value) for value in _adjacent_values(_COUNT_L, model.l))
+            yield from _with_adjacent(model, "l", _COUNT_L)
             yield replace(model, norm=not model.norm)
             yield MultinomialNB(l=model.l)
             yield NBLinear()
         case BernoulliNB():
-            yield from (replace(model, l=value) for value in _adjacent_values(_COUNT_L, model.l))
+            yield from _with_adjacent(model, "l", _COUNT_L)
             yield NBLinear()
         case _:
             yield NBLinear()
@@ -229,25 +227,28 @@ def _neighbour_tokenizers(tokenizer: Tokenizer, columns: int) -> Iterator[Tokeni
     if tokenizer.token_columns:
         return
     words = tokenizer.analyzer == "word"
-    ranges = _WORD_NGRAMS if words else _CHARACTER_NGRAMS
-    yield from (replace(tokenizer, ngram_range=pair)
-                for pair in _adjacent_values(ranges, tokenizer.ngram_range))
+    yield from _with_adjacent(
+        tokenizer, "ngram_range", _WORD_NGRAMS if words else _CHARACTER_NGRAMS)
     yield replace(tokenizer, lowercase=not tokenizer.lowercase)
     if words:
-        # Words of one letter with "!" and "?", or neither.
-        short, long = SHORT_WORDS, Tokenizer()
-        other = long if tokenizer.pattern == short.pattern else short
+        # With words of one letter, "!" and "?", or without.
+        other = Tokenizer() if tokenizer.pattern == SHORT_WORDS.pattern else SHORT_WORDS
         yield replace(tokenizer, pattern=other.pattern, keep=other.keep)
     if columns > 1:
         yield replace(tokenizer, field_prefix=not tokenizer.field_prefix)
 
 
-def _adjacent_values(values: tuple[Any, ...], value: Any) -> list[Any]:
-    """The values before and after a value; the middle one if the value is not in the tuple."""
-    if value not in values:
-        return [values[len(values) // 2]]
-    index = values.index(value)
-    return [values[i] for i in (index + 1, index - 1) if 0 <= i < len(values)]
+def _with_adjacent(owner: Any, name: str, values: tuple[Any, ...]) -> list[Any]:
+    """Copies of an object with the values after and before that of a field.
+
+    With the middle one if the field's value is not among them.
+    """
+    value = getattr(owner, name)
+    places = [len(values) // 2]
+    if value in values:
+        places = [values.index(value) + 1, values.index(value) - 1]
+    return [replace(owner, **{name: values[place]}) for place in places
+            if 0 <= place < len(values)]
 
 
 def _changed_fields(value: Any, default: Any) -> dict[str, Any]:

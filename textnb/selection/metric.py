@@ -13,10 +13,10 @@ from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import Mention, ParameterError
 
 NAMES = ("accuracy", "macro-f1", "log-loss", "precision@recall", "recall@fpr")
-# Of lists of labels.
+# The metrics of lists of labels.
 LABEL_NAMES = ("micro-f1", "macro-f1", "example-f1", "subset-accuracy")
-# Lower probabilities count as this one in a log loss: otherwise one document whose label has the
-# probability 0 would make the mean infinite.
+# The lowest probability in a log loss. One document whose label has the probability 0 would make
+# the mean infinite.
 _MIN_PROBABILITY = 1e-15
 
 
@@ -122,12 +122,12 @@ class Metric:
         if self.name == "accuracy":
             return float((scores.argmax(axis=1) == codes).mean())
         if self.name == "macro-f1":
-            predicted, n = scores.argmax(axis=1), scores.shape[1]
-            own = np.bincount(codes, minlength=n)
-            right = np.bincount(codes[codes == predicted], minlength=n)
-            f1 = _f1(right, own + np.bincount(predicted, minlength=n))
-            # Average over the classes that occur: a bootstrap sample may lack some.
-            return float(f1[own > 0].mean())
+            predicted, n_classes = scores.argmax(axis=1), scores.shape[1]
+            sizes = np.bincount(codes, minlength=n_classes)
+            right = np.bincount(codes[codes == predicted], minlength=n_classes)
+            f1 = _f1(right, sizes + np.bincount(predicted, minlength=n_classes))
+            # The mean over the classes that occur, as a bootstrap sample may lack some.
+            return float(f1[sizes > 0].mean())
         if self.name == "log-loss":
             log_probability = log_posterior(scores)[np.arange(len(codes)), codes]
             return float(-np.maximum(log_probability, np.log(_MIN_PROBABILITY)).mean())
@@ -135,22 +135,22 @@ class Metric:
         from sklearn.metrics import precision_recall_curve, roc_curve
 
         k = classes.index(self.positive)
-        positive = codes == k
-        if positive.all() or not positive.any():
+        is_positive = codes == k
+        if is_positive.all() or not is_positive.any():
             return float("nan")
         odds = np.nan_to_num(log_odds(scores)[:, k], nan=-np.inf)
         odds = np.clip(odds, -1e300, 1e300)
         if self.name == "recall@fpr":
-            false, true, _ = roc_curve(positive, odds, drop_intermediate=False)
-            return float(true[false <= self.at].max())
-        precision, recall, _ = precision_recall_curve(positive, odds)
+            false_positives, recall, _ = roc_curve(is_positive, odds, drop_intermediate=False)
+            return float(recall[false_positives <= self.at].max())
+        precision, recall, _ = precision_recall_curve(is_positive, odds)
         return float(precision[recall >= self.at].max())
 
     def _of_labels(self, actual: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
         if self.name == "subset-accuracy":
             return float((actual == predictions).all(axis=1).mean())
-        # As `textnb.evaluate` measures: a label that no document has and that is never predicted is
-        # left out, and a document without labels is right if none is predicted.
+        # As in `textnb.evaluate`: a label that no document has and that is never predicted is left
+        # out, and a document without labels is right if none is predicted.
         axis, empty = {"micro-f1": (None, np.nan), "macro-f1": (0, np.nan),
                        "example-f1": (1, 1.0)}[self.name]
         f1 = _f1(np.sum(actual & predictions, axis),
@@ -159,9 +159,12 @@ class Metric:
         return float(f1.mean()) if f1.size else float("nan")
 
 
-def _f1(right: ArrayLike, both: ArrayLike, empty: float = np.nan) -> Floats:
-    """F1 from the numbers that are right, and that are so plus that are said to be so."""
-    of, among = np.atleast_1d(right), np.atleast_1d(both)
-    f1: Floats = np.full(len(among), empty)
-    np.divide(2 * of, among, out=f1, where=among > 0)
+def _f1(right: ArrayLike, total: ArrayLike, empty: float = np.nan) -> Floats:
+    """F1 from numbers of right predictions, and of predictions plus those that would be right.
+
+    It is ``empty`` if the second number is 0.
+    """
+    right, total = np.atleast_1d(right), np.atleast_1d(total)
+    f1: Floats = np.full(len(total), empty)
+    np.divide(2 * right, total, out=f1, where=total > 0)
     return f1

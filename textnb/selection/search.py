@@ -109,13 +109,13 @@ class Lead:
     Attributes
     ----------
     settings : str
-        Of the best trial.
+        The settings of the best trial.
     value : float
         Difference of the metric, above 0 if the best trial is better.
     low, high : float
-        Bounds that hold with 95 % for all trials together: of many that are equally good, one is
-        ahead by chance. The standard error is that of 500 bootstrap samples of the documents, on
-        which both are judged; the level is 1 - 0.05 / trials on all documents [3]_.
+        Bounds that hold with 95 % for all trials together, because one of many that are equally
+        good is ahead by chance. The standard error is that of 500 bootstrap samples of the
+        documents, on which both are judged; the level is 1 - 0.05 / trials on all documents [3]_.
     """
 
     settings: str
@@ -125,7 +125,7 @@ class Lead:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the best of as many trials seldom has such a lead by chance."""
+        """Whether chance alone would seldom give the best of as many trials such a lead."""
         return self.low > 0
 
     def __str__(self) -> str:
@@ -142,9 +142,9 @@ class Tuned:
         The settings that were found, learned from all rows.
     metric : Metric
     estimate : Estimate
-        For these settings, learned from the rows of the trials and judged on the test part.
+        The metric of these settings, learned from the rows of the trials, on the test part.
     default : Estimate
-        For `NBLinear` with its defaults, or the default of mail, on the same documents.
+        The metric of `NBLinear` with its defaults, or of the default of mail, on these documents.
     trials : DataFrame
         One row per trial, those on most documents first, and of these the best first: the number of
         the ``trial`` in the order of the search, from 1, its ``settings`` and ``model``, the number
@@ -154,13 +154,14 @@ class Tuned:
     code : str
         Python that learns the same model without a search, from ``rows``.
     settings : Candidate
-        Those of the best trial where its lead over the defaults is sure, and else the defaults.
+        Those of the best trial if its lead over the defaults is sure, and else the defaults.
     lead : Lead or None
-        Of the best trial; None if it is that of the defaults, or they could not be learned.
+        The lead of the best trial; None if that is the trial of the defaults, or if the defaults
+        could not be learned.
     method : str
         How the rows were divided, in words.
     untried : tuple of str
-        Of the settings with which each search begins, those that its budget did not reach.
+        The settings that every search begins with and that the budget of this one did not reach.
     """
 
     fitted: Fitted
@@ -176,14 +177,14 @@ class Tuned:
 
     def __repr__(self) -> str:
         best = self.trials.head(_SHOWN)
-        rows = ["  {:>{}}  {:>9,}  {}".format(
-            "–" if row["value"] is None else f"{row['value']:.4f}", _WIDTH, row["documents"],
-            row["settings"]) for row in best.iter_rows(named=True)]
-        more = self.trials.height - best.height
-        return "\n".join([
-            f"Tuned({self._score()})", self.comparison(),
-            f"  {self.metric!s:>{_WIDTH}}  documents  settings", *rows,
-            *([f"  ... and {more:,} more"] if more else [])])
+        lines = [f"Tuned({self._score()})", self.comparison(),
+                 f"  {self.metric!s:>{_WIDTH}}  documents  settings"]
+        for row in best.iter_rows(named=True):
+            value = "–" if row["value"] is None else f"{row['value']:.4f}"
+            lines.append(f"  {value:>{_WIDTH}}  {row['documents']:>9,}  {row['settings']}")
+        if self.trials.height > best.height:
+            lines.append(f"  ... and {self.trials.height - best.height:,} more")
+        return "\n".join(lines)
 
     def _score(self) -> str:
         return (f"{self.settings.describe()}: {self.metric} {self.estimate} on "
@@ -193,13 +194,13 @@ class Tuned:
     def comparison(self) -> str:
         """How many settings were compared with the defaults, on how many rows, and which were not.
         """
-        top = pl.col("documents") == self.trials["documents"].max()
-        whole = set(self.trials.filter(top)["settings"])
-        fewer = set(self.trials["settings"]) - whole
-        parts = [f"settings compared with the defaults on all {max(self.trials['documents']):,} "
-                 f"documents: {len(whole) - 1}"]
-        if fewer:
-            parts.append(f"on fewer alone: {len(fewer)}")
+        n_documents = max(self.trials["documents"])
+        on_all = set(self.trials.filter(pl.col("documents") == n_documents)["settings"])
+        on_fewer = set(self.trials["settings"]) - on_all
+        parts = [f"settings compared with the defaults on all {n_documents:,} documents: "
+                 f"{len(on_all) - 1}"]
+        if on_fewer:
+            parts.append(f"on fewer alone: {len(on_fewer)}")
         if self.untried:
             parts.append(f"not reached, of those that each search begins with: {len(self.untried)} "
                          "(give more trials or seconds)")
@@ -237,13 +238,12 @@ def search(
 ) -> Tuned:
     """Search for the settings of a classifier of texts: see `textnb.tune`.
 
-    ``of_mail`` is for the column of tokens that a table of mail has: the search begins with the
-    default of mail, and a model whose fit scores left-out documents keeps them for a threshold.
+    ``of_mail`` is for the column of tokens of a table of mail: the search begins with the default
+    of mail, and a model that can score left-out documents keeps their scores for a threshold.
     """
     _check_budget(trials, seconds)
     check_split(folds, groups, time, seed)
     names = columns_of(text, label)
-    extra = [name for name in (groups, time) if name is not None]
     with reading(frame):
         try:
             rows = scan(frame, text=names, label=label, tokens=names if of_mail else ())
@@ -253,13 +253,15 @@ def search(
                 "tokenizer: give the texts, or compare models of tokens by cross-validation"
             ) from None
         schema = rows.collect_schema()
-        available = schema.names()
         goal = Metric.of(metric, positive, isinstance(schema[label], pl.List))
+        columns = [*names, label]
         for role, name in (("groups", groups), ("time", time)):
-            if name is not None and name not in available:
-                raise SchemaError.missing_column(name, available, role)
-        columns = list(dict.fromkeys([*names, label, *extra]))
-        # Texts may be categories; the grouping of rows is the same by their strings.
+            if name is not None:
+                if name not in schema:
+                    raise SchemaError.missing_column(name, schema.names(), role)
+                columns.append(name)
+        columns = list(dict.fromkeys(columns))
+        # Texts may be categories, and also groups: as strings, they make the same groups.
         line().begin("reading")
         table = rows.select(columns).with_columns(
             pl.col(() if of_mail else names).cast(pl.String)).collect()
@@ -267,11 +269,11 @@ def search(
     goal.check(outer.classes.to_list())
     is_training = outer.training_rows(_PARTS - 1)
     training, test = table.filter(is_training), table.filter(outer.folds == _PARTS - 1)
-    own = outer.labels.of_rows(is_training).without_unused()
-    of_lists = own.link == "sigmoid"
-    if len(own.classes) == 1 and not of_lists:
+    labels = outer.labels.of_rows(is_training).without_unused()
+    of_lists = labels.link == "sigmoid"
+    if len(labels.classes) == 1 and not of_lists:
         raise DataError("a fifth of the rows is set apart for the estimate, and all others are "
-                        f"labelled {own.classes.tolist()[0]!r}: there is nothing to "
+                        f"labelled {labels.classes.tolist()[0]!r}: there is nothing to "
                         "tell apart; give more rows of the other classes"
                         + ("" if time is None else ", or leave out time"))
     inner = split(training.lazy(), label, folds=folds, groups=groups, time=time, seed=seed)
@@ -284,8 +286,8 @@ def search(
     tried = set(log["settings"])
     line().begin("comparing the best with the defaults")
     classes = outer.classes
-    compared = int((log["documents"] == judge.rungs[-1]).sum()) - 1
-    lead = _lead(goal, best, default, classes.to_list(), compared)
+    n_compared = int((log["documents"] == judge.rungs[-1]).sum()) - 1
+    lead = _lead(goal, best, default, classes.to_list(), n_compared)
     chosen = default if lead is not None and not lead.is_sure else best
     candidate, calibration = chosen.candidate, chosen.result.calibration
     actual = outer.labels.of_rows(outer.folds == _PARTS - 1).actual
@@ -299,24 +301,28 @@ def search(
     code = _code(candidate, calibration, names, label)
     if of_lists:
         fitted = _with_thresholds(fitted, candidate, table, goal, seed, groups=groups, time=time)
-        by = {"groups": groups, "time": time, "seed": seed}
-        arguments = "".join(f", {name}={value!r}" for name, value in by.items() if value)
+        arguments = "".join(f", {name}={value!r}" for name, value in (
+            ("groups", groups), ("time", time), ("seed", seed)) if value)
         code = (f"import textnb\n{code}\nheld = textnb.cross_validate(model, rows{arguments})\n"
                 f"model.set_decision(textnb.choose_class_thresholds(held, by={goal.goal!r}))")
     elif calibration is not None:
         fitted = fitted.with_calibration(calibration)
-    return Tuned(fitted, goal, estimate, default_estimate, log, code, candidate, lead,
-                 _method(outer, inner),
+    method = (f"{inner.method} of the rows that trials had; estimates on "
+              f"{test.height:,} others")
+    return Tuned(fitted, goal, estimate, default_estimate, log, code, candidate, lead, method,
                  tuple(words for each in first if (words := each.describe()) not in tried))
 
 
 def _with_thresholds(
     fitted: Fitted, candidate: Candidate, table: pl.DataFrame, goal: Metric, seed: int,
-    **by: str | None,
+    **columns: str | None,
 ) -> Fitted:
-    """The model with the thresholds that `cross_validate` and `choose_class_thresholds` give."""
+    """The model with the thresholds that `cross_validate` and `choose_class_thresholds` give.
+
+    ``columns`` are those of groups and of times, by which rows are divided into folds.
+    """
     partition = split(
-        table.lazy(), fitted.label, folds=THRESHOLD_FOLDS, seed=seed, **by)
+        table.lazy(), fitted.label, folds=THRESHOLD_FOLDS, seed=seed, **columns)
     judge = Trials(table, list(fitted.columns), fitted.label, partition, goal, seed)
     thresholds = judge.judge(candidate, len(judge.rungs) - 1).thresholds
     if thresholds is None:
@@ -334,7 +340,7 @@ def _set_apart(
     try:
         return split(table.lazy(), label, folds=_PARTS, groups=groups, time=time, seed=seed)
     except ParameterError:
-        # Its advice is to ask for fewer folds, and this number is not the user's.
+        # The advice of that error is fewer folds, but this number is not the user's.
         needed = (
             f"{_PARTS} groups of {groups!r}, of about equal sizes" if groups is not None
             else f"{_PARTS + 1} different times in {time!r}" if time is not None
@@ -345,10 +351,13 @@ def _set_apart(
 
 
 def _run_trials(
-    judge: Trials, first: list[Candidate], columns: int, trials: int | None,
+    judge: Trials, first: list[Candidate], n_columns: int, trials: int | None,
     seconds: float | None, seed: int, progress: Advance | None,
 ) -> tuple[_Judged, pl.DataFrame, _Judged]:
-    """Judge settings until the budget is spent: the best, the table of `Tuned`, the defaults."""
+    """Judge settings until the budget is spent.
+
+    Returns the best settings, the table of trials that `Tuned` has, and the defaults.
+    """
     budget = math.inf if trials is None and seconds is not None else (trials or TRIALS)
     end = math.inf if seconds is None else clock.monotonic() + seconds
     top = len(judge.rungs) - 1
@@ -359,18 +368,18 @@ def _run_trials(
     def remaining() -> float:
         return budget - len(log) if clock.monotonic() < end else 0
 
-    order = _schedule(first, judge.rungs, columns, seed, judge.of_lists, remaining)
+    schedule = _schedule(first, judge.rungs, n_columns, seed, judge.of_lists, remaining)
     gain: float | None = None
-    shown = line()
-    shown.begin("", None if math.isinf(budget) else Size(int(budget)), "trial", seconds)
+    status = line()
+    status.begin("", None if math.isinf(budget) else Size(int(budget)), "trial", seconds)
     while True:
         try:
-            candidate, rung = next(order) if gain is None else order.send(gain)
+            candidate, rung = next(schedule) if gain is None else schedule.send(gain)
         except StopIteration:
             break
         start = clock.monotonic()
-        shown.step(("" if best is None else f"best {best.result.value:.4f}, now ")
-                   + candidate.describe())
+        status.step(("" if best is None else f"best {best.result.value:.4f}, now ")
+                    + candidate.describe())
         with muted():
             result = judge.judge(candidate, rung)
         gain = judge.metric.gain(result.value)
@@ -385,7 +394,7 @@ def _run_trials(
                "value": None if math.isnan(result.value) else result.value, "best": is_best,
                "seconds": clock.monotonic() - start}
         log.append(row)
-        shown.advance(1)
+        status.advance(1)
         if progress is not None:
             progress(row)
     if best is None or default is None:
@@ -398,7 +407,7 @@ def _run_trials(
 
 
 def _schedule(
-    first: list[Candidate], rungs: list[int], columns: int, seed: int, of_lists: bool,
+    first: list[Candidate], rungs: list[int], n_columns: int, seed: int, of_lists: bool,
     remaining: Callable[[], float],
 ) -> Schedule:
     """Yield the settings to judge next and their rung; the caller sends back the gain of each.
@@ -413,14 +422,14 @@ def _schedule(
     gains: list[dict[Candidate, float]] = [{} for _ in rungs]
     tried: set[tuple[Any, ...]] = set()
 
-    def judge(candidate: Candidate, rung: int) -> Schedule:
+    def request(candidate: Candidate, rung: int) -> Schedule:
         gains[rung][candidate] = yield candidate, rung
         tried.add(candidate.key)
 
-    # So every search has a result, and two trials are a comparison on all rows.
+    # The first two are judged on all rows at once, so that every search has a comparison.
     waiting = [*first]
     for _ in range(2):
-        yield from judge(waiting.pop(0), top)
+        yield from request(waiting.pop(0), top)
         if remaining() <= 0:
             return
     while waiting:
@@ -428,30 +437,32 @@ def _schedule(
         for candidate in race if lower < top else []:
             if remaining() <= 1:
                 break
-            yield from judge(candidate, lower)
-        beaten = [each for each in gains[lower] if each not in gains[top]]
-        # The best of an earlier race that came second may be better than the first of this one.
-        for candidate in race if lower == top else [
-                max(beaten, key=gains[lower].__getitem__) if beaten else race[0]]:
-            yield from judge(candidate, top)
+            yield from request(candidate, lower)
+        finalists = race
+        if lower < top:
+            # The second of an earlier race may be better than the first of this one.
+            others = [each for each in gains[lower] if each not in gains[top]]
+            finalists = [max(others, key=gains[lower].__getitem__) if others else race[0]]
+        for candidate in finalists:
+            yield from request(candidate, top)
             if remaining() <= 0:
                 return
     # A neighbour is judged on fewer rows first, and on all rows only if it is not worse there.
     random = np.random.default_rng(seed)
     while True:
         best = max(gains[top], key=gains[top].__getitem__)
-        beside = neighbours(best, columns)
-        untried = [each for each in (map(adapt_to_lists, beside) if of_lists else beside)
+        nearby = neighbours(best, n_columns)
+        untried = [each for each in (map(adapt_to_lists, nearby) if of_lists else nearby)
                    if each.key not in tried]
         if not untried:
             return
         candidate = untried[int(random.integers(len(untried)))]
         for each in (best, candidate) if best not in gains[lower] else (candidate,):
-            yield from judge(each, lower)
+            yield from request(each, lower)
             if remaining() <= 0:
                 return
         if lower < top and gains[lower][candidate] >= gains[lower][best]:
-            yield from judge(candidate, top)
+            yield from request(candidate, top)
             if remaining() <= 0:
                 return
 
@@ -465,27 +476,27 @@ def _estimate(
     try:
         fitted = fit(chosen.candidate.settings(judge.text, judge.label), training)
     except (DataError, VocabularyError):
-        # This can happen with the default settings only, if their tokenizer finds no terms in these
-        # texts. The best settings have been learned from parts of these rows before.
+        # Only the default settings can fail here, if their tokenizer finds no terms in these texts:
+        # the best settings have been learned from parts of these rows before.
         return Estimate(math.nan, math.nan, math.nan, test.height)
     if calibration is not None:
         fitted = fitted.with_calibration(calibration)
-    own, lengths = score_batch(fitted, test)
+    learned, lengths = score_batch(fitted, test)
     if fitted.calibration is not None:
-        own = fitted.calibration.apply(own, lengths)
+        learned = fitted.calibration.apply(learned, lengths)
+    # Labels that only the test part has get no score.
     scores = np.full((test.height, len(names)), -np.inf)
-    scores[:, classes.search_sorted(fitted.labels).to_numpy()] = own
+    scores[:, classes.search_sorted(fitted.labels).to_numpy()] = learned
     if chosen.result.thresholds is not None:
-        # Labels that only the test part has get no score.
         scores[:, classes.search_sorted(judge.classes).to_numpy()] -= chosen.result.thresholds
     value = metric.value(scores, actual, names)
     return Estimate(value, *_interval(metric, scores, actual, names), len(actual))
 
 
 def _lead(
-    metric: Metric, best: _Judged, default: _Judged, names: list[Any], compared: int
+    metric: Metric, best: _Judged, default: _Judged, names: list[Any], n_compared: int
 ) -> Lead | None:
-    """The lead of the best of some trials that are compared with the defaults."""
+    """The lead of the best of ``n_compared`` trials over the defaults."""
     if best.candidate is default.candidate or math.isinf(default.gain):
         return None
     ours, theirs, codes = best.result.scores, default.result.scores, default.result.codes
@@ -498,7 +509,7 @@ def _lead(
     value = best.gain - default.gain
     samples = _bootstrap(difference, len(codes))
     error = float(np.std(samples, ddof=1)) if len(samples) > 1 else math.inf
-    width = NormalDist().inv_cdf(1.0 - 0.05 / (2 * compared)) * error
+    width = NormalDist().inv_cdf(1.0 - 0.05 / (2 * n_compared)) * error
     return Lead(best.candidate.describe(), value, value - width, value + width)
 
 
@@ -513,7 +524,7 @@ def _interval(
 
 
 def _bootstrap(value: Callable[[NDArray[np.int64]], float], documents: int) -> Floats:
-    """Values of samples of the documents, without those that a sample does not have."""
+    """Values of bootstrap samples of the documents, without NaN, which a sample may have."""
     random = np.random.default_rng(0)
     samples = np.array([value(random.integers(documents, size=documents)) for _ in range(_SAMPLES)])
     values: Floats = samples[~np.isnan(samples)]
@@ -535,11 +546,6 @@ def _code(
                            if getattr(calibration, each.name) != each.default)
         lines.append(f"model.set_calibration(Calibration({values}))")
     return "\n".join([f"from textnb import {', '.join(sorted(names))}", "", *lines])
-
-
-def _method(outer: Split, inner: Split) -> str:
-    return (f"{inner.method} of the rows that trials had; estimates on "
-            f"{int((outer.folds == _PARTS - 1).sum()):,} others")
 
 
 def _check_budget(trials: Any, seconds: Any) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.cells import Ints
 from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
 from textnb.learning.documents import labels_of
@@ -20,8 +21,7 @@ from textnb.runtime.caller import warn_caller
 from textnb.runtime.settings import SEED, is_whole
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
 
-Ints = NDArray[np.int64]
-# The fold of documents that all models learn, and none scores.
+# The number in place of a fold for documents that all models learn and none scores.
 LEARNED_ONLY = -1
 _TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.]\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
@@ -34,7 +34,8 @@ class Split:
     ----------
     labels : Labels
     strata : int64 (n_documents,)
-        The place of each document's class; of lists, a number for its rarest label, or for none.
+        The number of each document's class; of lists of labels, that of its rarest label, or one
+        for no label.
     folds : int64 (n_documents,)
         From 0; -1 for documents that are learned and not scored (the first part, by time).
     count : int
@@ -60,8 +61,7 @@ class Split:
 
     def training_rows(self, fold: int) -> NDArray[np.bool_]:
         """Mask of the documents that the model of a fold learns: (n_documents,)."""
-        mask: NDArray[np.bool_] = self.folds < fold if self.in_time else self.folds != fold
-        return mask
+        return self.folds < fold if self.in_time else self.folds != fold
 
 
 def split(
@@ -115,14 +115,16 @@ def split(
     elif key is not None and groups is not None:
         assigned = _assign_by_group(key, groups, strata, folds, seed)
         method = f"{method} by {groups!r}"
-    elif exclusive:
-        assigned = _assign_stratified(labels, folds, seed)
     else:
-        # A label that is in fewer folds is missed in the others; documents must be in all.
-        _check_class_sizes(np.zeros_like(strata), folds)
+        # Labels of lists may be in fewer folds, but there must be a document for each fold.
+        sizes = _check_class_sizes(strata if exclusive else np.zeros_like(strata), folds)
+        rare = np.flatnonzero(sizes < folds)
+        if len(rare):
+            warn_caller(f"{_name_classes(labels, rare)} with fewer documents than the {folds} "
+                        "folds: some folds test none of it")
         assigned = stratified_folds(strata, folds, seed)
     partition = Split(labels, strata, assigned, folds, method)
-    # Of many labels, some are in one fold only: such a score is -inf, and the label is missed.
+    # Of many labels, some are in one fold only; their scores are -inf there, without a warning.
     if exclusive:
         _warn_unlearned(partition)
     return partition
@@ -168,14 +170,6 @@ def _read_columns(
     keys = [] if key is None else [pl.col(key).alias("\0key")]
     rows = frame.select(label, *keys).collect()
     return rows[label], None if key is None else rows["\0key"]
-
-
-def _assign_stratified(labels: Labels, folds: int, seed: int) -> Ints:
-    rare = np.flatnonzero(_check_class_sizes(labels.codes, folds) < folds)
-    if len(rare):
-        warn_caller(f"{_name_classes(labels, rare)} with fewer documents than the {folds} folds: "
-                    "some folds test none of it")
-    return stratified_folds(labels.codes, folds, seed)
 
 
 def _check_class_sizes(codes: Ints, folds: int) -> Ints:
@@ -224,7 +218,7 @@ def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
             folds=Mention("folds", str(folds)), times=folds + 1, name=name, found=len(ends) + 1)
     # As scikit-learn's TimeSeriesSplit: all parts but the first have the same size.
     cuts = len(ranks) - len(ranks) // (folds + 1) * np.arange(folds, 0, -1)
-    # A cut between equal times moves behind the last of them. Each part keeps at least one time.
+    # A cut between equal times moves after the last of them, and each part keeps a time.
     step = np.arange(folds)
     last = np.searchsorted(ends, cuts)
     last = np.maximum.accumulate(last - step) + step
@@ -266,8 +260,7 @@ def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
 
 
 def _parse_times(values: pl.Series, name: str) -> pl.Series:
-    """Strings of ISO 8601 as numbers. The engine would guess at others: 05/01/2026 has two
-    meanings."""
+    """Strings of ISO 8601 as numbers. Polars would guess at others: 05/01/2026 has two meanings."""
     unmatched = values.filter(~values.str.contains(_TIME))
     for kind in (pl.Datetime("us"), pl.Date()):
         times = _strptime(values, kind) if unmatched.is_empty() else None
@@ -280,7 +273,7 @@ def _parse_times(values: pl.Series, name: str) -> pl.Series:
 
 
 def _strptime(values: pl.Series, kind: Any) -> pl.Series:
-    """Times, null where a string is none; the engine fails where all are impossible."""
+    """Parse times; those that can't be parsed are null. Polars fails if that is so for all."""
     try:
         return values.str.strptime(kind, strict=False)
     except pl.exceptions.ComputeError:
@@ -317,5 +310,5 @@ def _warn_unlearned(partition: Split) -> None:
 
 def _name_classes(labels: Labels, which: Ints) -> str:
     names = ", ".join(repr(name) for name in labels.classes[which[:5]].tolist())
-    more = f" and {len(which) - 5} more" if len(which) > 5 else ""
-    return f"class{'es' if len(which) > 1 else ''} {names}{more}"
+    rest = f" and {len(which) - 5} more" if len(which) > 5 else ""
+    return f"class{'es' if len(which) > 1 else ''} {names}{rest}"

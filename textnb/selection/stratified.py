@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def stratified_folds(codes: Ints, folds: int, seed: int) -> Ints:
-    """Assign a fold to each row: the rows of a class take turns, and are shuffled.
+    """Assign a fold to each row: the rows of a class are spread over the folds, in random order.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def stratified_folds(codes: Ints, folds: int, seed: int) -> Ints:
 def stratified_group_folds(codes: Ints, groups: Ints, folds: int, seed: int) -> Ints:
     """Assign a fold to each row, so that rows of a group stay together.
 
-    The groups whose classes are least even come first. Each goes into the fold that makes the
-    shares of the classes most even; among equally good folds, into the one with the fewest rows.
+    The groups whose classes are most uneven come first. Each goes into the fold in which the shares
+    of the classes become most even; among equally good folds, into the one with the fewest rows.
 
     Parameters
     ----------

@@ -3,18 +3,25 @@
 Terms are counted once for each tokenizer and number of rows; the rows of each fold are taken from
 that matrix. The model of a fold has only the terms of its own rows. So its scores are bit-identical
 to those of a model that is fitted on these rows.
+
+Trials share counts of terms, and the rows that `NBLinear` learns from in a fold, but nothing that
+was learned: a solver begins anew in each trial. From the weights of the trial before it would end
+elsewhere within the tolerance, and results would depend on the order of trials.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.cells import Ints
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical, presence, without_zeros
 from textnb.bayes.forms import Floats
@@ -34,15 +41,50 @@ from textnb.runtime.memory import check_room
 from textnb.runtime.threads import map_in_threads
 from textnb.selection.candidates import Candidate
 from textnb.selection.metric import Metric
-from textnb.selection.prepared import PreparedFold, Recent
 from textnb.selection.splits import Split
 from textnb.text.matrix import CountMatrix
 
-Ints = NDArray[np.int64]
 # The share of the rows in each rung. Most settings are dropped on the small rungs, which are fast.
 _SHARES = (1 / 3, 1.0)
 # A rung with fewer rows than this says too little, and is left out.
 _MIN_ROWS = 1_000
+# The maximum number of bytes in a cache.
+_MAX_BYTES = 1 << 30
+Item = TypeVar("Item")
+# The rows that a fold's model is learned from, and the mask of its columns: bool (n_terms,).
+PreparedFold = tuple[PreparedRows, NDArray[np.bool_]]
+
+
+class Recent(Generic[Item]):
+    """A cache of the items that were used last, of limited size.
+
+    Parameters
+    ----------
+    size : callable
+        The bytes of an item.
+    """
+
+    def __init__(self, size: Callable[[Item], int], max_bytes: int = _MAX_BYTES) -> None:
+        self._size, self._max_bytes = size, max_bytes
+        self._items: OrderedDict[Hashable, Item] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], Item]) -> Item:
+        """Return the item of a key, and make it if it is missing. Threads may call it at once."""
+        item = self._items.get(key)
+        if item is None:
+            item = make()
+        self._items[key] = item
+        self._items.move_to_end(key)
+        return item
+
+    def drop_oldest(self) -> None:
+        """Drop the least recently used items until the others fit, or one is left.
+
+        Call it from one thread only.
+        """
+        while len(self._items) > 1 and sum(
+                map(self._size, self._items.values())) > self._max_bytes:
+            self._items.popitem(last=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +149,8 @@ class Trials:
         self._matrices: Recent[DocumentTermMatrix] = Recent(lambda matrix: (
             matrix.counts.data.nbytes + matrix.counts.indices.nbytes
             + matrix.counts.indptr.nbytes + int(matrix.terms.estimated_size())))
-        self._prepared: Recent[PreparedFold] = Recent(lambda fold: fold.nbytes)
+        self._prepared: Recent[PreparedFold] = Recent(
+            lambda fold: sum(part.nbytes for part in fold))
         self.failure = ""
 
     @property
@@ -171,8 +214,7 @@ class Trials:
         scores = np.full((len(labels), len(self._classes)), -np.inf)
         model, counts = candidate.model, matrix.counts
         if isinstance(model, NBLinear) and not self.metric.needs_probabilities:
-            # A temperature does not change the order of scores, and fitting it takes half of the
-            # time.
+            # Fitting a temperature takes half of the time, and does not change the order of scores.
             model = replace(model, held_out=0.0)
         settings = replace(candidate, model=model).settings(self.text, self.label)
 
@@ -184,11 +226,10 @@ class Trials:
             if type(model) is NBLinear and not model.held_out:
                 key = (candidate.tokenizer, rung, fold, candidate.min_df, candidate.subwords,
                        model.tf, model.idf, model.unit_length, model.loss)
-                prepared = self._prepared.get(key, lambda: _prepare(
+                prepared, columns = self._prepared.get(key, lambda: _prepare(
                     settings, counts[training], matrix.terms, own))
-                columns = prepared.columns
                 model.check(int(columns.sum()), 2)
-                learned = prepared.rows.learn(model, own)
+                learned = prepared.learn(model, own)
             else:
                 learned, columns = learn(settings, counts[training], matrix.terms, own)
             rows = counts[tested][:, columns]
@@ -223,8 +264,8 @@ def learn(
     model = settings.model
     if not model.from_counts:
         sharing = sharing_of(settings, terms.filter(pl.Series(mask)), columns)
-        more: dict[str, Any] = {} if sharing is None else {"sharing": sharing}
-        return model.learn_rows(columns, labels, **more), mask
+        options: dict[str, Any] = {} if sharing is None else {"sharing": sharing}
+        return model.learn_rows(columns, labels, **options), mask
     above = model.presence_above(False)
     features = columns if above is None else presence(columns, above)
     model.check(features.shape[1], 2)
@@ -249,8 +290,8 @@ def margins_of(by: str, scores: Floats, actual: NDArray[np.bool_], folds: Ints) 
     """
     margins = np.empty(scores.shape)
     for fold in np.unique(folds):
-        own = folds == fold
-        margins[own] = scores[own] - f1_thresholds(by, scores[~own], actual[~own])
+        in_fold = folds == fold
+        margins[in_fold] = scores[in_fold] - f1_thresholds(by, scores[~in_fold], actual[~in_fold])
     return margins
 
 
@@ -267,14 +308,14 @@ def _prepare(
     settings: TextSettings, counts: CountMatrix, terms: pl.Series, labels: Labels
 ) -> PreparedFold:
     columns, mask = _frequent_columns(counts, settings.parameters["min_df"])
-    return PreparedFold(PreparedRows.of(
+    return PreparedRows.of(
         settings.model, without_zeros(canonical(columns)), labels,
-        sharing=sharing_of(settings, terms.filter(pl.Series(mask)), columns)), mask)
+        sharing=sharing_of(settings, terms.filter(pl.Series(mask)), columns)), mask
 
 
 def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
-    # The fit needs finite scores: a class that the model of a fold has not learned gets the lowest
-    # score of the other classes.
+    # The fit needs finite scores. A class that a fold's model has not learned gets the lowest score
+    # of the other classes in place of -inf.
     lowest = np.where(np.isneginf(scores), np.inf, scores).min(axis=1, keepdims=True)
     finite = np.where(np.isneginf(scores), np.where(np.isposinf(lowest), 0.0, lowest), scores)
     temperature = float(np.clip(best_temperature(finite, codes), 1e-9, 1e9))
