@@ -138,6 +138,14 @@ class Ledger:
             number: int = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
             return number
 
+    def label_of(self, id: bytes) -> Any:
+        """The class of a message once all pending ones are learned; None if it has none."""
+        with self._reporting():
+            row = self._database.execute(
+                "SELECT class FROM pending WHERE id = ? ORDER BY number DESC LIMIT 1",
+                (id,)).fetchone()
+            return self.learned_label(id) if row is None else _label(row[0])
+
     def add(self, id: bytes, label: Any, message: bytes) -> bool:
         """Note durably that a message is to be learned as a class, or forgotten (None).
 
@@ -147,10 +155,7 @@ class Ledger:
             Whether that changes anything.
         """
         with self._transaction():
-            last = self._database.execute(
-                "SELECT class FROM pending WHERE id = ? ORDER BY number DESC LIMIT 1",
-                (id,)).fetchone()
-            if label == (self.learned_label(id) if last is None else _label(last[0])):
+            if self.label_of(id) == label:
                 return False
             self._database.execute(
                 "INSERT INTO pending (id, class, message, at) VALUES (?, ?, ?, ?)",
