@@ -19,12 +19,12 @@ from pathlib import Path
 
 from fuzzing import harness
 
+FOLDER = Path(__file__).with_name("planted")
 SECONDS = 60
 
 
 def main(name: str, numbers: list[int]) -> None:
-    path = Path(__file__).with_name("planted") / f"{name}.toml"
-    faults = tomllib.loads(path.read_text("utf-8"))["fault"]
+    faults = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))["fault"]
     missed = 0
     with tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=harness.in_memory()) as folder:
         root = Path(folder)

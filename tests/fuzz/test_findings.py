@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
-from fuzzing import harness, pages
+from fuzzing import harness, pages, planted
 
 PYTHON = [name for name in harness.names() if not hasattr(harness.load(name), "build")]
 FINDINGS = [path for name in PYTHON for path in sorted((Path(__file__).parent / name).glob("*"))]
@@ -29,6 +30,14 @@ def test_mutated_seeds(name: str) -> None:
     problems = [judge.problem(data) for data in harness.inputs(
         target, getattr(target, "INPUTS", INPUTS), seed=1)]
     assert not [problem.text for problem in problems if problem is not None]
+
+
+def test_faults_that_are_planted_are_of_the_code_as_it_is() -> None:
+    faults = [fault for path in planted.FOLDER.glob("*.toml")
+              for fault in tomllib.loads(path.read_text("utf-8"))["fault"]]
+    assert len(faults) > 80
+    assert not [fault["about"] for fault in faults if (harness.ROOT / fault["file"]).read_text(
+        "utf-8").count(fault["old"]) != 1 or fault["old"] == fault["new"]]
 
 
 def test_the_page_shows_the_runs() -> None:
