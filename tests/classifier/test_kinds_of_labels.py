@@ -40,8 +40,8 @@ PLACES = {
     "columns of lists, in and out":
         "cli.drift engines.spark.counts frames.label_lists workflow.split",
     "words for people, and refusals":
-        "classifiers.text cli.calibrate cli.evidence cli.predict cli.summary cli.train "
-        "cli.tune export.describe learning.fitting filter.mailfilter filter.quick "
+        "classifiers.text cli.calibrate cli.evidence cli.predict cli.summary cli.tables "
+        "cli.train cli.tune export.describe learning.fitting filter.mailfilter filter.quick "
         "workflow.evaluate workflow.job workflow.run workflow.validate",
 }
 NAMES = {"is_multilabel", "of_lists", "_of_lists"}

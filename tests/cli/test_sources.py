@@ -87,8 +87,9 @@ def test_a_job(s3, bucket, run, mail, folder, monkeypatch):
 
 
 def test_a_report_does_not_contain_the_password():
-    from textnb.cli.test import _name_of
+    from textnb.cli.test import _heading
 
     url = "postgresql://me:TOPSECRET@h"
-    assert _name_of(url) == hide_secrets(url).removeprefix("postgresql://")
-    assert _name_of("https://h/f.csv?X-Signature=TOPSECRET") == "f.csv"
+    name = hide_secrets(url).removeprefix("postgresql://")
+    assert _heading("m", url)["title"] == f"m on {name}"
+    assert _heading("m", "https://h/f.csv?X-Signature=TOPSECRET")["title"] == "m on f.csv"

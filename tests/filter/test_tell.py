@@ -227,8 +227,9 @@ def test_what_can_not_be_forgotten_is_given_up(model):
     assert ledger_of(model)[1] == []
 
 
-def test_the_ledger_is_bounded(model):
-    learner.learn(str(filled(model)), max_messages=3)
+def test_the_ledger_is_bounded(model, monkeypatch):
+    monkeypatch.setattr("textnb.filter.ledger.MAX_LEARNED", 3)
+    learner.learn(str(filled(model)))
     assert ledger_of(model)[0] == 3
 
 

@@ -104,7 +104,7 @@ def test_options_of_several_values_are_quoted_as_they_are_typed():
     chosen = SimpleNamespace(settings=first_candidates(False)[0])
     command = _command(chosen, {
         "storage_options": {"aws_region": "eu-west-1", "a key": True},
-        "label_columns": ("corn", "the grain")}, "s3://b/rows.parquet", "m")
+        "label_columns": ("corn", "the grain")}, "s3://b/rows.parquet", "m", False)
     values = shlex.split(command)[3:-4]
     assert values == ["--read", "storage_options.aws_region=eu-west-1", "--read",
                       'storage_options."a key"=true', "--read",
@@ -133,7 +133,7 @@ def test_mail_is_searched_from_the_default_of_training(run, folder, repeated):
 def test_the_command_is_quoted_for_a_shell():
     chosen = SimpleNamespace(settings=first_candidates(False)[4])
     words = ["it's \"all\" $HOME.csv", "m.textnb", "split = 'train'", "the label"]
-    command = _command(chosen, {"where": words[2], "label": words[3]}, *words[:2])
+    command = _command(chosen, {"where": words[2], "label": words[3]}, *words[:2], False)
     shown = subprocess.run(["sh", "-c", command.replace("textnb", "printf '%s\\n'", 1)],
                            capture_output=True, text=True, check=True).stdout.splitlines()
     assert shown == ["train", words[0], "--where", words[2], "--label", words[3], "--model",
