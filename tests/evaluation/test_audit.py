@@ -52,7 +52,7 @@ def test_confident_learning_by_hand():
     # Rows 0 and 4 are as sure of the first class as the upper quartile of its own rows (0.7), and
     # so is row 3, whose label is the second; rows 2 and 5 are of the second (0.6). Half a row, the
     # mean of both cells beside the diagonal, is added to these, and one row to those on it.
-    shares = label_errors.share_labelled(chances, actual)
+    shares = label_errors.label_shares(chances, actual)
     assert shares.tolist() == [[3 / 4.5, 0.5 / 3.5], [1.5 / 4.5, 3 / 3.5]]
     suspects = label_errors.suspect_labels(chances, actual)
     assert (suspects.rows.tolist(), suspects.labels.tolist()) == ([3], [0])

@@ -1,6 +1,6 @@
 """Decisions: each class has a threshold on its log-odds; an answer may be "unsure".
 
-Of lists of labels, each label has a threshold on its score, and an answer may be empty.
+In models of lists of labels, each label has a threshold on its score, and an answer may be empty.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import Floats
 
 UNSURE = -1
+# The maximum number of characters of evidence as JSON.
 _MAX_EVIDENCE = 1 << 22
 
 
@@ -36,7 +37,7 @@ def log_odds(scores: Floats) -> Floats:
     Returns
     -------
     float64 (n_rows, n_classes)
-        +inf where a class is alone; NaN in a row that is impossible under every class.
+        +inf if there is only one class; NaN in a row that is impossible under every class.
 
     Examples
     --------
@@ -48,39 +49,41 @@ def log_odds(scores: Floats) -> Floats:
 
     if scores.shape[1] == 1:
         return np.where(np.isneginf(scores), np.nan, np.inf)
-    odds = np.empty_like(scores)
+    result = np.empty_like(scores)
     with np.errstate(invalid="ignore"):
         if scores.shape[1] == 2:
-            odds[:, 0] = scores[:, 0] - scores[:, 1]
-            odds[:, 1] = -odds[:, 0]
-            return odds
+            result[:, 0] = scores[:, 0] - scores[:, 1]
+            result[:, 1] = -result[:, 0]
+            return result
         for k in range(scores.shape[1]):
             others = np.delete(scores, k, axis=1)
-            odds[:, k] = scores[:, k] - np.logaddexp.reduce(others, axis=1)
-    return odds
+            result[:, k] = scores[:, k] - np.logaddexp.reduce(others, axis=1)
+    return result
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Thresholds: a class is the answer only if its log-odds against all others reach its own.
+    """A threshold per class: only classes whose log-odds reach their thresholds can be the answer.
 
     The answer is the most probable class among those that reach their thresholds; if none does, the
-    answer is "unsure". For two classes with thresholds t and -t, no answer is unsure; if either
-    threshold is higher, answers in the band between are.
+    answer is "unsure". With two classes and thresholds t1 and t2, a row is unsure if its log-odds
+    of the first class are above -t2 and below t1; so no row is unsure if t1 + t2 is at most 0.
 
     Attributes
     ----------
     thresholds : mapping of label to float
         The lowest log-odds, base e, with which each class of the model is the answer; -inf for
-        always, inf for never. They are on calibrated scores if the model is calibrated, and on
-        margins if it is not and its scores are not log-probabilities. Of lists of labels, the
-        uncalibrated score above which each label is predicted.
+        always, inf for never. Log-odds are those of the calibrated scores if the model is
+        calibrated. Without calibration, thresholds of a model whose scores are not
+        log-probabilities are on its margins. For lists of labels, a threshold is the uncalibrated
+        score above which the label is predicted.
     positive : label, optional
         The class that the thresholds were chosen for, e.g. "spam".
     evidence : mapping
-        How they were chosen, JSON-ready: the required guarantee or costs, and the measured rates.
+        How the thresholds were chosen, JSON-ready: the required guarantee or costs, and the
+        measured rates.
     stale : str
-        Why the evidence no longer holds for the model that keeps it; empty while it does.
+        Why the evidence no longer holds for the model of this decision; empty while it holds.
     at_least, at_most : int
         For lists of labels only: how many labels each document gets, see `choose_labels`.
         ``at_most`` is None for any number.
@@ -155,7 +158,7 @@ class Decision:
         return self if self.stale else replace(self, stale=reason)
 
     def check_classes(self, classes: Sequence[Any]) -> None:
-        """Raise ParameterError if the thresholds are not those of a model's classes."""
+        """Raise ParameterError unless each class of a model, and nothing else, has a threshold."""
         def with_types(labels: Iterable[Any]) -> set[tuple[str, Any]]:
             return {(type(label).__name__, label) for label in labels}
 
@@ -179,7 +182,7 @@ class Decision:
                 "model has one class")
         self.check_classes(classes)
         expected = self.evidence.get("calibrated")
-        # A stale decision is accepted, as it says itself that it may not fit the model.
+        # A stale decision is accepted, as it is already marked as one that may not fit the model.
         if isinstance(expected, bool) and expected != is_calibrated and not self.stale:
             raise ParameterError(
                 f"the thresholds were chosen on scores that were {'' if expected else 'not '}"
@@ -187,7 +190,7 @@ class Decision:
                 "choose them with calibration=model.calibration_")
 
     def decide(self, odds: Floats, classes: Sequence[Any]) -> NDArray[np.int64]:
-        """Index of the answer among the classes, `UNSURE` (-1) if there is none.
+        """Index of each row's answer among the classes; `UNSURE` (-1) if there is no answer.
 
         Parameters
         ----------
@@ -208,9 +211,9 @@ class Decision:
         return np.where(accepted.any(axis=1), best, UNSURE).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready values; a threshold of -inf is "always", one of inf is "never".
+        """JSON-ready values; a threshold of -inf is "always", and a threshold of inf is "never".
 
-        ``stale``, ``at_least`` and ``at_most`` are only there if they are set.
+        ``stale``, ``at_least`` and ``at_most`` are included only if they are set.
         """
         names = {-inf: "always", inf: "never"}
         return {
@@ -241,7 +244,7 @@ class Decision:
 
 
 def label_thresholds(classes: Sequence[Any], decision: Decision | None) -> Floats:
-    """The threshold of each label, 0 where no decision is there: float64 (n_labels,)."""
+    """The threshold of each label, 0 without a decision: float64 (n_labels,)."""
     import numpy as np
 
     if decision is None:
@@ -255,11 +258,11 @@ def choose_labels(
 ) -> NDArray[np.bool_]:
     """Which labels documents have, by a model of lists of labels.
 
-    A label is predicted if its score is above its threshold: 0, or that of the decision. The scores
-    are those of the form, not calibrated. Labels are ranked by the score less the threshold, and
-    of equal ones the first is better: ``at_least`` adds the best labels if fewer pass, and
-    ``at_most`` keeps the best if more do. A label whose score is -inf, or whose threshold is inf,
-    is never predicted; one whose threshold is -inf passes with any other score.
+    A label is predicted if its score, which is not calibrated, is above its threshold: 0 without a
+    decision. Labels are ranked by score minus threshold; of equal ones, the first is better. If
+    fewer than ``at_least`` labels are above their thresholds, the best others are added; if more
+    than ``at_most`` are, only the best of them are predicted. A label whose score is -inf or whose
+    threshold is inf is never predicted. With a threshold of -inf, any other score is enough.
 
     Parameters
     ----------

@@ -12,7 +12,8 @@ from textnb.bayes.forms import Floats
 # The logistic loss of a row far on the wrong side has a second derivative near 0. Without this
 # minimum, a quadratic model of the objective would ignore the row.
 _MIN_CURVATURE = 1e-8
-# Newton's method for a margin ends after this number of steps, or at a step of this share of it.
+# Newton's method for a margin ends after this number of steps, or when a step is at most this share
+# of the margin.
 _MAX_STEPS, _TOLERANCE = 100, 1e-12
 
 
@@ -22,8 +23,9 @@ class Loss(Protocol):
     Attributes
     ----------
     absorbs_own_features : bool
-        Whether features x that occur in one row alone need no weights in the solver. With their
-        best weights, the row has the same loss, and its cost divided by ``1 + 2·cost·|x|²``.
+        Whether the solver can do without weights of features x that occur in only one row. At their
+        best weights, the penalty of these weights plus the row's ``cost · loss`` is what
+        ``cost · loss`` would be without them, divided by ``1 + 2·cost·|x|²``.
     """
 
     @property
@@ -35,7 +37,7 @@ class Loss(Protocol):
 
     def margin_of_one_side(self, cost: Floats) -> Floats:
         """The margin with the lowest ``margin² / 2 + cost · loss(margin)``, for each cost: the
-        intercept of a model without features, whose rows all have the same label."""
+        absolute intercept of a model without features, whose rows are all on the same side."""
         ...
 
 
@@ -73,17 +75,18 @@ class Logistic:
 
     def derivatives(self, margins: Floats) -> tuple[Floats, Floats]:
         # The exponent is at most 0, so that nothing overflows.
-        small = np.exp(-np.abs(margins))
-        p_wrong = np.where(margins >= 0, small, 1.0) / (1.0 + small)
-        return -p_wrong, np.maximum(small / (1.0 + small) ** 2, _MIN_CURVATURE)
+        exp = np.exp(-np.abs(margins))
+        p_wrong = np.where(margins >= 0, exp, 1.0) / (1.0 + exp)
+        return -p_wrong, np.maximum(exp / (1.0 + exp) ** 2, _MIN_CURVATURE)
 
     def margin_of_one_side(self, cost: Floats) -> Floats:
         margin = np.zeros(len(cost))
-        # The derivative is concave, so Newton's steps from 0 approach its root from below. At first
-        # they are about 1, and the root is below log(cost), so `_MAX_STEPS` are enough.
+        # The objective's derivative is concave, so Newton's steps from 0 approach its root from
+        # below. With large costs, the first steps are about 1, and the root is below log(cost): so
+        # `_MAX_STEPS` are enough.
         for _ in range(_MAX_STEPS):
-            probability = np.exp(-margin) / (1.0 + np.exp(-margin))
-            step = (cost * probability - margin) / (1.0 + cost * probability * (1.0 - probability))
+            p_wrong = np.exp(-margin) / (1.0 + np.exp(-margin))
+            step = (cost * p_wrong - margin) / (1.0 + cost * p_wrong * (1.0 - p_wrong))
             margin += step
             if np.all(step <= _TOLERANCE * margin):
                 break

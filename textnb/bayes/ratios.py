@@ -1,8 +1,9 @@
-"""The formulas of the models on counts, each once: for numbers as for arrays.
+"""The formulas of the models on counts, which are the same for single numbers and for arrays.
 
-They take a function for the logarithm of a ratio: `log_ratio` here for single numbers, or that of
-`textnb.bayes.formulas` for arrays. This module imports no NumPy, as a filter of one message starts
-without it. Probabilities are ratios of (count + l), taken before the logarithm.
+Each takes a function for the logarithm of a ratio: for single numbers `log_ratio` of this module,
+for arrays the one of `textnb.bayes.formulas`. This module imports no NumPy, as a filter of one
+message starts without it. A probability is a ratio of smoothed counts: the division comes before
+the logarithm.
 
 References
 ----------
@@ -30,9 +31,10 @@ class TermSums(NamedTuple):
         The smoothing, above 0, of every term.
     n_terms : int
     rows, counts : list of float
-        Of each class: its rows, and the sum of its counts.
+        For each class: the number of its rows, and the sum of its counts.
     absent, norms : sequence of float
-        Of each class, of models that need them: Σ log(1-p), and Σ log θ.
+        For each class: Σ_t log(1-p_t) for BernoulliNB, and Σ_t log θ_t for ComplementNB; empty for
+        other models.
     """
 
     l: float
@@ -49,9 +51,11 @@ def log_ratio(numerator: float, denominator: float) -> float:
 
 
 def log_prior(
-    count: Any, rows: Any, n_classes: int, prior: Any, fit_prior: bool, log_ratio: LogRatio
+    class_rows: Any, rows: Any, n_classes: int, prior: Any, fit_prior: bool,
+    log_ratio: LogRatio,
 ) -> Any:
-    """log π: of given priors, or of the classes' shares of the rows, or uniform.
+    """log π of a class: of its ``prior`` if there is one, else of ``class_rows / rows``, or without
+    ``fit_prior`` of ``1 / n_classes``.
 
     Examples
     --------
@@ -60,35 +64,38 @@ def log_prior(
     """
     if prior is not None:
         return log_ratio(prior, 1)
-    return log_ratio(count, rows) if fit_prior else -log_ratio(n_classes, 1)
+    return log_ratio(class_rows, rows) if fit_prior else -log_ratio(n_classes, 1)
 
 
-def multinomial(count: Any, total: Any, l: Any, all_l: Any, log_ratio: LogRatio) -> Any:
-    """log θ = log((n_kt + l_t) / (Σ_t n_kt + Σ_t l_t)) [1]_, eq. 13.7 with l for 1.
+def multinomial(count: Any, total: Any, l: Any, total_l: Any, log_ratio: LogRatio) -> Any:
+    """log θ = log((n_kt + l_t) / (Σ_t n_kt + Σ_t l_t)) [1]_: eq. 13.7 with l_t for 1.
+
+    ``count`` is n_kt, how often class k has term t; ``total`` is Σ_t n_kt, ``total_l`` Σ_t l_t.
 
     Examples
     --------
     >>> multinomial(5, 6, 1.0, 2.0, log_ratio) == log(0.75)
     True
     """
-    return log_ratio(count + l, total + all_l)
+    return log_ratio(count + l, total + total_l)
 
 
 def bernoulli(present: Any, rows: Any, l: Any, log_ratio: LogRatio) -> tuple[Any, Any]:
-    """log p and log(1-p), p = (n_kt + l_t) / (n_k + 2 l_t) [1]_, fig. 13.3 with l for 1.
+    """log p and log(1-p), p = (n_kt + l_t) / (n_k + 2 l_t) [1]_, fig. 13.3 with l_t for 1.
 
-    Both come from the counts: 1-p is (n_k - n_kt + l_t) / (n_k + 2 l_t), which keeps its digits
-    where p is nearly 1.
+    ``rows`` is n_k, the rows of class k, and ``present`` is n_kt, how many of them have term t.
+    1-p is computed as (n_k - n_kt + l_t) / (n_k + 2 l_t), which keeps its digits where p is near 1.
     """
-    total = rows + 2.0 * l
-    return log_ratio(present + l, total), log_ratio(rows - present + l, total)
+    denominator = rows + 2.0 * l
+    return log_ratio(present + l, denominator), log_ratio(rows - present + l, denominator)
 
 
 def complement(
-    count: Any, of_term: Any, others: Any, l: Any, all_l: Any, log_ratio: LogRatio
+    count: Any, term_count: Any, others: Any, l: Any, total_l: Any, log_ratio: LogRatio
 ) -> Any:
-    """log θ of all other classes [2]_: (n_t - n_kt + l_t) / (Σ_t (n_t - n_kt) + Σ_t l_t).
+    """log θ of all classes but k [2]_: θ = (n_t - n_kt + l_t) / (Σ_t (n_t - n_kt) + Σ_t l_t).
 
-    ``of_term`` is n_t, over all classes; ``others`` is Σ_t (n_t - n_kt).
+    ``count`` is n_kt, ``term_count`` is n_t, the count of term t in all classes, ``others`` is
+    Σ_t (n_t - n_kt), and ``total_l`` is Σ_t l_t.
     """
-    return multinomial(of_term - count, others, l, all_l, log_ratio)
+    return multinomial(term_count - count, others, l, total_l, log_ratio)

@@ -69,7 +69,7 @@ def weight_of_length(terms: Sequence[str], holders: NDArray[Any], rows: float) -
     >>> [weight_of_length(["cat"], np.array([121 * rows]), rows) for rows in (1, 20_000)]
     [0.5, 0.0]
     """
-    words = words_of_row(terms, holders, rows)
+    words = mean_words_per_row(terms, holders, rows)
     return weight_of_words(words) if words <= _MAX_WORDS or rows <= _MAX_ROWS else 0.0
 
 
@@ -90,8 +90,8 @@ def reduce_for_rows(weight: float, rows: float) -> float:
     return 0.0 if rows > 10 * _FEW_ROWS else weight * min(1.0, float(_FEW_ROWS / rows) ** 0.5)
 
 
-def words_of_row(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:
-    """The mean number of different words of a row, by the number of rows that hold each term."""
+def mean_words_per_row(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:
+    """The mean number of different words of a row, from the number of rows that hold each term."""
     is_word = np.fromiter((" " not in term for term in terms), np.bool_, len(terms))
     return max(float(holders[is_word].sum()) / rows, 1.0)
 

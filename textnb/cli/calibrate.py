@@ -16,7 +16,7 @@ class CalibrationRows(LabelledInput):
 
     held_out: bool = option(
         "INPUT holds rows that MODEL has not learned. Without this option, INPUT is what MODEL "
-        "learned, and each row is left out in turn; of lists of labels, a fifth of the rows at a "
+        "learned, and each row is left out in turn; for lists of labels, a fifth of the rows at a "
         "time.", default=False)
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textnb.runtime.progress import Line, Size
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED
-# Polars adds the place in its plan where an error occurred, which no user knows.
+# Polars adds where in its query plan an error occurred, which means nothing to users.
 _PLACE_IN_PLAN = "\n\nThis error occurred in the following expression:"
 
 
@@ -48,7 +48,7 @@ def stderr() -> Console:
 def run_guarded(
     work: Callable[[], None], codes: tuple[int, int, int], write: Callable[[Mention], str]
 ) -> None:
-    """Run a command, whose failures are one line on standard error and an exit code.
+    """Run a command; a failure becomes one line on standard error and an exit code.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def run_guarded(
     codes : (int, int, int)
         The exit codes for bad data, for bad usage, and for output whose reader has closed it.
     write : callable
-        Gives the words of the command line for a setting that an error names.
+        Returns how the command line writes a setting that an error names, e.g. as an option.
     """
     try:
         signals.listen(leave_interrupted)
@@ -149,7 +149,7 @@ def _is_plain(message: str) -> bool:
 
 
 def _may_animate() -> bool:
-    """Whether standard error may be a terminal; if so, Rich finds out which kind."""
+    """Whether standard error may be a terminal, so that Rich must be asked which kind it is."""
     return sys.stderr is None or sys.stderr.isatty() or any(
         os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))
 
@@ -164,11 +164,12 @@ def progress(
     activity: str, past_tense: str, quiet: bool, unit: str = "document", *, phase: str = "",
     size: Callable[[], Size | None] = lambda: None, target: str | None = None,
 ) -> Iterator[Callable[[int], None]]:
-    """Show how far work is while it runs, on a terminal, and one line with the total at its end.
+    """On a terminal, show how far work is while it runs; at its end, write a line with the total.
 
     Parameters
     ----------
     activity, past_tense : str
+        The verb of both lines, such as "reading" and "read".
     quiet : bool
         Show nothing.
     unit : str
@@ -176,7 +177,7 @@ def progress(
     phase : str
         The name of the first phase, if others may follow.
     size : callable
-        Returns how many rows there are; called only if that is shown.
+        Returns how many rows there are; called only if progress is shown.
     target : str, optional
         The file that was written.
     """
@@ -193,20 +194,20 @@ def progress(
         def emit(self, record: logging.LogRecord) -> None:
             note(record.getMessage())
 
-    started, seen = time.monotonic(), 0
+    start, n_seen = time.monotonic(), 0
     # The library logs work that takes long, or that is slower than it could be.
     log, handler = logging.getLogger("textnb"), NoteHandler(logging.INFO)
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)
-    # A line that is drawn anew would run into answers on the same terminal.
-    with live(activity, quiet=target == "-" and sys.stdout.isatty()) as line:
+    # A progress line would be drawn over answers on the same terminal.
+    with progress_line(activity, quiet=target == "-" and sys.stdout.isatty()) as line:
         if line is not None:
             line.begin(phase, size(), unit)
 
         def advance(rows: int) -> None:
-            nonlocal seen
-            seen += rows
+            nonlocal n_seen
+            n_seen += rows
             if line is not None:
                 line.advance(rows)
 
@@ -215,14 +216,15 @@ def progress(
         finally:
             log.removeHandler(handler)
             log.setLevel(level)
-    seconds = time.monotonic() - started
-    note(f"{past_tense} {quantity(seen, unit)} in {seconds:.2f} s "
-         f"({seen / max(seconds, 1e-9):,.0f}/s){'' if target in (None, '-') else f' -> {target}'}")
+    seconds = time.monotonic() - start
+    note(f"{past_tense} {quantity(n_seen, unit)} in {seconds:.2f} s "
+         f"({n_seen / max(seconds, 1e-9):,.0f}/s)"
+         f"{'' if target in (None, '-') else f' -> {target}'}")
 
 
 @contextmanager
-def live(title: str, quiet: bool = False) -> Iterator[Line | None]:
-    """The line that shows how far the work is, on a terminal; else None."""
+def progress_line(title: str, quiet: bool = False) -> Iterator[Line | None]:
+    """A line that shows how far the work is; None if standard error is no terminal."""
     if quiet or not _may_animate() or not stderr().is_terminal:
         yield None
         return
@@ -235,7 +237,7 @@ def live(title: str, quiet: bool = False) -> Iterator[Line | None]:
 @contextmanager
 def steps(title: str, quiet: bool) -> Iterator[Callable[[str], None]]:
     """Show the current step of long work and the time since its start, on a terminal."""
-    with live(title, quiet) as line:
+    with progress_line(title, quiet) as line:
         yield (lambda step: None) if line is None else line.step
 
 
@@ -248,16 +250,16 @@ def leave_interrupted() -> NoReturn:
     """End an interrupted command; in a program that calls it, raise KeyboardInterrupt instead."""
     if not signals.are_ours():
         raise KeyboardInterrupt
-    from textnb.runtime.stopping import written
+    from textnb.runtime.stopping import written_rows
 
-    rows = written()
+    rows = written_rows()
     note("interrupted; no output was written or replaced" if rows is None else
          f"interrupted; {quantity(rows, 'row', 'was', 'were')} written")
     _leave(INTERRUPTED)
 
 
 def _leave(code: int) -> NoReturn:
-    """End at once: the engine's threads may still run, and would abort the interpreter's end."""
+    """End at once: threads of the engine may still run, and would abort a normal exit."""
     atexit._run_exitfuncs()
     sys.stderr.flush()
     os._exit(code)
@@ -266,7 +268,7 @@ def _leave(code: int) -> NoReturn:
 def _report_failure(
     error: BaseException, code: int, write: Callable[[Mention], str]
 ) -> click.exceptions.Exit:
-    """Write the error as one line, and return what ends the command with the code."""
+    """Write the error as one line, and return the exception that ends the command with the code."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -1,7 +1,7 @@
 """The command line: thin verbs over the library.
 
 Results go to standard output, progress and notes to standard error. Exit codes: 0 success, 1 bad
-data (the file or row is named), 2 bad usage; only `filter` has its own.
+data (the file or row is named), 2 bad usage; only `filter` has other exit codes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import click
 from textnb.cli.options import WIDTH, Command, topics_of, usage_errors
 from textnb.errors import suggestion
 
-# The groups of verbs in `textnb help`, in order. Each verb has its module in `textnb.cli` (and its
-# function, if that has another name), and its line, so that help imports no module of a verb.
+# The groups of verbs in `textnb help`, in order. Each verb has its module in `textnb.cli`, with
+# ":function" if the function has another name than the verb, and its line in the help, so that help
+# imports no module of a verb.
 GROUPS = {
     "learn": {
         "train": ("train", "Learn a classifier from labelled rows and write its model file."),
@@ -89,7 +90,7 @@ GROUPS = {
             "Judge messages over a socket, in the protocol of SpamAssassin's spamd."),
     },
 }
-VERBS = {verb: facts for group in GROUPS.values() for verb, facts in group.items()}
+VERBS = {verb: entry for group in GROUPS.values() for verb, entry in group.items()}
 
 
 def command_of(verb: str) -> click.Command | None:
@@ -135,8 +136,8 @@ class Verbs(click.Group):
             args = _help_arguments(ctx, args[1:])
         name = args[0]
         if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
-            near = suggestion(name, [*VERBS, "help"]) or "; textnb help lists all"
-            ctx.fail(f"No such command {name!r}{near}")
+            hint = suggestion(name, [*VERBS, "help"]) or "; textnb help lists all"
+            ctx.fail(f"No such command {name!r}{hint}")
         if name == "train":
             _import_model(args[1:])
         return super().resolve_command(ctx, args)
@@ -150,14 +151,14 @@ class Verbs(click.Group):
 
 
 def _help_arguments(ctx: click.Context, words: list[str]) -> list[str]:
-    """The arguments that have the effect of ``help`` with some words after it."""
-    # --read and --set are explained in the help of `train`, which has both.
+    """Translate the words after ``help``, VERB TOPIC..., to the arguments VERB --help TOPIC..."""
+    # "help read" and "help set" show these topics of `train`, which has both.
     verb, *topics = ["train", *words] if words[:1] in (["read"], ["set"]) else words or [""]
     command = command_of(verb)
-    known = topics_of(command.groups) if isinstance(command, Command) else []
-    if command is not None and not set(topics) <= set(known) and not ctx.resilient_parsing:
+    known_topics = topics_of(command.groups) if isinstance(command, Command) else []
+    if command is not None and not set(topics) <= set(known_topics) and not ctx.resilient_parsing:
         ctx.fail(f"textnb help {verb} has no topic {topics[0]!r}"
-                 + (f": it has {' and '.join(known)}" if known else ""))
+                 + (f": it has {' and '.join(known_topics)}" if known_topics else ""))
     return [verb, "--help", *topics]
 
 
@@ -165,10 +166,11 @@ def _import_model(args: list[str]) -> None:
     """Import the model that ``--model`` names: its settings are options of the command."""
     from textnb.models.known import import_offered
 
-    for word, following in pairwise([*args, ""]):
-        option, _, kind = word.partition("=")
+    # The kind follows --model after "=", or as the next argument.
+    for arg, next_arg in pairwise([*args, ""]):
+        option, _, kind = arg.partition("=")
         if option == "--model":
-            import_offered(kind or following)
+            import_offered(kind or next_arg)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:

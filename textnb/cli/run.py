@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from textnb.cli.console import live, note, out
+from textnb.cli.console import note, out, progress_line
 from textnb.cli.inputs import Quiet
 from textnb.cli.options import argument, option, verb
 
@@ -48,27 +48,27 @@ def run(job_file: JobFile, output: Quiet) -> None:
 
 
 class _StepLines:
-    """Steps and their results as lines, and the rows of the current step as they are read."""
+    """Writes steps and their results as lines, and shows the progress of the current step."""
 
     def __init__(self) -> None:
-        self._bars = ExitStack()
-        # The current step, its start, and whether a line reports it; at first there is none.
-        self._name, self._began, self._has_line = "", 0.0, True
+        self._progress = ExitStack()
+        # The current step, its start, and whether a line reports it; True as there is no step yet.
+        self._name, self._start, self._has_line = "", 0.0, True
         self._held_out = False
 
     def __enter__(self) -> _StepLines:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bars.close()
+        self._progress.close()
         if error[0] is None:
-            self._end()
+            self._report_end()
 
     def step(self, name: str) -> Callable[[int], None]:
-        self._bars.close()
-        self._end()
-        self._name, self._began, self._has_line = name, time.monotonic(), False
-        line = self._bars.enter_context(live(name))
+        self._progress.close()
+        self._report_end()
+        self._name, self._start, self._has_line = name, time.monotonic(), False
+        line = self._progress.enter_context(progress_line(name))
         return (lambda rows: None) if line is None else line.advance
 
     def result(self, result: Any) -> None:
@@ -78,12 +78,12 @@ class _StepLines:
         for line in lines_of(result):
             note(f"{self._name}: {line}")
             self._has_line = True
-        # Rows that the job itself held out are new.
+        # Rows that the job itself held out are surely new to the model, and need no note.
         self._held_out = getattr(result, "held_out", self._held_out)
         if not self._held_out:
             note_unverified(getattr(getattr(result, "result", None), "novelty", None), quiet=False)
 
-    def _end(self) -> None:
+    def _report_end(self) -> None:
         if not self._has_line:
-            note(f"{self._name}: done in {time.monotonic() - self._began:.1f} s")
+            note(f"{self._name}: done in {time.monotonic() - self._start:.1f} s")
             self._has_line = True

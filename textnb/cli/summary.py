@@ -108,12 +108,12 @@ def training_lines(
                    f"cross-validated accuracy {best:.4f}")
         yield size_words(model)
         return
-    from textnb.learning.sharing import words_without_counts
+    from textnb.learning.sharing import n_words_without_counts
 
     size = size_words(model)
     if model.chosen_l is not None:
         size += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
-    if n_unlabelled := words_without_counts(model):
+    if n_unlabelled := n_words_without_counts(model):
         size += f", {n_unlabelled:,} that no labelled row holds"
     if (weight := model.settings.parameters["vector_weight"]) is not None:
         size += f", vectors weigh {weight:.2g}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.console import live, note, out, stderr
+from textnb.cli.console import note, out, progress_line, stderr
 from textnb.cli.inputs import (
     LabelledInput,
     NewModel,
@@ -80,7 +80,7 @@ def tune(
              "it reads --text tokens")
     table = open_input(rows.input, rows, columns.text, columns.label, counts_texts=True)
     planned = budget.trials or (TRIALS if budget.seconds is None else None)
-    with table.reading(), live("tuning", output.quiet) as progress:
+    with table.reading(), progress_line("tuning", output.quiet) as progress:
         result = tune(table.frame, columns, budget, None if output.quiet else partial(
             _note_trial, planned, progress is not None), of_mail=of_mail)
     save_fitted(result.fitted, output.output)

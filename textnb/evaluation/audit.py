@@ -271,7 +271,7 @@ class _Auditor:
         labels = self.labels.of_rows(judged).without_unused()
         if len(labels.classes) >= (1 if self.of_lists else 2):
             left_out = leave_rows_out(self.settings, self.rows[rows], progress)
-            method = f"{left_out.held.method} ({self.settings.model.name})"
+            method = f"{left_out.held_out.method} ({self.settings.model.name})"
             margins[rows] = self._check_labels(left_out, rows)
             others = self.rows.drop(*self.settings.columns, self.settings.label,
                                     _PATH, strict=False)
@@ -314,7 +314,7 @@ class _Auditor:
         self, left_out: LeftOutRows, rows: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Add suspected labels and inseparable classes, and return the margins of the rows."""
-        probabilities, actual = left_out.probabilities, left_out.held.actual
+        probabilities, actual = left_out.probabilities, left_out.held_out.actual
         suspects, names = suspect_labels(probabilities, actual), left_out.fitted.labels
         labels = self.rows[self.settings.label][rows]
         labels = labels.cast(pl.List(pl.String)).list.join(", ") if self.of_lists else (

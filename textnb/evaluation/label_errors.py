@@ -1,11 +1,12 @@
 """Probable label errors: confident learning, from probabilities by models that lack the row.
 
-A row is taken for one of a class if its probability of the class reaches a threshold. These rows
-estimate how often a class is labelled as another: the confident joint [1]_. There, the threshold is
-the mean of the probabilities in the rows that are labelled so; here it is their upper quartile (of
-lists, the median), which ranks more planted errors first. By Bayes' rule, the probability that a
-label is wrong follows from the model's probabilities of the classes, and from how often each of
-them gets that label. Of lists of labels, each label is a question of its own, with two answers.
+A row is assigned to a class if its probability of the class reaches a threshold. The labels of the
+assigned rows estimate how often each class is labelled as another: the confident joint [1]_. In
+[1]_, the threshold is the mean probability of the class in the rows with its label; here it is the
+upper quartile (for lists of labels, the median), which ranks more planted errors first. By Bayes'
+rule, the probability that a label is wrong follows from the model's probabilities of the classes,
+and from how often each class gets that label. In lists of labels, each label is a problem of its
+own with two classes: rows that should have the label, and rows that should not.
 
 References
 ----------
@@ -38,21 +39,21 @@ from textnb.scoring.columns import best_class
 from textnb.text.matrix import CountMatrix
 
 Ints = NDArray[np.int64]
-# The numbers of terms and of nearest rows that a reason names.
-_TERMS, _NEAREST = 3, 3
+# The maximum numbers of terms and of nearest rows that a reason names.
+_MAX_TERMS, _MAX_NEAREST = 3, 3
 # The maximum number of pairs of rows to compare at a time.
 _MAX_PAIRS = 1 << 24
-# A term of more rows than this number, and than this share of them, is not used to compare rows: it
-# says little, and costs much.
+# Rows are compared without terms that occur in more rows than this number and also than this share
+# of all rows: such terms say little, and cost much.
 _MAX_ROWS, _MAX_SHARE = 1000, 0.1
-# The quantile of the probabilities of a class in its own rows: a row is taken for the class if its
-# probability reaches that.
+# The quantile of the probabilities of a class in the rows with its label: any row whose probability
+# reaches it is assigned to the class.
 _QUANTILE, _QUANTILE_OF_LISTS = 0.75, 0.5
-# A label is superfluous only if its mean probability in the rows that have it is at least this.
-_LEARNED = 0.5
-# Classes are compared if more than this share of the rows of the smaller one is confused; below
-# this area under their ROC curve, a model can hardly tell them apart.
-_MIN_CONFUSED, _MIN_AREA = 0.2, 0.75
+# A label can be superfluous only if its mean probability in the rows that have it is at least this.
+_MIN_MEAN_PROBABILITY = 0.5
+# Two classes are inseparable if more than this share of the smaller one's rows is confused, and the
+# area under their ROC curve is below this.
+_MIN_CONFUSED_SHARE, _MAX_AREA = 0.2, 0.75
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,27 +64,27 @@ class LeftOutRows:
     ----------
     fitted : Fitted
     counts : csr_array (n_rows, n_terms)
-    held : HeldOut
-        Calibrated.
+    held_out : HeldOut
+        The calibrated scores of each row by a model that lacks it.
     """
 
     fitted: Fitted
     counts: CountMatrix
-    held: HeldOut
+    held_out: HeldOut
 
     @property
     def probabilities(self) -> Floats:
-        """Of each class or label: float64 (n_rows, n_classes)."""
-        to_logs = log_sigmoid if self.held.link == "sigmoid" else log_posterior
-        return np.nan_to_num(np.exp(to_logs(self.held.probability_scores)))
+        """The probability of each class or label: float64 (n_rows, n_classes)."""
+        to_logs = log_sigmoid if self.held_out.link == "sigmoid" else log_posterior
+        return np.nan_to_num(np.exp(to_logs(self.held_out.probability_scores)))
 
 
 def leave_rows_out(
     settings: TextSettings, rows: pl.DataFrame, progress: Progress | None = None
 ) -> LeftOutRows:
-    """Score rows by models that lack them: exactly by subtraction, or else by parts.
+    """Score rows by models that lack them: by exact subtraction if possible, else by folds.
 
-    The models of parts begin at the solution of all rows, if they have a solver.
+    The solver of a fold's model, if there is one, starts at the solution of all rows.
     """
     fitted = fit(settings, rows, left_out=True, progress=progress)
     counts = fitted.vocabulary.counts(rows, fitted.columns)
@@ -93,9 +94,9 @@ def leave_rows_out(
                        f"{left_out.parts} parts", link=fitted.counts.link)
         return LeftOutRows(fitted, counts, held.calibrated(fitted.calibration))
     model = settings.model
-    by_parts = (model.scores_left_out or model.obstacle_to_leaving_out is not None
+    by_folds = (model.scores_left_out or model.obstacle_to_leaving_out is not None
                 or fitted.is_multilabel)
-    held = (scores_by_folds if by_parts else leave_one_out)(fitted, rows)
+    held = (scores_by_folds if by_folds else leave_one_out)(fitted, rows)
     if not held.is_calibrated:
         held = held.calibrated(fit_calibration(held, link=link_of(fitted)))
     return LeftOutRows(fitted, counts, held)
@@ -107,14 +108,14 @@ class Suspects(NamedTuple):
     Attributes
     ----------
     rows, labels : int64 (n_suspects,)
-        The row, and the class that it should have. Of lists, the label that is missing, or not.
+        The row, and the class that it should have; for lists, the label to add or to remove.
     missing : bool (n_suspects,)
-        Whether the row should have the label.
+        Whether the row should have the label; always True for classes.
     confidence : float64 (n_suspects,)
-        The probability that it should, or should not.
+        The probability that this correction is right.
     margins : float64 (n_rows,)
-        Of all rows: the probability that the label is wrong less that it is right; of lists, of the
-        label that is the likeliest to be wrong.
+        For all rows: the probability that the label is wrong minus the probability that it is
+        right; for lists, of the label that is most likely wrong.
     """
 
     rows: Ints
@@ -127,8 +128,8 @@ class Suspects(NamedTuple):
 def suspect_labels(probabilities: Floats, actual: NDArray[Any]) -> Suspects:
     """Find the labels that are probably wrong.
 
-    ``probabilities`` (n_rows, n_classes) are of classes that exclude each other, and ``actual``
-    the code of each row's class; or of labels of lists, and ``actual`` is which labels rows have.
+    ``probabilities`` are (n_rows, n_classes). ``actual`` is the code of each row's class; for lists
+    of labels, it is a bool array of which labels each row has.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def suspect_labels(probabilities: Floats, actual: NDArray[Any]) -> Suspects:
 
 def _suspect_classes(probabilities: Floats, actual: Ints, quantile: float) -> Suspects:
     all_rows = np.arange(len(actual))
-    posterior: Floats = probabilities * share_labelled(probabilities, actual, quantile)[actual]
+    posterior: Floats = probabilities * label_shares(probabilities, actual, quantile)[actual]
     total = posterior.sum(axis=1, keepdims=True)
     # Nothing is known of a row that every class finds impossible.
     posterior = np.divide(posterior, total, out=np.zeros_like(probabilities), where=total > 0)
@@ -155,12 +156,12 @@ def _suspect_classes(probabilities: Floats, actual: Ints, quantile: float) -> Su
                     posterior[rows, best[rows]], margins)
 
 
-def share_labelled(probabilities: Floats, actual: Ints, quantile: float = _QUANTILE) -> Floats:
+def label_shares(probabilities: Floats, actual: Ints, quantile: float = _QUANTILE) -> Floats:
     """The share of the rows of each class that get each label, from the confident joint.
 
-    The mean of the cells off the diagonal, where at least one row is assumed, is added to each of
-    these, and one row to each cell of the diagonal: so a label that no row seems to have wrongly
-    may still be wrong.
+    The counts are smoothed, so that a label that no row seems to have wrongly may still be wrong:
+    one row is added to each cell of the diagonal, and to each other cell the mean of these other
+    cells, whose sum is taken as at least one row.
 
     Returns
     -------
@@ -168,37 +169,40 @@ def share_labelled(probabilities: Floats, actual: Ints, quantile: float = _QUANT
         Its columns sum to 1.
     """
     all_rows, n = np.arange(len(actual)), probabilities.shape[1]
-    of_label, sizes = probabilities[all_rows, actual], np.bincount(actual, minlength=n)
-    place = np.cumsum(sizes) - sizes + (quantile * (sizes - 1)).astype(np.int64)
-    thresholds = of_label[np.lexsort((of_label, actual))[place]]
+    own, sizes = probabilities[all_rows, actual], np.bincount(actual, minlength=n)
+    quantile_index = np.cumsum(sizes) - sizes + (quantile * (sizes - 1)).astype(np.int64)
+    thresholds = own[np.lexsort((own, actual))[quantile_index]]
     above = np.where(probabilities >= thresholds, probabilities, -1.0)
     best = best_class(above)
     is_confident = above[all_rows, best] >= 0
     joint = np.zeros((n, n))
     np.add.at(joint, (actual[is_confident], best[is_confident]), 1)
-    right = np.diag(joint).copy()
-    joint += max(joint.sum() - right.sum(), 1) / (n * (n - 1))
-    np.fill_diagonal(joint, right + 1)
+    diagonal = np.diag(joint).copy()
+    joint += max(joint.sum() - diagonal.sum(), 1) / (n * (n - 1))
+    np.fill_diagonal(joint, diagonal + 1)
     shares: Floats = joint / joint.sum(axis=0)
     return shares
 
 
 def _suspect_lists(probabilities: Floats, has: NDArray[np.bool_]) -> Suspects:
     margins, empty = np.full(len(has), -1.0), np.zeros(0, dtype=np.int64)
-    parts = [(empty, empty, empty == 1, empty / 1.0)]
+    # Rows, labels, missing and confidence; the empty first entry is for data without suspects.
+    suspects = [(empty, empty, empty == 1, empty / 1.0)]
     for k in range(has.shape[1]):
         # If all rows have the label, or none has it, there is nothing to separate.
         if has[:, k].any() and not has[:, k].all():
             probability = probabilities[:, k]
-            part = _suspect_classes(np.column_stack([1 - probability, probability]),
-                                    has[:, k].astype(np.int64), _QUANTILE_OF_LISTS)
-            np.maximum(margins, part.margins, out=margins)
-            # A model to which the rows of a label are unlikely has not learned what the label is:
-            # it can say where it is missing, and not where it is superfluous.
-            is_known = (part.labels == 1) | (probability[has[:, k]].mean() >= _LEARNED)
-            parts.append((part.rows[is_known], np.full(is_known.sum(), k),
-                          part.labels[is_known] == 1, part.confidence[is_known]))
-    rows, labels, missing, confidence = map(np.concatenate, zip(*parts, strict=True))
+            of_label = _suspect_classes(np.column_stack([1 - probability, probability]),
+                                        has[:, k].astype(np.int64), _QUANTILE_OF_LISTS)
+            np.maximum(margins, of_label.margins, out=margins)
+            # A model that finds the label unlikely in the rows that have it has not learned it: it
+            # can find rows that lack the label, but not rows that have it wrongly.
+            is_credible = (of_label.labels == 1) | (
+                probability[has[:, k]].mean() >= _MIN_MEAN_PROBABILITY)
+            suspects.append((of_label.rows[is_credible], np.full(is_credible.sum(), k),
+                             of_label.labels[is_credible] == 1,
+                             of_label.confidence[is_credible]))
+    rows, labels, missing, confidence = map(np.concatenate, zip(*suspects, strict=True))
     order = np.argsort(-confidence, kind="stable")
     return Suspects(rows[order], labels[order], missing[order], confidence[order], margins)
 
@@ -206,34 +210,34 @@ def _suspect_lists(probabilities: Floats, has: NDArray[np.bool_]) -> Suspects:
 def reasons(left_out: LeftOutRows, suspects: Suspects, names: pl.Series) -> Iterator[str]:
     """For each suspect, the terms that speak against its label, and the nearest rows.
 
-    ``names`` are those of all rows: a number and a label.
+    ``names`` has a name for each row of the table: its number and its label.
     """
-    counts, actual = left_out.counts[suspects.rows], left_out.held.actual
-    of_lists, none = actual.ndim > 1, np.full(len(suspects.rows), -1)
-    against = np.where(suspects.missing, none, suspects.labels) if of_lists else (
+    counts, actual = left_out.counts[suspects.rows], left_out.held_out.actual
+    is_multilabel, no_class = actual.ndim > 1, np.full(len(suspects.rows), -1)
+    against = np.where(suspects.missing, no_class, suspects.labels) if is_multilabel else (
         actual[suspects.rows])
-    row, terms = terms_between(
+    suspect_of_term, terms = terms_between(
         left_out.fitted, SparseRows(counts.data, counts.indices, counts.indptr, counts.shape[1]),
-        np.where(suspects.missing, suspects.labels, none), against, _TERMS)
-    words: list[list[str]] = [[] for _ in suspects.rows]
-    for suspect, term in zip(row.tolist(), terms, strict=True):
-        words[suspect].append(repr(term))
-    for of_suspect, near in zip(words, nearest_rows(left_out.counts, suspects.rows), strict=True):
+        np.where(suspects.missing, suspects.labels, no_class), against, _MAX_TERMS)
+    terms_of: list[list[str]] = [[] for _ in suspects.rows]
+    for suspect, term in zip(suspect_of_term.tolist(), terms, strict=True):
+        terms_of[suspect].append(repr(term))
+    for reason, near in zip(terms_of, nearest_rows(left_out.counts, suspects.rows), strict=True):
         yield "; ".join(filter(None, (
-            f"because of {', '.join(of_suspect)}" if of_suspect else "",
+            f"because of {', '.join(reason)}" if reason else "",
             f"nearest rows: {', '.join(names.gather(near))}" if len(near) else "")))
 
 
-def nearest_rows(counts: CountMatrix, rows: Ints, limit: int = _NEAREST) -> Iterator[Ints]:
-    """For each of some rows, the other rows of the greatest cosine of their tf-idf, in order.
+def nearest_rows(counts: CountMatrix, rows: Ints, limit: int = _MAX_NEAREST) -> Iterator[Ints]:
+    """For each of ``rows``, the other rows with the greatest cosine of tf-idf, the greatest first.
 
-    Terms of more than a tenth of the rows are left out, if that is more than 1,000.
+    Terms that occur in more than 1,000 rows and in more than a tenth of all rows are left out.
     """
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
-    few = np.flatnonzero(
+    rare = np.flatnonzero(
         (frequency > 1) & (frequency <= max(_MAX_SHARE * counts.shape[0], _MAX_ROWS)))
-    cells = counts[:, few].astype(np.float64)
-    cells.data = (1 + np.log(cells.data)) * np.log(counts.shape[0] / frequency[few])[cells.indices]
+    cells = counts[:, rare].astype(np.float64)
+    cells.data = (1 + np.log(cells.data)) * np.log(counts.shape[0] / frequency[rare])[cells.indices]
     norms = np.sqrt(np.asarray(cells.multiply(cells).sum(axis=1)).ravel())
     norms[norms == 0] = 1.0
     cells = cells.multiply(1 / norms[:, None]).tocsr()
@@ -245,7 +249,7 @@ def nearest_rows(counts: CountMatrix, rows: Ints, limit: int = _NEAREST) -> Iter
             others, cosines = products.indices[start:end], products.data[start:end].copy()
             cosines[others == row] = 0.0
             if len(cosines) > limit:
-                # With all that tie with the last of the best: the first rows of them are chosen.
+                # Rows that tie with the last of the best stay; the first of them are chosen below.
                 is_near = cosines >= np.partition(cosines, -limit)[-limit]
                 others, cosines = others[is_near], cosines[is_near]
             best = np.lexsort((others, -cosines))[:limit]
@@ -257,13 +261,13 @@ def inseparable_classes(probabilities: Floats, actual: Ints) -> Iterator[tuple[i
     n = probabilities.shape[1]
     confused, sizes = np.zeros((n, n)), np.bincount(actual, minlength=n)
     np.add.at(confused, (actual, best_class(probabilities)), 1)
-    often = confused + confused.T > _MIN_CONFUSED * np.minimum(sizes, sizes[:, None])
+    often = confused + confused.T > _MIN_CONFUSED_SHARE * np.minimum(sizes, sizes[:, None])
     with np.errstate(divide="ignore"):
         logs = np.log(probabilities)
     for a, b in np.argwhere(np.triu(often, 1)).tolist():
         rows = np.flatnonzero((actual == a) | (actual == b))
         with np.errstate(invalid="ignore"):
-            odds = np.nan_to_num(logs[rows, a] - logs[rows, b])
-        area = roc(actual[rows] == a, odds).auc
-        if area < _MIN_AREA:
+            log_odds = np.nan_to_num(logs[rows, a] - logs[rows, b])
+        area = roc(actual[rows] == a, log_odds).auc
+        if area < _MAX_AREA:
             yield a, b, area

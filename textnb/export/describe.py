@@ -13,7 +13,7 @@ from textnb.files.blocks import VERSION
 from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.learning.parameters import to_json_value
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
-from textnb.learning.sharing import sharing_weight, words_without_counts
+from textnb.learning.sharing import n_words_without_counts, sharing_weight
 from textnb.runtime import __version__
 from textnb.text.compiled import describe_engine
 
@@ -87,7 +87,7 @@ def describe_model(model: Any) -> dict[str, Any]:
                 "text": settings.parameters["text"], "model": fitted.model.kind,
                 **fitted.model.get_params(deep=False)}) else {}),
             "vocabulary": len(fitted.terms),
-            **({"unlabelled_words": n} if (n := words_without_counts(fitted)) else {}),
+            **({"unlabelled_words": n} if (n := n_words_without_counts(fitted)) else {}),
             "tokens": int(fitted.counts.all_counts.sum()),
             "limits": {name: settings.parameters[name] for name in (
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},

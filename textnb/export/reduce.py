@@ -1,15 +1,16 @@
 """Smaller exports: with rounded weights, or with the terms that can move a decision most.
 
-Rounded weights replace the model's in the whole export: golden rows have the scores that they give,
-and every target stores them as it stores others. With ``int8``, the most frequent weight of an
-output (in naive Bayes, that of all terms that a class never had) is exact, and each other weight is
-that one plus a multiple of a step, from -127 to 127 steps. Each output has its own step. One token
-changes a difference of two scores by at most the difference of the two weights' errors.
+Rounded weights replace the model's weights in the whole export: golden rows have the scores of the
+rounded weights, and targets store them like other weights. With ``int8``, the most frequent weight
+of an output (in naive Bayes, the weight of the terms that a class never had) is exact. Each other
+weight is the most frequent one plus a whole number of steps, from -127 to 127; each output has its
+own step. Rounding changes a difference of two scores by at most the difference of the errors of the
+two weights, for each token.
 
 A term that is left out counts as unknown. Each of its occurrences then changes the difference of
-two scores by at most the term's *spread*: its highest weight less its lowest (for ``w``, the
-absolute value). For lists of labels, each score is compared with a threshold, and the spread is the
-largest absolute weight. The terms with the smallest spread are left out.
+two scores by at most the term's *spread*: its highest weight minus its lowest (its absolute weight
+if there is one output). For lists of labels, each score is compared with a threshold, and the
+spread is the largest absolute weight. The terms with the smallest spread are left out.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[st
     -------
     bundle : Bundle
     report : dict or None
-        ``kind``, and ``worst_per_token``: the most by which one token can change the difference
-        between two scores, or the score of a label (log base e). If texts are divided by their
-        length, it is the most by which one term can, however often it occurs.
+        ``kind``, and ``worst_per_token``: the largest error that rounding can cause per token in
+        the difference of two scores, or in the score of a label (log base e). If texts are divided
+        by their length, it is the largest error per term, however often the term occurs.
 
     Raises
     ------
     ParameterError
         If there is no such precision.
     ExportError
-        If it reads features, or a weight is beyond float32.
+        If the bundle reads features, or a weight is beyond float32.
     """
     if precision not in get_args(Precision):
         raise ParameterError.unknown_choice("precision", precision, get_args(Precision))
@@ -55,24 +56,24 @@ def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[st
     if bundle.reads == "features":
         raise ExportError("the weights of features are few and are not rounded: leave precision at "
                           "float64")
-    weights = _rounded(bundle.weights, precision)
+    weights = _round(bundle.weights, precision)
     form = bundle.form
     if bundle.positive is None:
-        rounded = replace(form, weights=weights)
+        form = replace(form, weights=weights)
     else:
         # The only output is the difference of the scores of two classes.
         columns, intercept = two_columns(
             bundle.labels, bundle.positive, weights[:, 0], bundle.intercept[0])
-        rounded = replace(form, weights=columns, intercept=intercept)
-    result = replace(bundle, form=rounded)
+        form = replace(form, weights=columns, intercept=intercept)
+    result = replace(bundle, form=form)
     worst = float(token_errors(bundle, result).max(initial=0.0))
     return result, {"kind": precision, "worst_per_token": worst}
 
 
 def token_errors(bundle: Bundle, other: Bundle) -> Floats:
-    """The most by which one token of each term changes a difference of scores: (n_terms,).
+    """How far differences of scores of two bundles can be apart per token of each term: (n_terms,).
 
-    The bundles differ in their weights alone.
+    The bundles differ only in their weights.
     """
     errors = spread(bundle, bundle.weights - other.weights)
     if bundle.idf is None or any(isinstance(s, Length) for s in bundle.form.features.steps):
@@ -81,7 +82,7 @@ def token_errors(bundle: Bundle, other: Bundle) -> Floats:
     return errors * bundle.idf
 
 
-def _rounded(weights: Floats, precision: Precision) -> Floats:
+def _round(weights: Floats, precision: Precision) -> Floats:
     if precision == "float32":
         with np.errstate(over="ignore"):
             rounded = weights.astype(np.float32).astype(np.float64)
@@ -90,15 +91,15 @@ def _rounded(weights: Floats, precision: Precision) -> Floats:
         return rounded
     rounded = np.empty(weights.shape)
     for k, column in enumerate(weights.T):
-        default = most_frequent(column)
-        distance = column - default
-        step = np.abs(distance).max(initial=0.0) / _STEPS or 1.0
-        rounded[:, k] = default + step * np.rint(distance / step)
+        center = most_frequent(column)
+        distances = column - center
+        step = np.abs(distances).max(initial=0.0) / _STEPS or 1.0
+        rounded[:, k] = center + step * np.rint(distances / step)
     return rounded
 
 
 def spread(bundle: Bundle, values: Floats) -> Floats:
-    """The spread of each row: (n_rows,), see the top of this module."""
+    """The spread of each term, a row of ``values``, as the top of this module defines it."""
     if values.shape[1] == 1 or bundle.is_multilabel:
         result: Floats = np.abs(values).max(axis=1)
     else:
@@ -107,7 +108,7 @@ def spread(bundle: Bundle, values: Floats) -> Floats:
 
 
 def keep_top(bundle: Bundle, k: int) -> tuple[Bundle, dict[str, int]]:
-    """Keep the ``k`` terms of the largest spread; of equal ones, the first in order of terms.
+    """Keep the ``k`` terms with the largest spread; of equal ones, the first in order of terms.
 
     Where features are weighted by idf, a term's spread is multiplied by its idf.
 

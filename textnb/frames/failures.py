@@ -12,7 +12,7 @@ from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.cloud import explain_failure, hide_secrets, is_url
 from textnb.frames.faults import describe_fault
 from textnb.frames.formats import format_of, open_rows
-from textnb.frames.paths import ENGINE
+from textnb.frames.paths import READ_ERRORS
 from textnb.frames.sources import Reading, no_numbers
 from textnb.frames.stdin import STDIN, spooled_stdin
 from textnb.runtime.engine import engine_failure
@@ -41,7 +41,8 @@ class reading:
                 and error.path == _FRAME):
             # An inner context knew only the frame, and not the file from which it came.
             error = error.__cause__
-        if not isinstance(error, (*ENGINE, UnicodeError)) or isinstance(error, BrokenPipeError):
+        if not isinstance(error, (*READ_ERRORS, UnicodeError)) or isinstance(
+                error, BrokenPipeError):
             return
         is_engine = isinstance(error, ENGINE_ERRORS)
         if is_engine and (failure := engine_failure(error)) is not None:
@@ -74,6 +75,6 @@ def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
                     pl.all().null_count()).collect()
         except SourceError:
             continue
-        except ENGINE as error_of_file:
+        except READ_ERRORS as error_of_file:
             return name, describe_fault(name, format) or first_line(error_of_file)
     return path, first_line(error)

@@ -19,7 +19,7 @@ import polars as pl
 from textnb.errors import SchemaError, SourceError, quantity
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.kinds import is_unicode
-from textnb.frames.paths import ENGINE, TEXT_FORMATS, escape_glob, open_text
+from textnb.frames.paths import READ_ERRORS, TEXT_FORMATS, escape_glob, open_text
 from textnb.frames.stdin import shown_name
 
 # Separators of CSV files other than the comma.
@@ -115,7 +115,7 @@ def check_strings(source: str, columns: Collection[str], **options: Any) -> None
                 if fault := _LONE_SURROGATE if is_lone else _list_among_strings(text, columns):
                     raise SourceError.unreadable(
                         hide_secrets(shown_name(source)), f"line {number} {fault}")
-    except (*ENGINE, EOFError):
+    except (*READ_ERRORS, EOFError):
         # Polars reports these errors itself when it reads the rows.
         return
 

@@ -126,7 +126,7 @@ def scan_files(files: Sequence[str], format: str, options: Reading) -> pl.LazyFr
         _check_path(path, format)
         return open_rows([path], format, options, schema=schema)
 
-    return scan_in_turn(files, open_one, sliced=is_columnar, on_skip=options.on_skip)
+    return scan_in_turn(files, open_one, can_slice=is_columnar, on_skip=options.on_skip)
 
 
 def _check_path(path: str, format: str) -> None:

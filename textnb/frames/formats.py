@@ -12,7 +12,7 @@ import polars as pl
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.faults import check_strings
-from textnb.frames.paths import ENGINE, escape_glob, is_marked, without_mark
+from textnb.frames.paths import READ_ERRORS, escape_glob, is_marked, without_mark
 from textnb.frames.sources import Numbers, Reading, no_numbers
 
 LAKES = ("delta", "iceberg")
@@ -110,7 +110,7 @@ def ndjson_schema(
     for each in sources:
         try:
             schemas.append(_schema_of_one(_globs_without_marks(each), **options))
-        except (*ENGINE, ValueError):
+        except (*READ_ERRORS, ValueError):
             if not lenient:
                 raise
     return pl.concat([pl.DataFrame(schema=schema) for schema in schemas or [pl.Schema()]],

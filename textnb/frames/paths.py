@@ -27,7 +27,7 @@ _GZIP = b"\x1f\x8b"
 # The names of formats that are text.
 TEXT_FORMATS = ("csv", "tsv", "ndjson", "lines")
 # The errors that readers raise for a file that they can't read.
-ENGINE = (*ENGINE_ERRORS, OSError)
+READ_ERRORS = (*ENGINE_ERRORS, OSError)
 
 
 def escape_glob(paths: Iterable[str]) -> list[str]:

@@ -1,6 +1,6 @@
-"""How many rows a source has, without reading it: what progress is a share of.
+"""How many rows a source has, without reading it, so that progress can be shown as a share.
 
-    Parquet and IPC -> their footers; lines of CSV, NDJSON and text -> bytes of a few samples
+    Parquet and IPC -> rows from the footers; CSV, NDJSON and text -> lines in a few samples
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import polars as pl
 from textnb.errors import SourceError
 from textnb.frames.files import Files, StandardInput, files_of
 from textnb.frames.formats import format_of
-from textnb.frames.paths import ENGINE, TEXT_FORMATS, escape_glob
+from textnb.frames.paths import READ_ERRORS, TEXT_FORMATS, escape_glob
 from textnb.frames.scan import SOURCES
 from textnb.frames.sources import Reading
 from textnb.frames.stdin import spooled_stdin
 from textnb.runtime.progress import Size
 
-# Lines are counted in this number of samples of a file, each of so many bytes.
-_SAMPLES, _BYTES = 16, 1 << 16
+# Lines are counted in this number of samples of a file, each of this number of bytes.
+_N_SAMPLES, _SAMPLE_BYTES = 16, 1 << 16
 # Formats with a header, and fields in quotes.
-_QUOTED = ("csv", "tsv")
-# How files of gzip and zstd begin.
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+_QUOTED_FORMATS = ("csv", "tsv")
+# The first bytes of files that are compressed with gzip or zstd.
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 def rows_of(source: str, format: str | None = None) -> Size | None:
@@ -36,7 +36,7 @@ def rows_of(source: str, format: str | None = None) -> Size | None:
     source : str
         A file, a glob, a folder of files, or ``-`` if standard input has been read.
     format : str, optional
-        Of the rows, if the name does not show it.
+        The format of the rows, if the name does not show it.
     """
     kind = next(kind for kind in SOURCES if kind.knows(source, Reading(format=format)))
     if not isinstance(kind, (Files, StandardInput)):
@@ -48,12 +48,12 @@ def rows_of(source: str, format: str | None = None) -> Size | None:
             return None
         format = format or (format_of(files[0]) if spooled is None else spooled[1])
         if format == "parquet":
-            return Size(_rows_of(pl.scan_parquet(escape_glob(files))))
+            return Size(_count_rows(pl.scan_parquet(escape_glob(files))))
         if format == "ipc":
-            return Size(_rows_of(pl.scan_ipc(escape_glob(files))))
+            return Size(_count_rows(pl.scan_ipc(escape_glob(files))))
         return _estimate(files, format) if format in TEXT_FORMATS else None
-    except (*ENGINE, SourceError):
-        # Whoever reads the rows says what is wrong.
+    except (*READ_ERRORS, SourceError):
+        # The error is raised when the rows are read.
         return None
 
 
@@ -64,29 +64,30 @@ def size_of(rows: Any) -> Size | None:
     return Size(len(rows)) if isinstance(rows, Sized) and not isinstance(rows, Mapping) else None
 
 
-def _rows_of(frame: pl.LazyFrame) -> int:
+def _count_rows(frame: pl.LazyFrame) -> int:
     return int(frame.select(pl.len()).collect().item())
 
 
 def _estimate(files: Sequence[str], format: str) -> Size | None:
-    """The lines of files, by those of their samples; of CSV without the lines within quotes."""
+    """Estimate rows by the lines of samples, for CSV without the line ends in quoted fields."""
     rows = 0.0
     for path in files:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
-            starts = sorted({sample * size // _SAMPLES for sample in range(_SAMPLES)})
+            starts = sorted({i * size // _N_SAMPLES for i in range(_N_SAMPLES)})
             samples = []
             for start in starts:
                 file.seek(start)
-                samples.append(file.read(_BYTES))
-        if samples[0].startswith(_PACKED):
+                samples.append(file.read(_SAMPLE_BYTES))
+        if samples[0].startswith(_COMPRESSED):
             return None
-        lines, length = sum(each.count(b"\n") for each in samples), sum(map(len, samples))
+        lines, length = sum(sample.count(b"\n") for sample in samples), sum(map(len, samples))
         if not lines:
             return None
-        share = _share_outside_quotes(samples[0]) if format in _QUOTED else 1.0
+        share = _share_outside_quotes(samples[0]) if format in _QUOTED_FORMATS else 1.0
         rows += size * lines / length * share
-    return Size(max(1, round(rows) - (len(files) if format in _QUOTED else 0)), is_exact=False)
+    headers = len(files) if format in _QUOTED_FORMATS else 0
+    return Size(max(1, round(rows) - headers), is_exact=False)
 
 
 def _share_outside_quotes(text: bytes) -> float:
@@ -97,4 +98,5 @@ def _share_outside_quotes(text: bytes) -> float:
     >>> round(_share_outside_quotes(b'a,"two\\nlines"\\nb,one\\n'), 2)
     0.67
     """
-    return sum(part.count(b"\n") for part in text.split(b'"')[::2]) / max(1, text.count(b"\n"))
+    # Every other piece between quotes is outside a field.
+    return sum(piece.count(b"\n") for piece in text.split(b'"')[::2]) / max(1, text.count(b"\n"))

@@ -1,9 +1,9 @@
-"""Files that are read one after the other, columnar formats one slice of rows at a time.
+"""Read files one after the other, and columnar formats one slice of rows at a time.
 
     file -> slices of about 64 MiB -> pieces of a few thousand rows
 
 Polars decodes several whole row groups in advance, and some writers put all rows into one group.
-For a slice it decodes only the pages that hold it, so memory depends neither on how large row
+For a slice, Polars decodes only the pages that hold it, so memory depends neither on how large row
 groups are nor on how many files there are.
 """
 
@@ -17,18 +17,19 @@ import polars as pl
 
 from textnb.errors import SchemaError, SourceError, first_line, quantity
 from textnb.frames.batches import ROWS
-from textnb.frames.paths import ENGINE
+from textnb.frames.paths import READ_ERRORS
 from textnb.frames.sources import OnSkip, lazy_frame_from
 from textnb.frames.stdin import shown_name
 from textnb.runtime.engine import engine_failure
 
 OpenLazily = Callable[[str], pl.LazyFrame]
-# Limits of a slice. The first one is short: it shows how many bytes a row has.
+# Limits of a slice. The first slice is short: it shows how many bytes a row has.
 _MAX_BYTES, _FIRST_ROWS, _MAX_ROWS = 64 << 20, 1024, 1 << 20
 
 
 def scan_in_turn(
-    files: Sequence[str], open_lazily: OpenLazily, *, sliced: bool, on_skip: OnSkip | None = None,
+    files: Sequence[str], open_lazily: OpenLazily, *, can_slice: bool,
+    on_skip: OnSkip | None = None,
 ) -> pl.LazyFrame:
     """The rows of several files of one schema, in the order of the files.
 
@@ -37,7 +38,7 @@ def scan_in_turn(
     files : sequence of str
     open_lazily : callable
         Opens a path as a LazyFrame; raises SourceError for anything that is not a file.
-    sliced : bool
+    can_slice : bool
         Whether rows can be read from the middle of a file without those before them.
     on_skip : callable, optional
         Without it, a file that can't be read is an error. With it, such a file is left out as a
@@ -54,24 +55,24 @@ def scan_in_turn(
     reference, schema = _common_schema(files, open_lazily, on_skip)
 
     def read(
-        columns: list[str], predicate: pl.Expr | None, rows: int | None
+        columns: list[str], predicate: pl.Expr | None, max_rows: int | None
     ) -> Iterator[pl.DataFrame]:
-        left = rows
+        rows_left = max_rows
         skipped: list[SourceError] = []
         for path in files:
-            if left == 0:
+            if rows_left == 0:
                 break
             try:
-                frame = _check_frame(path, open_lazily, reference, schema, on_skip is not None)
+                frame = _open_and_check(path, open_lazily, reference, schema, on_skip is not None)
             except (SourceError, SchemaError) as error:
                 if on_skip is None:
                     raise
                 skipped.append(SourceError(str(error)))
                 continue
             frame = frame.select(columns)
-            frame = frame if left is None else frame.head(left)
-            for piece in _pieces(path, frame, sliced):
-                left = None if left is None else left - piece.height
+            frame = frame if rows_left is None else frame.head(rows_left)
+            for piece in _pieces(path, frame, can_slice):
+                rows_left = None if rows_left is None else rows_left - piece.height
                 yield piece
         if on_skip is not None and skipped:
             on_skip(skipped, len(files))
@@ -82,7 +83,10 @@ def scan_in_turn(
 def _common_schema(
     files: Sequence[str], open_lazily: OpenLazily, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
-    """The schema that all files must have, the first or, with ``on_skip``, the most frequent."""
+    """The schema that all files must have, and a file that has it.
+
+    It is the schema of the first file, or with ``on_skip`` the most frequent one.
+    """
     schemas, first_error = [], None
     for path in files if on_skip is not None else files[:1]:
         try:
@@ -94,18 +98,18 @@ def _common_schema(
             first_error = first_error or error
     if not schemas:
         raise SourceError(f"none of the {quantity(len(files), 'file')} can be read: {first_error}")
-    frequency = Counter(frozenset(schema.items()) for _, schema in schemas)
-    return max(schemas, key=lambda each: frequency[frozenset(each[1].items())])
+    frequencies = Counter(frozenset(schema.items()) for _, schema in schemas)
+    return max(schemas, key=lambda file: frequencies[frozenset(file[1].items())])
 
 
-def _check_frame(
-    path: str, open_lazily: OpenLazily, reference: str, schema: pl.Schema, whole: bool
+def _open_and_check(
+    path: str, open_lazily: OpenLazily, reference: str, schema: pl.Schema, read_all: bool
 ) -> pl.LazyFrame:
-    """Open a file, and check its columns and, if ``whole``, that all its rows can be read."""
+    """Open a file, and check its columns and, if ``read_all``, that all its rows can be read."""
     with _report_errors(path):
         frame = open_lazily(path)
         _check_schema(path, frame.collect_schema(), reference, schema)
-        if whole:
+        if read_all:
             frame.select(pl.all().null_count()).collect()
     return frame
 
@@ -115,31 +119,31 @@ def _report_errors(path: str) -> Iterator[None]:
     """A context in which errors of Polars name the file; errors of the system pass unchanged."""
     try:
         yield
-    except ENGINE as error:
+    except READ_ERRORS as error:
         raise engine_failure(error) or SourceError.unreadable(
             shown_name(path), first_line(error)) from error
 
 
-def _pieces(path: str, frame: pl.LazyFrame, sliced: bool) -> Iterator[pl.DataFrame]:
-    parts = _slices(frame) if sliced else frame.collect_batches(
+def _pieces(path: str, frame: pl.LazyFrame, can_slice: bool) -> Iterator[pl.DataFrame]:
+    blocks = _slices(frame) if can_slice else frame.collect_batches(
         chunk_size=ROWS, maintain_order=True, lazy=True)
     with _report_errors(path):
-        for part in parts:
-            yield from part.iter_slices(ROWS)
+        for block in blocks:
+            yield from block.iter_slices(ROWS)
 
 
 def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     n_rows = frame.select(pl.len()).collect().item()
     start, step = 0, _FIRST_ROWS
     while start < n_rows:
-        part = frame.slice(start, step).collect()
-        if not part.height:
+        rows = frame.slice(start, step).collect()
+        if not rows.height:
             raise OSError("it has fewer rows than when it was opened: it was changed meanwhile")
-        start += part.height
+        start += rows.height
         # Grow at most eightfold, as later rows may be larger.
-        rows_that_fit = step * _MAX_BYTES // max(1, int(part.estimated_size()))
+        rows_that_fit = step * _MAX_BYTES // max(1, int(rows.estimated_size()))
         step = max(1, min(rows_that_fit, 8 * step, _MAX_ROWS))
-        yield part
+        yield rows
 
 
 def _check_schema(path: str, own: pl.Schema, reference: str, schema: pl.Schema) -> None:

@@ -1,8 +1,8 @@
 """A bounded sample of the rows that a model has learned, from which its weights are refitted.
 
-A row far on the right side has no pull on a linear model: the optimum without it is the same. So
-the rows of the lowest margins are kept. A row whose label was corrected then stays as long as the
-model is not sure of it.
+A row that is answered rightly by a large margin does not change a linear model: the optimum without
+it is the same. So the sample has the rows of the lowest margins. A row whose label was corrected
+then stays in the sample as long as the model is not sure of it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RowSample:
     codes : int64 (n_rows,)
         The class of each row.
     rows : SparseRows (n_rows, n_terms)
-        Counts of terms that have weights, above 0; 1 where presence counts.
+        Counts of terms that have weights, above 0; 1 for a model of presence.
     """
 
     max_rows: int
@@ -42,29 +42,31 @@ class RowSample:
     ) -> RowSample:
         """The rows of the lowest margins.
 
-        Each class has an equal share of the sample; what it does not need is for the others.
+        Each class may fill an equal share of the sample. If a class has fewer rows, the others fill
+        the rest.
         """
         if len(codes) <= max_rows:
             return cls(max_rows, codes, rows)
         scores, all_rows = form.scores(rows), np.arange(len(codes))
-        own = scores[all_rows, codes].copy()
+        own_scores = scores[all_rows, codes].copy()
         scores[all_rows, codes] = -np.inf
-        order = np.argsort(own - scores.max(axis=1), kind="stable")
-        share, is_kept = max_rows // len(form.classes), np.zeros(len(codes), dtype=np.bool_)
+        order = np.argsort(own_scores - scores.max(axis=1), kind="stable")
+        rows_per_class = max_rows // len(form.classes)
+        is_kept = np.zeros(len(codes), dtype=np.bool_)
         for k in range(len(form.classes)):
-            is_kept[order[codes[order] == k][:share]] = True
+            is_kept[order[codes[order] == k][:rows_per_class]] = True
         is_kept[order[~is_kept[order]][:max_rows - int(is_kept.sum())]] = True
         return cls(max_rows, codes[is_kept], rows[is_kept])
 
     def without(
         self, rows: SparseRows, codes: NDArray[np.int64]
     ) -> tuple[RowSample, int]:
-        """The sample without some rows, each taken out once, and how many it does not hold."""
+        """The sample without ``rows``, each removed once, and how many of them it does not have."""
         places = defaultdict(list)
-        for place, key in enumerate(_keys(self.rows, self.codes)):
+        for place, key in enumerate(_row_keys(self.rows, self.codes)):
             places[key].append(place)
         is_kept, missing = np.ones(len(self.codes), dtype=np.bool_), 0
-        for key in _keys(rows, codes):
+        for key in _row_keys(rows, codes):
             if places[key]:
                 is_kept[places[key].pop()] = False
             else:
@@ -78,7 +80,7 @@ class RowSample:
             rows.data, place[rows.indices], rows.indptr, n_terms))
 
 
-def _keys(rows: SparseRows, codes: NDArray[np.int64]) -> list[tuple[int, bytes, bytes]]:
+def _row_keys(rows: SparseRows, codes: NDArray[np.int64]) -> list[tuple[int, bytes, bytes]]:
     """A value for each row, equal for rows with the same class, terms and counts."""
     ends, columns, counts = (rows.indptr.tolist(), rows.indices.astype(np.int64),
                              rows.data.astype(np.int64))

@@ -1,11 +1,11 @@
-"""What words share, as the settings say: their parts, and their vectors.
+"""What words share, as the settings say: subwords, which are parts of words, and vectors.
 
-    terms of labelled rows -> parts, vectors, and their weights -> Sharing
-    words of unlabelled texts, or of the table of vectors -> those that share something
+    terms of labelled rows -> subwords, vectors, and the weights of both -> Sharing
+    words of unlabelled texts, or of the table of vectors -> words that share something with terms
     -> columns without counts in the matrix of the labelled rows
 
-So a word that no labelled row holds has a weight in the form, and so in files, explanations and
-exports, but no counts.
+So a word that no labelled row has gets a weight in the `LinearForm`, and so in files, explanations
+and exports, but no counts.
 """
 
 from __future__ import annotations
@@ -33,22 +33,21 @@ if TYPE_CHECKING:
     from textnb.bayes.sharing import Sharing, TermVectors
     from textnb.learning.vectors import WordVectors
 
-# With fewer rows, it would be chance which weight of vectors they choose.
+# With fewer rows, the choice of a weight of vectors would be chance.
 _MIN_ROWS = 500
 
 
 def share_weights(
     settings: TextSettings, rows: DocumentTermMatrix, unlabelled: Any
 ) -> tuple[TextSettings, DocumentTermMatrix, Sharing | None]:
-    """The settings with the chosen weight of vectors, rows with columns for more words, and what
-    words share.
+    """Choose the weight of vectors, add columns for new words, and find out what words share.
 
     Parameters
     ----------
     settings : TextSettings
     rows : DocumentTermMatrix
     unlabelled : table, path or sequence of str, optional
-        Texts with more words; without them, the first words of a table of vectors are added.
+        Texts with new words; without them, the new words are the first of a table of vectors.
 
     Raises
     ------
@@ -58,29 +57,29 @@ def share_weights(
     with reading(unlabelled):
         texts = None if unlabelled is None else open_unlabelled(settings, unlabelled)
         new_words = None if texts is None else words_of(settings, texts)
-        settings, source = _with_source(settings, rows, new_words, texts)
+        settings, source = _find_vectors(settings, rows, new_words, texts)
     if source is not None:
-        settings = _with_weight(settings, rows, source)
+        settings = _choose_weight(settings, rows, source)
         if not settings.parameters["vector_weight"]:
             source = None
     if new_words is None and source is not None and settings.vocabulary is None:
         new_words = as_terms(settings, source.words)
-    wider = rows if new_words is None else _with_terms(settings, rows, new_words, source)
-    sharing = _sharing(settings, wider, source)
+    wide_rows = rows if new_words is None else _add_terms(settings, rows, new_words, source)
+    sharing = _sharing_of_rows(settings, wide_rows, source)
     if sharing is None and new_words is not None:
         if settings.parameters["vectors"] is None:
             raise ParameterError.naming(
                 "{unlabelled} texts change nothing: there are fewer than 20 with words that "
                 "several have, and the labelled words share no parts")
         return settings, rows, None
-    return settings, wider, sharing
+    return settings, wide_rows, sharing
 
 
 def sharing_of(
     settings: TextSettings, terms: pl.Series, counts: CountMatrix, weights: Floats | None = None,
     source: WordVectors | None = None,
 ) -> Sharing | None:
-    """What the terms of rows share by the settings; None if nothing.
+    """What the terms of rows share, as the settings say; None if they share nothing.
 
     Parameters
     ----------
@@ -88,7 +87,7 @@ def sharing_of(
     terms : Series of String
     counts : csr_array (n_rows, n_terms)
     weights : float64 (n_rows,), optional
-        Of the rows.
+        The weights of the rows.
     source : WordVectors, optional
     """
     # Imported here, as it imports SciPy.
@@ -96,12 +95,12 @@ def sharing_of(
 
     parameters, sharing = settings.parameters, None
     if parameters["subwords"] is not None:
-        holders, n_rows = (
+        rows_with_term, n_rows = (
             (count_columns(counts), float(counts.shape[0])) if weights is None else
             (weigh_columns(counts, weights), float(weights.sum())))
         sharing = Sharing.of_words(
-            terms.to_list(), parameters["subwords"], holders, n_rows, parameters["sharing"],
-            _prefixes(settings))
+            terms.to_list(), parameters["subwords"], rows_with_term, n_rows,
+            parameters["sharing"], _prefixes(settings))
     if source is None or not parameters["vector_weight"]:
         return sharing
     if sharing is None:
@@ -110,32 +109,32 @@ def sharing_of(
                    vector_weight=float(parameters["vector_weight"]))
 
 
-def _sharing(
+def _sharing_of_rows(
     settings: TextSettings, rows: DocumentTermMatrix, source: WordVectors | None
 ) -> Sharing | None:
     return sharing_of(settings, rows.terms, rows.counts, rows.weights, source)
 
 
 def _prefixes(settings: TextSettings) -> list[str]:
-    """The names of columns before terms."""
+    """The prefixes of terms that name their text columns."""
     return settings.tokenizer.plan().prefixes(settings.columns)
 
 
 def _words(settings: TextSettings, terms: pl.Series) -> pl.Series:
-    """The word of each term, without the name of its column; null for an n-gram of words."""
+    """The word of each term, without the prefix of its column; null for an n-gram of words."""
     from textnb.bayes.sharing import without_names
 
     words = pl.Series(without_names(terms.to_list(), _prefixes(settings)), dtype=pl.String)
     return words.set(words.str.contains(" ", literal=True), None)
 
 
-def _with_source(
+def _find_vectors(
     settings: TextSettings, rows: DocumentTermMatrix, new_words: pl.Series | None,
     texts: pl.LazyFrame | None,
 ) -> tuple[TextSettings, WordVectors | None]:
-    """The settings with the vectors that are used, and the vectors of labelled and new words.
+    """The settings with the kind of vectors, and the vectors of labelled and new words.
 
-    Without a table of vectors, they are learned from the unlabelled texts.
+    Without a table of vectors, vectors are learned from the unlabelled texts.
     """
     from textnb.learning.vectors import read_vectors, vectors_of_texts
 
@@ -160,7 +159,7 @@ def _with_source(
 
 
 def _is_named(source: Any, name: str) -> bool:
-    """Whether vectors have this name. A table must not be asked: its ``==`` compares cells."""
+    """Whether the setting is this name, and not a table, whose ``==`` would compare cells."""
     return isinstance(source, str) and source == name
 
 
@@ -170,25 +169,25 @@ def _term_vectors(
     """The vectors of terms, centered; None if no term has one."""
     from textnb.bayes.sharing import TermVectors
 
-    place = pl.DataFrame({"word": _words(settings, terms)}).join(
-        pl.DataFrame({"word": source.words}).with_row_index("place"), on="word", how="left",
-        maintain_order="left")["place"]
-    columns = place.is_not_null().arg_true().to_numpy().astype(np.int64)
+    index = pl.DataFrame({"word": _words(settings, terms)}).join(
+        pl.DataFrame({"word": source.words}).with_row_index("index"), on="word", how="left",
+        maintain_order="left")["index"]
+    columns = index.is_not_null().arg_true().to_numpy().astype(np.int64)
     if not len(columns):
         return None
-    return TermVectors.centered(columns, source.values[place.drop_nulls().to_numpy()], len(terms))
+    return TermVectors.centered(columns, source.values[index.drop_nulls().to_numpy()], len(terms))
 
 
-def _with_weight(
+def _choose_weight(
     settings: TextSettings, rows: DocumentTermMatrix, source: WordVectors
 ) -> TextSettings:
-    """Settings with the weight of vectors that suits the rows, if none was set."""
+    """The settings with a weight of vectors, which is chosen for the rows if none was set."""
     from textnb.bayes.linear import choose_vector_weight
     from textnb.bayes.sharing import (
         WEIGHT_OF_OWN_VECTORS,
+        mean_words_per_row,
         reduce_for_rows,
         weight_of_words,
-        words_of_row,
     )
 
     vectors = _term_vectors(settings, rows.terms, source)
@@ -199,52 +198,53 @@ def _with_weight(
     if settings.parameters["vector_weight"] is not None:
         return settings
     n_rows = rows.counts.shape[0]
-    words = words_of_row(rows.terms.to_list(), count_columns(rows.counts), n_rows)
-    own = _is_named(settings.parameters["vectors"], UNLABELLED)
-    weight = WEIGHT_OF_OWN_VECTORS if own else weight_of_words(words)
+    mean_words = mean_words_per_row(rows.terms.to_list(), count_columns(rows.counts), n_rows)
+    is_own = _is_named(settings.parameters["vectors"], UNLABELLED)
+    weight = WEIGHT_OF_OWN_VECTORS if is_own else weight_of_words(mean_words)
     settings = settings.with_vector_weight(
         reduce_for_rows(weight, n_rows / len(rows.labels.classes)))
-    sharing = _sharing(settings, rows, source)
+    sharing = _sharing_of_rows(settings, rows, source)
     if n_rows < _MIN_ROWS or sharing is None or not sharing.has_vectors:
         return settings
     return settings.with_vector_weight(choose_vector_weight(
         settings.model, rows.counts, rows.labels, rows.weights, settings.binary, sharing))
 
 
-def _with_terms(
+def _add_terms(
     settings: TextSettings, rows: DocumentTermMatrix, new_words: pl.Series,
     source: WordVectors | None,
 ) -> DocumentTermMatrix:
-    """The matrix with a column for each new word that has a vector, or a part of a learned word.
+    """The matrix with a column for each new word with a vector or a subword of a labelled word.
 
-    ``max_features`` is the limit of all terms together.
+    ``max_features`` limits the labelled and the new words together.
     """
     # Imported here, as it imports SciPy.
     from textnb.bayes.subwords import subwords
 
-    # Only the first words are tried, as the parts of all would take too much memory.
-    room = settings.max_new_words
-    new_words = new_words.filter(~new_words.is_in(rows.terms.implode())).head(5 * room)
-    shares = np.zeros(len(new_words), dtype=np.bool_)
+    # Only the first words are tried, as the subwords of all would take too much memory.
+    max_added = settings.max_new_words
+    new_words = new_words.filter(~new_words.is_in(rows.terms.implode())).head(5 * max_added)
+    is_candidate = np.zeros(len(new_words), dtype=np.bool_)
     if source is not None:
         has_vector = _words(settings, new_words).is_in(source.words.implode())
-        shares |= has_vector.fill_null(False).to_numpy()
+        is_candidate |= has_vector.fill_null(False).to_numpy()
     if (lengths := settings.parameters["subwords"]) is not None:
         words = _words(settings, pl.concat([rows.terms, new_words])).fill_null(" ").to_list()
         parts = subwords(words, *lengths)
         is_known = np.bincount(parts[:len(rows.terms)].indices, minlength=parts.shape[1]) > 0
-        shares |= parts[len(rows.terms):] @ is_known.astype(np.float64) > 0
+        is_candidate |= parts[len(rows.terms):] @ is_known.astype(np.float64) > 0
     if (limit := settings.limits.max_features) is not None:
-        room = max(0, min(room, limit - len(rows.terms)))
-    terms = pl.concat([rows.terms, new_words.filter(pl.Series(shares)).head(room)]).sort()
-    place = terms.search_sorted(rows.terms).to_numpy().astype(np.int32)
-    return replace(rows, terms=terms, counts=choose_columns(rows.counts, place, len(terms)))
+        max_added = max(0, min(max_added, limit - len(rows.terms)))
+    added = new_words.filter(pl.Series(is_candidate)).head(max_added)
+    terms = pl.concat([rows.terms, added]).sort()
+    columns = terms.search_sorted(rows.terms).to_numpy().astype(np.int32)
+    return replace(rows, terms=terms, counts=choose_columns(rows.counts, columns, len(terms)))
 
 
-def words_without_counts(fitted: Fitted) -> int:
-    """How many terms no labelled row holds; 0 if words share nothing."""
+def n_words_without_counts(fitted: Fitted) -> int:
+    """How many terms occur in no labelled row; 0 if words share nothing."""
     settings = fitted.settings
-    # After the fit, all rows that hold a word may have been forgotten.
+    # If rows were forgotten since the fit, a word without counts may have been in labelled rows.
     if (not settings.shares_weights or settings.vocabulary is not None
             or fitted.since_fit is not None):
         return 0
@@ -252,9 +252,9 @@ def words_without_counts(fitted: Fitted) -> int:
 
 
 def sharing_weight(fitted: Fitted) -> float | None:
-    """The weight that parts had in the fit.
+    """The weight of subwords in the fit.
 
-    None if words have none, or if counts have changed since then, so that it is not known any more.
+    None without subwords, or if counts have changed since the fit: then it is not known any more.
     """
     parameters, counts = fitted.settings.parameters, fitted.counts
     if parameters["subwords"] is None:

@@ -28,17 +28,19 @@ if TYPE_CHECKING:
 class NBLinear(TfidfModel):
     """A linear support vector machine on tf-idf, scaled by the log-count ratios of naive Bayes.
 
-    Rows of L2-normalised, sublinear tf-idf [2]_ times ``|r| ** power``, where r is a term's
-    log-count ratio between a class and all others [1]_: the better a term separates the classes,
-    the less regularisation restrains its weight. One class against the rest, with the squared hinge
-    loss. ``power=0`` is the plain support vector machine, ``power=1`` that of Wang and Manning.
+    The features of a row are its L2-normalised, sublinear tf-idf [2]_, each multiplied by
+    ``|r| ** power``, where r is the term's log-count ratio between a class and all others [1]_: the
+    better a term separates the classes, the less regularisation restrains its weight. Each class is
+    learned against the rest, with the squared hinge loss. ``power=0`` gives the plain support
+    vector machine, ``power=1`` the one of Wang and Manning.
 
-    The weights are the optimum of LIBLINEAR's objective, which includes the intercept; several
-    classes are learned at once in threads. Dual coordinate descent finds it for the squared hinge,
-    if the package was compiled, and Newton's method otherwise, or if the tolerance is small or rows
-    are few. In our tests, at the default tolerance, the objective was within a hundredth of its
-    optimum, whatever rows weigh, and accuracy on training rows within 0.005 of the optimum's.
-    Weights to about 0.00002 of the largest one need ``tol=1e-6``, and to 0.00000002 ``tol=1e-9``.
+    The weights are the optimum of LIBLINEAR's objective, which includes the intercept. Dual
+    coordinate descent finds it for the squared hinge loss if the package was compiled. Newton's
+    method finds it otherwise, for small tolerances and for few rows. Several classes are learned at
+    once in threads. In our tests, at the default tolerance, the objective was within a hundredth of
+    its optimum for any sample weights, and the accuracy on training rows within 0.005 of its value
+    at the optimum. Errors of the weights are about 0.00002 of the largest weight with ``tol=1e-6``,
+    and 0.00000002 of it with ``tol=1e-9``.
 
     Parameters
     ----------
@@ -46,7 +48,7 @@ class NBLinear(TfidfModel):
         Smoothing of the ratios, above 0.
     C : float
         Inverse of the regularisation's strength; usually 0.03 to 30, which `textnb.tune` tries.
-        Above 10,000 so little of it is left that answers hardly change any more, and the solver
+        Above 10,000 regularisation is so weak that answers hardly change any more, and the solver
         takes several times as long or ends with a ConvergenceWarning. At most 1e10.
     loss : {"hinge", "log"}
         Squared hinge, or logistic regression.
@@ -59,22 +61,24 @@ class NBLinear(TfidfModel):
     unit_length : bool
         Divide each row by its Euclidean length.
     tol : float
-        When the solver ends. Newton's method: at this share of the gradient's length at zero,
-        times the share of the rarer side, once a step gains little, whatever rows and classes
-        weigh. Descent: when the projected gradients of the rows' duals are at most 50 · tol apart,
-        and the loss is near the optimum's if C times the weight of a row is above 1. Below
-        ``tol=0.01``, or after too many passes, Newton's method goes on from there.
+        When the solver ends. Newton's method ends when the gradient is short and a further step
+        would gain little: its length is at most ``tol`` times its length where all weights are 0,
+        times the share of the rows of the class, or of the rest if they are fewer. Coordinate
+        descent ends when the projected gradients of the rows' duals are at most 50 · tol apart; if
+        C times the weight of a row is above 1, also only near the lowest loss. Newton's method
+        continues from there if ``tol`` is below 0.01, or after too many passes.
     max_iter : int
-        The largest number of passes over the rows and of Newton steps; a ConvergenceWarning says
-        if they did not suffice. If C times the weight of a row is above 1, up to five times as many
-        passes, which take less time, are made.
+        The maximum number of passes over the rows, and of Newton steps; a ConvergenceWarning says
+        if it was too small. If C times the weight of a row is above 1, the solver makes up to five
+        times as many passes, which take less time each.
     held_out : float in [0, 0.5]
         Share of the documents, of each class, on which `TextClassifier.fit` chooses the temperature
-        of its probabilities, with a model of the others. Small classes are pooled for their share.
-        With 0, or if fewer than 20 documents or only one class would be held out, it chooses no
-        temperature, and takes half the time. `fit` on a matrix chooses none. With lists of labels,
-        it chooses the threshold of each label for the best F1, on thirds of the documents; with 0,
-        or fewer than 60 documents, none.
+        of its probabilities, with a model of the other documents. Classes too small for a share of
+        their own are divided together. With 0, or if fewer than 20 documents or only one class
+        would be held out, `TextClassifier.fit` chooses no temperature, and takes half the time.
+        `fit` on a matrix never chooses one. With lists of labels, `TextClassifier.fit` chooses the
+        threshold of each label for the best F1, on thirds of the documents; with 0, or fewer than
+        60 documents, it chooses none.
     class_weight : mapping of label to number, "balanced" or None
         Weights of the rows of classes, in the ratios and in the solver's loss, with the effect of
         sample weights; as in `MultinomialNB`.
@@ -86,7 +90,7 @@ class NBLinear(TfidfModel):
     feature_map_ : FeatureMap
         The steps from counts to the features that have weights.
     n_iter_ : int
-        The largest number of passes and Newton steps of a class.
+        The number of passes and Newton steps of the class that took most.
 
     References
     ----------
@@ -110,7 +114,7 @@ class NBLinear(TfidfModel):
     link = "sigmoid"
     iterations = "passes and Newton steps"
     without_terms = "the classes' intercepts alone"
-    # Its weights are learned, not counted: they rank its terms.
+    # Terms have no z-scores from counts: their learned weights rank them.
     term_z = None
 
     l: NumberOrAuto = setting(0.3, "Smoothing of the ratios.", names=("--l",),
@@ -120,11 +124,12 @@ class NBLinear(TfidfModel):
         range=ABOVE_0)
     loss: str = setting("hinge", "A linear SVM, or logistic regression.",
                         choices=("hinge", "log"), is_common=False)
-    power: float = setting(0.5, "Of each term's log-count ratio, by which its feature is "
-                                "multiplied; 0 for plain tf-idf.", is_common=False,
+    power: float = setting(0.5, "Exponent of each term's log-count ratio, by which its "
+                                "feature is multiplied; 0 for plain tf-idf.", is_common=False,
                            range=between(0, 2))
     tol: float = setting(1e-2, "End at this tolerance.", is_common=False, range=ABOVE_0)
-    max_iter: int = setting(100, "Most Newton steps.", is_common=False, range=WHOLE_ABOVE_0)
+    max_iter: int = setting(100, "Maximum number of passes and of Newton steps.", is_common=False,
+                            range=WHOLE_ABOVE_0)
     held_out: float = setting(
         0.2, "Share of the documents on which the calibration of probabilities is chosen; 0 for "
              "none, in half the time.", is_common=False, range=between(0, 0.5))

@@ -1,6 +1,6 @@
-"""The sections of a report: each decides itself whether it has something to show.
+"""The sections of a report: each function decides whether its section has something to show.
 
-Its words about the data are made here, and explanations are in the templates.
+Sentences about the data are written here, and explanations in the templates.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from textnb.runtime.display import names_of, number, percent, visible
 
 # A heat map of more classes can't be read cell by cell.
 _MAX_CLASSES = 30
-# The maximum number of pairs of confused classes, and of confused labels of lists.
-_CONFUSED, _CONFUSED_LABELS = 12, 40
+# The maximum number of pairs of confused classes, and for lists of labels of confused labels.
+_MAX_CLASS_PAIRS, _MAX_LABEL_PAIRS = 12, 40
 # The maximum number of labels in the table of the lowest F1.
-_LOWEST = 15
-# About how many points of a chart's curves its table has.
-_POINTS = 20
-# How many findings of each kind of an audit are shown.
-_FINDINGS = 5
+_MAX_LOWEST = 15
+# The approximate number of points of all curves of a chart in its table.
+_N_POINTS = 20
+# The maximum number of findings of each kind of an audit.
+_MAX_FINDINGS = 5
 _SEE_JSON = "textnb test --format json has all."
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as text: the first column names the rows, and the first ``texts`` ones hold words.
+    """Cells as text.
 
-    ``links`` are the anchors to which the names lead, and ``folded`` is what stands above a table
-    that a reader opens.
+    The first column names the rows; the first ``texts`` columns hold words, the others numbers.
+    ``links`` are the anchors to which the names lead. ``folded`` is the title of a table that is
+    hidden until a reader opens it.
     """
 
     caption: str
@@ -83,7 +84,7 @@ class Section:
 def sections_of(
     scored: Scored, frame: Any, train: Any, positive: Any, audit: Audit | None = None
 ) -> list[Section]:
-    """The sections in their order: how good, how sure, where it fails, why, and what it is."""
+    """The sections of the page, in order."""
     cards, nouns = cards_of(scored), scored.nouns.capitalize()
     return [
         Section("summary", "Summary"),
@@ -101,8 +102,8 @@ def sections_of(
 
 
 def _label_tables(scored: Scored, cards: Sequence[Card]) -> list[Table]:
-    """Precision, recall and F1 of every label, and the number of rows that it was learned from."""
-    known = {label: k for k, label in enumerate(scored.classes)}
+    """Precision, recall and F1 of every label, and the number of rows from which it was learned."""
+    codes = {label: k for k, label in enumerate(scored.classes)}
     curves = {curve.label: curve for curve in scored.curves}
     thresholds = scored.thresholds
     header = [scored.noun, "tested", "learned", "predicted", "precision", "recall", "F1", "AUC",
@@ -110,7 +111,7 @@ def _label_tables(scored: Scored, cards: Sequence[Card]) -> list[Table]:
     rows: list[list[str]] = []
     labels = [scored.labels.row(card.place, named=True) for card in cards]
     for card, row in zip(cards, labels, strict=True):
-        k, curve = known.get(row["label"]), curves.get(row["label"])
+        k, curve = codes.get(row["label"]), curves.get(row["label"])
         rows.append([
             card.name, f"{row['documents']:,}",
             "unknown" if k is None else f"{scored.learned[k]:,}",
@@ -119,21 +120,21 @@ def _label_tables(scored: Scored, cards: Sequence[Card]) -> list[Table]:
                 number(curve.auc, 4), number(curve.average_precision, 4)]),
             *([] if thresholds is None else ["–" if k is None else number(thresholds[k], 2)])])
 
-    def table(caption: str, chosen: Sequence[int], note: str = "", folded: str = "") -> Table:
-        return Table(caption, header, [rows[i] for i in chosen], note, folded=folded,
-                     links=[cards[i].anchor for i in chosen])
+    def table(caption: str, indices: Sequence[int], note: str = "", folded: str = "") -> Table:
+        return Table(caption, header, [rows[i] for i in indices], note, folded=folded,
+                     links=[cards[i].anchor for i in indices])
 
-    largest = sorted(range(len(rows)), key=lambda i: -labels[i]["documents"])
-    lowest = sorted((i for i in largest if labels[i]["documents"]),
-                    key=lambda i: labels[i]["f1"] or 0.0)
-    left = scored.labels.height - len(rows)
+    by_size = sorted(range(len(rows)), key=lambda i: -labels[i]["documents"])
+    by_f1 = sorted((i for i in by_size if labels[i]["documents"]),
+                   key=lambda i: labels[i]["f1"] or 0.0)
+    n_left_out = scored.labels.height - len(rows)
     tables = [table(f"Each {scored.noun} against the rest, those of most {scored.unit}s first",
-                    largest, "" if not left else
-                    f"{quantity(left, f'more {scored.noun}')} left out here: {_SEE_JSON}")]
-    if len(lowest) > _LOWEST:
+                    by_size, "" if not n_left_out else
+                    f"{quantity(n_left_out, f'more {scored.noun}')} left out here: {_SEE_JSON}")]
+    if len(by_f1) > _MAX_LOWEST:
         tables += [
-            table(f"The lowest F1 of all {scored.nouns}", lowest[:_LOWEST]),
-            table(f"All {scored.nouns}, the lowest F1 first", lowest, folded="All by F1")]
+            table(f"The lowest F1 of all {scored.nouns}", by_f1[:_MAX_LOWEST]),
+            table(f"All {scored.nouns}, the lowest F1 first", by_f1, folded="All by F1")]
     return tables
 
 
@@ -147,8 +148,8 @@ def _confusion_section(scored: Scored) -> Section:
         figures = [_confusion_figure(result)]
     pairs = scored.confused.drop_nulls("predicted") if of_lists else scored.confused
     documents = dict(scored.labels.select("label", "documents").iter_rows())
-    shown = pairs.head(_CONFUSED_LABELS if of_lists else _CONFUSED)
-    left = pairs.height - shown.height
+    shown = pairs.head(_MAX_LABEL_PAIRS if of_lists else _MAX_CLASS_PAIRS)
+    n_more = pairs.height - shown.height
     if pairs.height and len(documents) > 2:
         tables = [Table(
             f"Most frequent confusions: {scored.unit}s that miss one {scored.noun} and get another",
@@ -156,7 +157,7 @@ def _confusion_section(scored: Scored) -> Section:
             [[names[label], names[predicted], f"{n:,}",
               percent(n / documents[label] if documents[label] else None)]
              for label, predicted, n in shown.iter_rows()],
-            f"{quantity(left, 'more pair')}: {_SEE_JSON}" if left else "", texts=2)]
+            f"{quantity(n_more, 'more pair')}: {_SEE_JSON}" if n_more else "", texts=2)]
     return Section("confusion", "Confusions", figures=figures, tables=tables)
 
 
@@ -176,18 +177,19 @@ def _confusion_figure(result: Evaluation) -> Figure:
 
 
 def _audit_section(audit: Audit) -> Section:
-    """What was found in the rows that the model learned: of each kind the first."""
-    first = audit.findings.group_by("finding", maintain_order=True).head(_FINDINGS)
-    left, title = audit.findings.height - first.height, "Audit of the rows that were learned"
-    if not first.height:
+    """The first findings of each kind in the rows that the model learned."""
+    shown = audit.findings.group_by("finding", maintain_order=True).head(_MAX_FINDINGS)
+    n_more, title = audit.findings.height - shown.height, "Audit of the rows that were learned"
+    if not shown.height:
         return Section("audit", title, findings=[("note", "Nothing was found.")])
     columns = ("finding", "row", "suggested", "evidence")
     rows = [["–" if value is None else visible(
         ", ".join(map(str, value)) if isinstance(value, list) else str(value)) for value in row]
-        for row in first.select(columns).iter_rows()]
+        for row in shown.select(columns).iter_rows()]
     return Section("audit", title, tables=[Table(
         f"Findings in {quantity(audit.rows, 'row')}, numbered from 0", columns, rows,
-        f"{quantity(left, 'more finding')}: see the file of the audit" if left else "", texts=4)])
+        f"{quantity(n_more, 'more finding')}: see the file of the audit" if n_more else "",
+        texts=4)])
 
 
 def _figure(chart: Any, label: str, caption: str, table: Table, wide: bool = False) -> Figure:
@@ -199,7 +201,7 @@ def _figure(chart: Any, label: str, caption: str, table: Table, wide: bool = Fal
 
 
 def _mistake_sections(scored: Scored, frame: Any) -> list[Section]:
-    """The most confident wrong answers; of lists, wrong labels and missed ones."""
+    """The most confident wrong answers; for lists of labels, wrong labels and missed labels."""
     kinds = [("mistakes", "Most confident mistakes")]
     if scored.of_lists:
         kinds = [("mistakes", "Labels predicted wrongly"), ("missed", "Labels missed")]
@@ -209,10 +211,10 @@ def _mistake_sections(scored: Scored, frame: Any) -> list[Section]:
 
 def _decision_table(scored: Scored, decision: Decision) -> Table:
     """How many rows of each class the decision answers rightly, wrongly, or not at all."""
-    unsure, rows = scored.answers == UNKNOWN, []
+    is_unsure, rows = scored.answers == UNKNOWN, []
     for k, (label, name) in enumerate(zip(scored.classes, names_of(scored.classes), strict=True)):
         rates, threshold = scored.rates(k), decision.thresholds[label]
-        n_unsure = int((scored.has(k) & unsure).sum())
+        n_unsure = int((scored.has(k) & is_unsure).sum())
         probability = percent(expit(threshold) if scored.has_probabilities else None)
         rows.append([name, number(threshold, 2), probability, *(f"{n:,}" for n in (
             rates.true_positives, rates.false_negatives - n_unsure, n_unsure,
@@ -269,7 +271,7 @@ def _range(values: Iterable[float]) -> str:
 
 
 def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
-    """Thresholds and rates for the most probable class, and for the model's decision."""
+    """Threshold and rates of class ``k``, for the most probable class and for the decision."""
     if scored.of_lists:
         assert scored.thresholds is not None
         return {"decision": (float(scored.thresholds[k]), scored.rates(k))}
@@ -287,7 +289,7 @@ def _curve_figure(
     name: str, tables: dict[str, pl.DataFrame], points: list[dict[str, Any]],
     axes: tuple[str, str], about: str, caption: str,
 ) -> Figure:
-    number_of_points = max(3, _POINTS // len(tables))
+    number_of_points = max(3, _N_POINTS // len(tables))
     rows = []
     for label, table in tables.items():
         places = np.linspace(0, table.height - 1, number_of_points).astype(np.int64)

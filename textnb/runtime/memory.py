@@ -19,12 +19,12 @@ _LOG = logging.getLogger("textnb")
 _MIN_BYTES = 64 << 20
 # Bytes: tables of this size are logged.
 _LOG_BYTES = 512 << 20
-# An unlimited control group of version 1 states a number near 2**63.
+# Limits from this number on mean none: a control group of version 1 then states nearly 2**63.
 _UNLIMITED = 1 << 60
 
 
 def check_room(
-    classes: int, terms: int, per_count: int, name: str, freed: int = 0, log: bool = False,
+    classes: int, terms: int, bytes_per_count: int, name: str, freed: int = 0, log: bool = False,
     stored: int | None = None,
 ) -> None:
     """Check that memory can hold tables of classes times terms.
@@ -32,23 +32,23 @@ def check_room(
     Parameters
     ----------
     classes, terms : int
-    per_count : int
-        Bytes for each class and term, at least.
+    bytes_per_count : int
+        The minimum number of bytes for each class and term.
     name : str
         What the tables are, for the message.
     freed : int
-        Bytes to subtract: tables that are allocated already, or memory that is freed in time.
+        Bytes to subtract: tables that are allocated already, or memory that will be freed before.
     log : bool
         Whether to log the size of large tables.
     stored : int, optional
-        The number of counts that sparse tables store.
+        The number of counts that sparse tables store, if not classes times terms.
 
     Raises
     ------
     DataError
         If the tables need more bytes than are free.
     """
-    needed = (classes * terms if stored is None else stored) * per_count
+    needed = (classes * terms if stored is None else stored) * bytes_per_count
     if not has_room(needed - freed):
         raise DataError.too_large(classes, terms, name, needed, free_memory() or 0)
     if log and needed >= _LOG_BYTES:
@@ -87,8 +87,8 @@ def free_memory() -> int | None:
     container's limit) leave, and what its limit of address space (``ulimit -v``) leaves.
     """
     limits = (_free_in_system(), _free_in_control_groups(), _free_in_address_space())
-    known = [limit for limit in limits if limit is not None]
-    return max(0, min(known)) if known else None
+    known_limits = [limit for limit in limits if limit is not None]
+    return max(0, min(known_limits)) if known_limits else None
 
 
 def _free_in_system() -> int | None:
@@ -111,13 +111,14 @@ def _free_in_control_groups() -> int | None:
 
 
 def _limits_of_control_groups() -> Iterator[tuple[int, int]]:
-    """Limit and use of each control group that holds this process."""
+    """Limit and use, in bytes, of each control group that this process is in."""
     try:
         lines = Path("/proc/self/cgroup").read_text("utf-8").splitlines()
     except OSError:
         return
     for line in lines:
         _, controllers, path = line.split(":", 2)
+        # A control group of version 2 names no controllers.
         if controllers == "":
             root, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current")
             inactive = "inactive_file "

@@ -28,6 +28,6 @@ def count_written(rows: int) -> None:
     _written = (_written or 0) + rows
 
 
-def written() -> int | None:
+def written_rows() -> int | None:
     """Rows that were written to standard output; None if nothing writes rows there."""
     return _written

@@ -13,7 +13,7 @@ from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import Mention, ParameterError
 
 NAMES = ("accuracy", "macro-f1", "log-loss", "precision@recall", "recall@fpr")
-# The metrics of lists of labels.
+# The metrics for lists of labels.
 LABEL_NAMES = ("micro-f1", "macro-f1", "example-f1", "subset-accuracy")
 # The lowest probability in a log loss. One document whose label has the probability 0 would make
 # the mean infinite.
@@ -27,10 +27,10 @@ class Metric:
     Attributes
     ----------
     name : str
-        One of "accuracy", "macro-f1", "log-loss", "precision@recall" and "recall@fpr"; of lists of
-        labels "micro-f1", "macro-f1", "example-f1" or "subset-accuracy".
+        One of "accuracy", "macro-f1", "log-loss", "precision@recall" and "recall@fpr"; for lists
+        of labels "micro-f1", "macro-f1", "example-f1" or "subset-accuracy".
     at : float or None
-        The lowest recall of "precision@recall", or the highest false-positive rate of
+        The minimum recall of "precision@recall", or the maximum false-positive rate of
         "recall@fpr"; None for the others.
     positive : label or None
         The class that "precision@recall" and "recall@fpr" measure; None for the others.
@@ -44,7 +44,7 @@ class Metric:
     def of(cls, text: str | None, positive: Any = None, of_lists: bool = False) -> Metric:
         """Parse the name of a metric, such as ``"recall@fpr=0.001"``.
 
-        Without a name, it is "accuracy", or of lists of labels "micro-f1".
+        Without a name, it is "accuracy", or "micro-f1" for lists of labels.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class Metric:
         try:
             at = float(number)
         except ValueError:
-            at = -1.0
+            at = -1.0  # Out of range, as any other number that is no rate.
         if not 0.0 <= at <= 1.0:
             raise ParameterError(f"metric {name} needs a rate in [0, 1], such as {name}=0.01; "
                                  f"got {text!r}")
@@ -92,8 +92,8 @@ class Metric:
         return self.name == "log-loss"
 
     @property
-    def goal(self) -> str:
-        """The goal of thresholds of labels: "f1" of each, or "micro-f1" of all."""
+    def label_goal(self) -> str:
+        """What thresholds of labels are chosen for: "f1" of each label, or "micro-f1" of all."""
         return "f1" if self.name == "macro-f1" else "micro-f1"
 
     def gain(self, value: float) -> float:
@@ -111,10 +111,10 @@ class Metric:
         Parameters
         ----------
         scores : float64 (n_documents, n_classes)
-            Log-probabilities up to a constant of each row; -inf for a class without a score. Of
+            Log-probabilities up to a constant of each row; -inf for a class without a score. For
             lists of labels, a label is predicted where its score is above 0.
         codes : int64 (n_documents,), or bool (n_documents, n_labels)
-            The class of each document; or which documents have which labels.
+            The class of each document; for lists of labels, which labels each document has.
         classes : list (n_classes,)
         """
         if codes.ndim == 2:
@@ -131,19 +131,21 @@ class Metric:
         if self.name == "log-loss":
             log_probability = log_posterior(scores)[np.arange(len(codes)), codes]
             return float(-np.maximum(log_probability, np.log(_MIN_PROBABILITY)).mean())
-        # Imported here: most metrics are quicker without it, and it takes a second.
+        # Imported here, as the import takes a second, and most metrics do not need it.
         from sklearn.metrics import precision_recall_curve, roc_curve
 
         k = classes.index(self.positive)
         is_positive = codes == k
         if is_positive.all() or not is_positive.any():
             return float("nan")
-        odds = np.nan_to_num(log_odds(scores)[:, k], nan=-np.inf)
-        odds = np.clip(odds, -1e300, 1e300)
+        class_scores = np.nan_to_num(log_odds(scores)[:, k], nan=-np.inf)
+        # Scikit-learn refuses infinite scores.
+        class_scores = np.clip(class_scores, -1e300, 1e300)
         if self.name == "recall@fpr":
-            false_positives, recall, _ = roc_curve(is_positive, odds, drop_intermediate=False)
+            false_positives, recall, _ = roc_curve(
+                is_positive, class_scores, drop_intermediate=False)
             return float(recall[false_positives <= self.at].max())
-        precision, recall, _ = precision_recall_curve(is_positive, odds)
+        precision, recall, _ = precision_recall_curve(is_positive, class_scores)
         return float(precision[recall >= self.at].max())
 
     def _of_labels(self, actual: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
@@ -160,9 +162,9 @@ class Metric:
 
 
 def _f1(right: ArrayLike, total: ArrayLike, empty: float = np.nan) -> Floats:
-    """F1 from numbers of right predictions, and of predictions plus those that would be right.
+    """F1 = 2 · right / total; ``empty`` where ``total`` is 0.
 
-    It is ``empty`` if the second number is 0.
+    ``right`` is the number of right predictions, ``total`` that of predictions plus that of labels.
     """
     right, total = np.atleast_1d(right), np.atleast_1d(total)
     f1: Floats = np.full(len(total), empty)

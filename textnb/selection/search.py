@@ -304,7 +304,7 @@ def search(
         arguments = "".join(f", {name}={value!r}" for name, value in (
             ("groups", groups), ("time", time), ("seed", seed)) if value)
         code = (f"import textnb\n{code}\nheld = textnb.cross_validate(model, rows{arguments})\n"
-                f"model.set_decision(textnb.choose_class_thresholds(held, by={goal.goal!r}))")
+                f"model.set_decision(textnb.choose_class_thresholds(held, by={goal.label_goal!r}))")
     elif calibration is not None:
         fitted = fitted.with_calibration(calibration)
     method = (f"{inner.method} of the rows that trials had; estimates on "
@@ -329,7 +329,7 @@ def _with_thresholds(
         raise DataError(f"the labels' thresholds can't be chosen: {judge.failure}")
     return fitted.with_decision(Decision(
         dict(zip(fitted.classes.tolist(), thresholds.tolist(), strict=True)),
-        evidence={"by": goal.goal, "documents": int((partition.folds >= 0).sum()),
+        evidence={"by": goal.label_goal, "documents": int((partition.folds >= 0).sum()),
                   "scored": partition.method}))
 
 

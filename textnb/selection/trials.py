@@ -199,7 +199,7 @@ class Trials:
     def _with_thresholds(
         self, scores: Floats, actual: NDArray[np.bool_], folds: Ints
     ) -> TrialResult:
-        by = self.metric.goal
+        by = self.metric.label_goal
         margins = margins_of(by, scores, actual, folds)
         return TrialResult(
             self.metric.value(margins, actual, self._classes), margins, actual, None,

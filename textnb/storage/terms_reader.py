@@ -28,8 +28,9 @@ from textnb.storage.version2 import ArraySlices, ModelFile
 from textnb.text.plain import plain_tokens
 from textnb.text.plan import Plan
 
-# Characters of a document. Polars tokenizes more of them faster, even with its import.
-_LONGEST = 1 << 20
+# The maximum number of characters of a document. For a longer one Polars is faster, even with its
+# import.
+_MAX_CHARACTERS = 1 << 20
 Weights = list[float]
 
 
@@ -43,13 +44,13 @@ class TermsReader(ExitStack):
     Attributes
     ----------
     document : dict
-        The file's document.
+        The model.json of the file.
     calibration : Calibration or None
     decision : Decision or None
     columns : list of str
         The text columns.
     plan : Plan
-        Of its tokenizer.
+        The steps of the tokenizer.
     labels, documents : list
         The classes, and the number of documents learned of each.
     intercept : list of float
@@ -107,7 +108,7 @@ class TermsReader(ExitStack):
             if contents.settings[setting] is not None:
                 raise Unsupported(f"the setting {setting}")
         if getattr(model, "idf", False):
-            # Their document frequencies would have to be read too.
+            # The document frequencies of all terms would have to be read too.
             raise Unsupported("inverse document frequencies")
         self.above = model.presence_above(contents.settings["binary"])
         self.is_sublinear = self.above is None and getattr(model, "tf", None) == "sublinear"
@@ -127,13 +128,14 @@ class TermsReader(ExitStack):
         text = bytes(self._arrays["index/bytes"].slice(0, ends[-1]))
         self._index = [text[a:b] for a, b in pairwise(ends)]
         require(all(a < b for a, b in pairwise(self._index)), "its index is not sorted")
+        # A bit for each term: whether it is within max_features. Without the array, all terms are.
         mask = self._arrays.get("terms/kept")
-        self._within = None if mask is None else bytes(mask.slice(0, mask.count))
+        self._mask = None if mask is None else bytes(mask.slice(0, mask.count))
 
     # Terms
 
     def _columns(self, terms: list[bytes]) -> Iterator[tuple[bytes, int]]:
-        """Those of some sorted terms that have a column, and the column."""
+        """The terms that have a column, each with its column; ``terms`` are sorted."""
         last_entry, count = -1, 0
 
         def term_at(place: int) -> bytes:
@@ -150,18 +152,18 @@ class TermsReader(ExitStack):
             place = bisect_right(range(count), term, key=term_at) - 1
             column = entry * INDEX_STEP + place
             if place >= 0 and term_at(place) == term and (
-                    self._within is None or self._within[column >> 3] >> (column & 7) & 1):
+                    self._mask is None or self._mask[column >> 3] >> (column & 7) & 1):
                 yield term, column
 
     def _group(self, entry: int) -> tuple[int, list[int], bytes]:
-        """The terms from one entry of the index to the next: number, bounds and bytes."""
+        """The terms from one entry of the index to the next: their number, bounds and bytes."""
         first, last = entry * INDEX_STEP, min((entry + 1) * INDEX_STEP, self._sizes["terms"])
         bounds = _bounds(self._arrays["terms/ends"], first, last, self._sizes["bytes"])
         text = bytes(self._arrays["terms/bytes"].slice(bounds[0], bounds[-1]))
         return last - first, bounds, text
 
     def _read_column(self, name: str, column: int) -> dict[int, float]:
-        """The values of a term that are stored, by class."""
+        """The stored values of a term, by class."""
         ends, classes, values = (
             self._arrays[f"{name}/{part}"] for part in ("ends", "classes", "values"))
         start, end = _bounds(ends, column, column + 1, classes.count)
@@ -175,7 +177,7 @@ class TermsReader(ExitStack):
     # Weights
 
     def _reader_of_weights(self, contents: TextDocument) -> Callable[[int], Weights]:
-        """A function that gives the weights of a column, which are stored."""
+        """A function that reads the stored weights of a column."""
         if type(contents.l) is list:
             raise Unsupported("smoothing per term")
         self.intercept, n = self.document["intercept"], len(self.labels)
@@ -190,7 +192,7 @@ class TermsReader(ExitStack):
         return read_weights
 
     def _reader_of_counts(self, contents: TextDocument) -> Callable[[int], Weights]:
-        """A function that gives the weights of a column, from counts."""
+        """A function that computes the weights of a column from its counts."""
         model: Any = contents.model
         if "sums of counts" not in contents.facts:
             raise Unsupported("sums that are not stored, as for l = 0")
@@ -198,12 +200,12 @@ class TermsReader(ExitStack):
                   for name in model.sums}
         if 0.0 in totals.get("norms", ()) or 0 in (model.class_prior or ()):
             raise Unsupported("a norm or a prior of 0")
-        # They are sums over all terms, which this reader does not read: only their range is known.
+        # The totals are over all terms. This reader reads few terms, so it checks only the range.
         for name, of_classes in totals.items():
             require(all(0 <= value < EXACT if name == "counts" else value <= 0
                         for value in of_classes), f"a sum of {name} is out of range")
-        n_within = self._n_within(contents.settings["max_features"])
-        sums = TermSums(float(contents.l), n_within, self.documents, **totals)
+        n_terms = self._count_columns(contents.settings["max_features"])
+        sums = TermSums(float(contents.l), n_terms, self.documents, **totals)
         self.intercept = model.intercept_of(sums, self._log_prior(model))
         require(all(map(isfinite, self.intercept)), "an intercept is not finite")
         counts_presence = self.above is not None
@@ -225,20 +227,21 @@ class TermsReader(ExitStack):
         return [log_prior(documents, rows, n, prior, model.fit_prior, log_ratio)
                 for documents, prior in zip(self.documents, priors, strict=True)]
 
-    def _n_within(self, max_features: int | None) -> int:
-        n_terms = n_within = self._sizes["terms"]
-        if self._within is not None:
-            bits = int.from_bytes(self._within, "little")
+    def _count_columns(self, max_features: int | None) -> int:
+        """The number of terms within max_features: those that have a column."""
+        n_terms = n_columns = self._sizes["terms"]
+        if self._mask is not None:
+            bits = int.from_bytes(self._mask, "little")
             require(not bits >> n_terms, "it keeps terms that it does not have")
-            n_within = bits.bit_count()
-            require(n_within < n_terms, "it marks the terms that are kept, and keeps all")
-        require(max_features is None or n_within <= max_features,
+            n_columns = bits.bit_count()
+            require(n_columns < n_terms, "it marks the terms that are kept, and keeps all")
+        require(max_features is None or n_columns <= max_features,
                 "it keeps more terms than its max_features")
-        return n_within
+        return n_columns
 
 
 def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:
-    """The contents of a document, if a reader without Polars knows all of them.
+    """The contents of a model.json, if a reader without Polars knows all of them.
 
     Call it within `textnb.files.require.reading_errors`.
     """
@@ -250,7 +253,7 @@ def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:
 
 
 def known_model(name: str) -> type[Model]:
-    """A model whose weights of a term can be computed without Polars and NumPy."""
+    """The class of a model, if the weights of a term can be computed without Polars and NumPy."""
     match name:
         case "MultinomialNB":
             from textnb.models.multinomial import MultinomialNB
@@ -278,11 +281,11 @@ def known_model(name: str) -> type[Model]:
 def tokens_of(plan: Plan, texts: Mapping[str, str | Sequence[str] | None]) -> list[str]:
     """The tokens of a document's text columns, in the order of the texts.
 
-    A column of tokens has a list of them.
+    The text of a column of tokens is a list of them.
     """
     lengths = (len(text) if isinstance(text, str) else sum(map(len, text or ()))
                for text in texts.values())
-    if sum(lengths) > _LONGEST:
+    if sum(lengths) > _MAX_CHARACTERS:
         raise Unsupported("a long message")
     try:
         tokens = plain_tokens(plan, texts)
@@ -294,7 +297,7 @@ def tokens_of(plan: Plan, texts: Mapping[str, str | Sequence[str] | None]) -> li
 
 
 def _bounds(ends: ArraySlices, first: int, last: int, max_end: int) -> list[int]:
-    """The bounds of the spans from one place to another: begin of the first, and all ends."""
+    """The bounds of the spans ``first`` to ``last - 1``: where the first begins, and all ends."""
     bounds = [*([0] if first == 0 else []), *ends.slice(max(0, first - 1), last)]
     require(bounds[0] >= 0 and bounds[-1] <= max_end and bounds == sorted(bounds),
             f"{ends.name} does not ascend")

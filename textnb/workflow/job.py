@@ -4,7 +4,7 @@
     [input]          rows to learn from and to test on
     [audit]          what is wrong with the rows to learn from, before anything is learned
     [model]          the model's kind, its settings, its tokenizer or features
-    [validation]     folds, leave-one-out, in order or by values of l, before the test
+    [validation]     by folds, by leave-one-out, in order or for values of l, before the test
     [calibration]    a temperature, by leave-one-out
     [decision]       a threshold, with a guarantee, by costs, or a reject option
     [test]           measures on the test rows, and the report
@@ -58,10 +58,10 @@ from textnb.workflow.train import (
 
 # Files that every job writes, in addition to those that it names.
 RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
-# Types of keys: a path or URL, a name in the output folder, and one with the ending of a table.
+# Types of keys: a name in the output folder, and such a name with the ending of a table.
 FileName = str
 TableName = str
-_SHARE = Range("above 0 and below 1", lambda v: is_number(v) and 0 < v < 1)
+_SHARE_RANGE = Range("above 0 and below 1", lambda v: is_number(v) and 0 < v < 1)
 # The groups of settings of [model] that models of all kinds have.
 COMMON_GROUPS = (ColumnSettings, LimitSettings, LearnOptions)
 
@@ -95,21 +95,21 @@ def _check_safe_csv(safe_csv: bool, format: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Input(LabelledOptions):
-    """The rows. Without ``test`` and ``test_where``, the share ``hold_out`` of them is the test.
+    """The rows. Without ``test`` and ``test_where``, the test is on the share ``hold_out`` of them.
 
     Whether a row is held out depends on a checksum of its text, so that copies are on one side.
     """
 
-    train: Place = setting(help="Rows to learn from: whatever textnb train reads.")
-    train_where: str | None = setting(None, "Those for which this SQL condition holds.")
+    train: Place = setting(help="Rows to learn from: anything that textnb train reads.")
+    train_where: str | None = setting(None, "Learn only from rows that meet this SQL condition.")
     test: Place | None = setting(None, "Rows to test on.  [default: those of train]")
-    test_where: str | None = setting(None, "Those for which this SQL condition holds.")
-    hold_out: float = setting(0.2, "Share of the rows that is held out.", range=_SHARE)
+    test_where: str | None = setting(None, "Test only on rows that meet this SQL condition.")
+    hold_out: float = setting(0.2, "Share of the rows that is held out.", range=_SHARE_RANGE)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Audit(AuditOptions):
-    """What is wrong with the rows to learn from; a finding of ``fail_on`` ends the job."""
+    """What is wrong with the rows to learn from; findings that ``fail_on`` names end the job."""
 
     file: TableName = setting("audit.csv", "File of findings to write, by its ending.")
 
@@ -133,7 +133,7 @@ class Terms(TermsOptions):
         return ENDINGS[Path(self.file).suffix.lower()]
 
     def check(self) -> None:
-        """Raise ParameterError if the file is not for spreadsheets, and ``safe_csv`` is set."""
+        """Raise ParameterError if ``safe_csv`` is set, and the file is neither CSV nor TSV."""
         _check_safe_csv(self.safe_csv, self.file_format)
 
 
@@ -142,7 +142,7 @@ class Predictions(PredictOptions):
     """Rows with their predictions: the rows of ``input``, or the test rows."""
 
     input: Place | None = setting(None, "Rows to predict.  [default: the test rows]")
-    where: str | None = setting(None, "Those for which this SQL condition holds.")
+    where: str | None = setting(None, "Predict only rows that meet this SQL condition.")
     format: str | None = setting(None, "Format of the input, if its name does not tell.")
     file: TableName = setting("predictions.parquet", "File to write, by its ending.")
     probability: bool = setting(True, "Add the probability of the predicted class.")
@@ -195,7 +195,7 @@ SECTIONS: dict[str, type] = {
 
 
 def as_key(setting: Mention, section: str = "model") -> str:
-    """The key of a job for a setting that a message names while a section is worked on.
+    """The key of a job for a setting that a message names, while the job works on a section.
 
     Examples
     --------
@@ -210,11 +210,13 @@ def as_key(setting: Mention, section: str = "model") -> str:
         names: dict[str, str] = {}
         for group in all_groups[each]:
             names |= {field.name: field.name for field in fields(group)}
-            # Errors name a setting as Python does.
-            names |= {facts.python: field.name for field, facts in declared(group) if facts.python}
+            # Errors name a setting by its name in Python.
+            names |= {each_setting.python: field.name for field, each_setting in declared(group)
+                      if each_setting.python}
         if name in names:
             key = f"{each}.{names[name]}"
             break
+    # A string of TOML in single quotes is raw without the prefix r.
     value = setting.value.removeprefix("r") if setting.value[:2] == "r'" else setting.value
     if value in ("", "None"):
         return f"no {key}" if value else key
@@ -328,7 +330,7 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
 
 
 def _check(job: Job, table: Table) -> None:
-    """Note keys that exclude each other."""
+    """Note what is wrong with keys that each are valid alone."""
     if not job.model.is_texts:
         keys: list[Key] = [
             (name,) for name in ("audit", "validation", "calibration", "decision", "terms")
@@ -348,9 +350,9 @@ def _check(job: Job, table: Table) -> None:
         if condition is not None:
             table.check((section, name), partial(check_condition, condition, "the condition"))
     _check_left_out(job, table)
+    # Some file systems do not distinguish upper from lower case.
     names = [name.casefold() for export in job.exports
              for name in (export.file, f"{export.file}.bundle.zip")] + [*RESERVED]
-    # Some file systems do not distinguish upper from lower case.
     names += [part.file.casefold() for part in (job.audit, job.terms, job.predictions)
               if part is not None]
     names += [job.test.report.casefold()] if job.test.report else []
@@ -360,16 +362,16 @@ def _check(job: Job, table: Table) -> None:
 
 
 def _check_left_out(job: Job, table: Table) -> None:
-    """Note a section that scores each row by the counts of all others, if the model has none."""
+    """Note a section that leaves rows out by subtraction, if the model does not allow it."""
     by = None if job.decision is None else job.decision.by
     if not job.model.is_texts or job.input.of_lists or by is not None:
         return  # Lists of labels are scored by folds.
     model = model_of(job.model.kind, job.model.parameters)
-    sections = [name for name, asks in (
+    sections = [name for name, subtracts in (
         ("calibration", job.calibration is not None and model.from_counts),
         ("validation", job.validation is not None and job.validation.leave_one_out),
         ("decision", job.decision is not None and job.decision.scored != "folds"
-         and job.decision.min_probability is None)) if asks]
+         and job.decision.min_probability is None)) if subtracts]
     obstacle = model.obstacle_to_leaving_out
     if not sections or not (obstacle or job.model.limits.max_features is not None):
         return

@@ -52,12 +52,12 @@ class ClickHouse(Re2Sql):
     nullable = "toNullable({})"
     holds = "position({}, '{}') > 0"
     matches = "match({}, {})"
-    replaces = "replaceRegexpAll({}, {}, {})"
-    joined = ("arrayStringConcat(arrayMap(p -> p.2, "
+    replace_all = "replaceRegexpAll({}, {}, {})"
+    concat_parts = ("arrayStringConcat(arrayMap(p -> p.2, "
               "arraySort(groupArray(((run, class, place, number), part)))))")
     translate = "translateUTF8"
-    all_matches = "extractAll({}, {})"
-    numbered = ("arrayJoin(arrayZip(all_matches, arrayEnumerate(all_matches))) AS pair, "
+    find_matches = "extractAll({}, {})"
+    unnest_matches = ("arrayJoin(arrayZip(all_matches, arrayEnumerate(all_matches))) AS pair, "
                 "pair.1 AS {}, pair.2 AS {}")
 
     def literal(self, value: str) -> str:

@@ -29,8 +29,8 @@ class DuckDb(Re2Sql):
     char_length = "length({})"
     holds = "contains({}, '{}')"
     matches = "regexp_matches({}, {})"
-    all_matches = "regexp_extract_all({}, {})"
-    numbered = "unnest(all_matches) AS {}, unnest(range(len(all_matches))) AS {}"
+    find_matches = "regexp_extract_all({}, {})"
+    unnest_matches = "unnest(all_matches) AS {}, unnest(range(len(all_matches))) AS {}"
 
     def unnest(
         self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]

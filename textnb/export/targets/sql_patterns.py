@@ -1,6 +1,6 @@
-"""SQL of engines with regular expressions, which list the characters of words.
+"""SQL for engines with regular expressions.
 
-No engine's own table of Unicode is used: patterns and tables name every character.
+No engine's own table of Unicode is used: patterns and tables list every character of words.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ class PatternSql(Sql):
     Attributes
     ----------
     code : str
-        A code point in a class of characters.
+        The pattern of a code point within a class of characters, as a template.
     end : str
-        The end of a text.
+        The pattern of the end of a text.
     holds : str
-        The condition that a string holds another.
-    matches, replaces : str
-        The condition that a string holds a match of a pattern; a string in which all matches are
-        replaced, where ``\1`` is the first group.
-    joined : str
-        The string of the parts of a group in the order of run, class, place and number.
+        The template of the condition that a string holds another.
+    matches, replace_all : str
+        The template of the condition that a string holds a match of a pattern; the template of the
+        string in which all matches are replaced, where ``\1`` is the first group.
+    concat_parts : str
+        The aggregate of the column ``part`` as one string, ordered by run, class, place and number.
     """
 
     code: ClassVar[str] = r"\x{{{:x}}}"
     end: ClassVar[str] = r"\z"
     holds: ClassVar[str]
     matches: ClassVar[str]
-    replaces: ClassVar[str] = "regexp_replace({}, {}, {}, 'g')"
-    joined: ClassVar[str] = "string_agg(part, '' ORDER BY run, class, place, number)"
+    replace_all: ClassVar[str] = "regexp_replace({}, {}, {}, 'g')"
+    concat_parts: ClassVar[str] = "string_agg(part, '' ORDER BY run, class, place, number)"
 
     def pattern(self, pattern: str) -> str:
         """Write a pattern, or a replacement, as a literal."""
@@ -63,18 +63,18 @@ class PatternSql(Sql):
         return f"[{regex_class(ranges, self.code)}]"
 
     def final_sigmas(self, lower: Lowercase, text: str) -> str:
-        sigma = self.replaces.format(text, self.pattern(final_sigma(lower, self.code, self.end)),
+        sigma = self.replace_all.format(text, self.pattern(final_sigma(lower, self.code, self.end)),
                                      self.pattern(r"\1ς\2"))
         return f"CASE WHEN {self.holds.format(text, SIGMA)} THEN {sigma} ELSE {text} END"
 
     def fold(self, fold: Fold, keys: str, source: str) -> str:
-        changes = (
+        is_changed = (
             f"{self.byte_length.format('text')} > {self.char_length.format('text')}" if fold.ascii
             else self.matches.format("text", self.pattern(self.one_of(fold.changing))))
-        changed = f"(SELECT {keys}, text FROM t WHERE {changes}) h"
+        changed = f"(SELECT {keys}, text FROM t WHERE {is_changed}) h"
         return (f"WITH t AS (SELECT {keys}, text FROM {source})\n"
-                f"SELECT {keys}, {fold.otherwise} AS text FROM t WHERE NOT ({changes})\n"
-                f"UNION ALL SELECT {keys}, {self.joined} AS text\n"
+                f"SELECT {keys}, {fold.otherwise} AS text FROM t WHERE NOT ({is_changed})\n"
+                f"UNION ALL SELECT {keys}, {self.concat_parts} AS text\n"
                 f"FROM ({parts_of(self, fold, keys, self.characters(keys, changed))}) f "
                 f"GROUP BY {keys}")
 
@@ -83,7 +83,7 @@ class PatternSql(Sql):
         unspaced = self.one_of(words.unspaced)
         pairs = text
         for pattern, replacement in tokens_by_replacing(unspaced, words.sizes, r"\1"):
-            pairs = self.replaces.format(pairs, self.pattern(pattern), self.pattern(replacement))
+            pairs = self.replace_all.format(pairs, self.pattern(pattern), self.pattern(replacement))
         has_pairs = self.matches.format(text, self.pattern(unspaced))
         return f"CASE WHEN {condition}{has_pairs} THEN\n{pairs} ELSE {text} END"
 
@@ -97,11 +97,11 @@ class PatternSql(Sql):
 
     def is_word(self, words: Words, word: str) -> str:
         """Write the condition that a run of characters is a word."""
-        long_enough = f"{self.char_length.format(word)} >= {words.min_length}"
+        is_long_enough = f"{self.char_length.format(word)} >= {words.min_length}"
         if not words.unspaced:
-            return long_enough
-        pair = self.matches.format(word, self.pattern(self.one_of(words.unspaced)))
-        return f"({long_enough} OR {pair})"
+            return is_long_enough
+        has_pair = self.matches.format(word, self.pattern(self.one_of(words.unspaced)))
+        return f"({is_long_enough} OR {has_pair})"
 
 
 class Re2Sql(PatternSql):
@@ -110,22 +110,23 @@ class Re2Sql(PatternSql):
     Attributes
     ----------
     translate : str
-        The function that replaces characters by those at the same places.
-    all_matches : str
-        The array of all matches of a pattern in a string.
-    numbered : str
-        The columns of the elements of an array ``all_matches``, a row each, and of their places.
+        The function that replaces characters of one string by those at the same places of another.
+    find_matches : str
+        The template of the array of all matches of a pattern in a string.
+    unnest_matches : str
+        The template of two columns: the elements of an array ``all_matches``, in a row each, and
+        their places.
     """
 
     translate: ClassVar[str] = "translate"
-    all_matches: ClassVar[str]
-    numbered: ClassVar[str]
+    find_matches: ClassVar[str]
+    unnest_matches: ClassVar[str]
 
     def find_all(self, keys: str, source: str, pattern: str, names: tuple[str, str],
                  text: str = "text") -> str:
-        """Write rows of the matches of a pattern: the keys, and a match and its place by names."""
-        matches = self.all_matches.format(text, self.pattern(pattern))
-        return (f"SELECT {keys}, {self.numbered.format(*names)}\n"
+        """Write a query of the matches of a pattern: keys, match and place, with these names."""
+        matches = self.find_matches.format(text, self.pattern(pattern))
+        return (f"SELECT {keys}, {self.unnest_matches.format(*names)}\n"
                 f"FROM (SELECT {keys}, {matches} AS all_matches FROM {source}) s")
 
     def characters(self, keys: str, source: str) -> str:
@@ -152,14 +153,15 @@ class Re2Sql(PatternSql):
         if words.lower is None:
             return "text"
         mapping, text = words.lower_mapping, self.final_sigmas(words.lower, "text")
-        single = {c: lower for c, lower in mapping.items() if len(lower) == 1}
+        single_characters = {c: lower for c, lower in mapping.items() if len(lower) == 1}
         for character, lower in mapping.items():
-            if character not in single:
+            if character not in single_characters:
                 text = f"replace({text}, {self.literal(character)}, {self.literal(lower)})"
         upper = self.pattern(self.one_of(ranges_of(c for c in mapping if not c.isascii())))
         is_ascii = f"{self.byte_length.format('text')} = {self.char_length.format('text')}"
         # `translate` builds its table for each row, so it is called only for rows that need it.
         return (f"CASE WHEN {is_ascii} THEN lower(text)\n"
                 f"WHEN {self.matches.format('text', upper)} THEN {self.translate}({text},\n"
-                f"{self.literal(''.join(single))},\n{self.literal(''.join(single.values()))})\n"
+                f"{self.literal(''.join(single_characters))},\n"
+                f"{self.literal(''.join(single_characters.values()))})\n"
                 f"ELSE {self.ascii_lower} END")
