@@ -59,7 +59,7 @@ ONE_LABEL = {
 class Mention:
     """A setting that a message names, alone (``min_df``) or with a value (``binary=True``).
 
-    Its text is Python's. Another reader, such as the command line, writes it in its own way.
+    ``str`` gives it as Python writes it; the command line and jobs write it in their own way.
     """
 
     def __init__(self, name: str, value: str = "") -> None:
@@ -116,19 +116,19 @@ class TextnbError(Exception):
         error = copy(self)
         error.args = (f"{words}{self}",)
         for name in ("_problem", "_command_line"):
-            if (own := getattr(self, name)) is not None:
-                setattr(error, name, f"{words}{own}")
+            if (message := getattr(self, name)) is not None:
+                setattr(error, name, f"{words}{message}")
         error._parts = (words, *self._parts) if self._parts else ()
         return error
 
     def message(self, write: Callable[[Mention], str]) -> str:
-        """The message for a reader who has other words for settings: ``write`` gives them."""
+        """The message with each setting as ``write`` writes it, for a job or the command line."""
         if self._command_line is not None or not self._parts:
             return self.command_line
         return "".join(write(part) if isinstance(part, Mention) else part for part in self._parts)
 
-    def written(self, write: Callable[[Mention], str]) -> Self:
-        """The same error, its message in the words of such a reader."""
+    def for_reader(self, write: Callable[[Mention], str]) -> Self:
+        """The same error, with each setting in its message as ``write`` writes it."""
         error = copy(self)
         error.args, error._parts, error._command_line = (self.message(write),), (), None
         return error
@@ -136,8 +136,8 @@ class TextnbError(Exception):
     @property
     def setting(self) -> str | None:
         """The setting with which the message begins; None if it begins otherwise."""
-        first = next(iter(filter(None, self._parts)), None)
-        return first.name if isinstance(first, Mention) else None
+        first_part = next(iter(filter(None, self._parts)), None)
+        return first_part.name if isinstance(first_part, Mention) else None
 
     @property
     def without_setting(self) -> str:
@@ -227,8 +227,8 @@ class ParameterError(TextnbError, ValueError):
         known = [str(choice) for choice in choices]
         more = f" and {len(known) - _MAX_CHOICES:,} more" if len(known) > _MAX_CHOICES else ""
         return cls.naming(
-            "{setting}: unknown value {got!r}{near}; choose one of {known}", setting=Mention(name),
-            got=got, near=suggestion(str(got), known, synonyms),
+            "{setting}: unknown value {got!r}{hint}; choose one of {known}", setting=Mention(name),
+            got=got, hint=suggestion(str(got), known, synonyms),
             known=", ".join(known[:_MAX_CHOICES]) + more)
 
     @classmethod
@@ -276,7 +276,7 @@ class DataError(TextnbError, ValueError):
 
     @classmethod
     def out_of_memory(cls, what: str, size: tuple[int, int] | None = None) -> DataError:
-        """Memory ran out; ``size`` is the number of classes and of terms, where they are known."""
+        """Memory ran out; ``size`` is the numbers of classes and of terms, if they are known."""
         where = "" if size is None else (
             f" with {quantity(size[0], 'class')} and {quantity(size[1], 'term')}, whose counts and "
             f"weights take {16 * size[0] * size[1] / 2**20:,.0f} MiB")
@@ -375,7 +375,7 @@ class SchemaError(DataError):
         message = super().message(write)
         if self.missing_role is None:
             return message
-        # A command without an option for the column, as the model names it, writes the plain name.
+        # A command that takes the column's name from the model has no option for it.
         role = Mention(self.missing_role)
         option = write(role)
         return message if option == str(role) else f"{message}, or say which with {option}"
@@ -401,7 +401,7 @@ class SchemaError(DataError):
 
     @classmethod
     def check_new(cls, answers: Iterable[str], columns: Collection[str]) -> None:
-        """Raise the error for the first answer whose name is that of a column already."""
+        """Raise SchemaError if the input has a column with the name of an answer."""
         for name in answers:
             if name in columns:
                 raise cls.column_exists(name)
@@ -425,9 +425,9 @@ class VocabularyError(DataError):
         cls, terms: int, min_df: float, max_df: float, documents: int
     ) -> VocabularyError:
         return cls.naming(
-            "empty vocabulary: {terms} found and none is within {least} and {most} of {documents}; "
+            "empty vocabulary: {terms} found and none is within {low} and {high} of {documents}; "
             "lower {min_df} or raise {max_df}", terms=quantity(terms, "term", "was", "were"),
-            least=Mention("min_df", repr(min_df)), most=Mention("max_df", repr(max_df)),
+            low=Mention("min_df", repr(min_df)), high=Mention("max_df", repr(max_df)),
             documents=quantity(documents, "document"))
 
 
@@ -449,10 +449,10 @@ class ModelFileError(TextnbError, ValueError):
 
     @classmethod
     def damaged(cls, path: str, what: str, kind: str = "model") -> ModelFileError:
-        again = "train" if kind == "model" else "export"
+        verb = "train" if kind == "model" else "export"
         # The reason may repeat contents of a hostile file.
         return cls(f"{path} is not a sound textnb {kind}: {printable(what)}. Restore it from "
-                   f"a copy or {again} it again")
+                   f"a copy or {verb} it again")
 
     @classmethod
     def from_the_future(cls, path: str, version: object, supported: int) -> ModelFileError:
@@ -521,7 +521,7 @@ class ForkError(EngineError):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of another library's error; the name of its type where it has no message."""
+    """The first line of another library's error; the name of its type if it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
@@ -533,7 +533,7 @@ def printable(text: str) -> str:
 def quantity(number: float, noun: str, one: str = "", several: str = "") -> str:
     """A number with its noun, and a verb, in the singular or the plural.
 
-    The noun is given in the singular, and the verb for one and for any other number.
+    The noun is given in the singular; ``one`` and ``several`` are the forms of the verb.
 
     Examples
     --------
@@ -546,7 +546,7 @@ def quantity(number: float, noun: str, one: str = "", several: str = "") -> str:
 
 
 def suggestion(got: str, known: Sequence[str], synonyms: Mapping[str, str] | None = None) -> str:
-    """The known names that are meant most likely, as a question; "" where no name is similar.
+    """A question with the known names that ``got`` most likely means; "" if no name is similar.
 
     Parameters
     ----------
@@ -565,12 +565,12 @@ def suggestion(got: str, known: Sequence[str], synonyms: Mapping[str, str] | Non
     import difflib
 
     word = got.strip().lower()
-    near = [(synonyms or {}).get(word, "")]
-    if near == [""]:
-        # A part of a name is meant more likely than a name of similar letters.
-        near = [name for name in known if word in name.lower().split("-")]
-    near = near or difflib.get_close_matches(got, known, n=1, cutoff=0.5)
-    return f" - did you mean {' or '.join(map(repr, near[:3]))}?" if near else ""
+    similar = [(synonyms or {}).get(word, "")]
+    if similar == [""]:
+        # A name of which this is a part is more likely than a name with similar letters.
+        similar = [name for name in known if word in name.lower().split("-")]
+    similar = similar or difflib.get_close_matches(got, known, n=1, cutoff=0.5)
+    return f" - did you mean {' or '.join(map(repr, similar[:3]))}?" if similar else ""
 
 
 def _listing(items: Sequence[object]) -> str:

@@ -86,7 +86,7 @@ def test_random_frames_against_refitting(seed, folds):
 def test_many_small_additions_give_the_same(monkeypatch):
     """Counts that are added up buffer by buffer."""
     expected = cross_validate(MODELS["limits"], FRAME)
-    monkeypatch.setattr(folds_module, "_BUFFER", 100)
+    monkeypatch.setattr(folds_module, "_MAX_WAITING_BYTES", 100)
     monkeypatch.setattr(folds_module, "batches", lambda frame, names, progress=None: (
         frame.collect().iter_slices(7)))
     held = cross_validate(MODELS["limits"], FRAME)

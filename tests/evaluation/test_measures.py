@@ -278,12 +278,12 @@ def test_the_order_of_labels_is_measured_as_scikit_learn_does(n_labels, ties):
         assert ranks.coverage_error == pytest.approx(metrics.coverage_error(true[own], scores[own]))
         # Places instead of scores: of equal scores the first label comes first.
         places = -np.argsort(np.argsort(-scores[own], axis=1, kind="stable"), axis=1)
-        assert ranks.first["ndcg"].to_list() == pytest.approx([
-            metrics.ndcg_score(true[own], places, k=k) for k in ranks.first["k"]])
+        assert ranks.at_k["ndcg"].to_list() == pytest.approx([
+            metrics.ndcg_score(true[own], places, k=k) for k in ranks.at_k["k"]])
     assert ranks.label_ranking_average_precision == pytest.approx(
         metrics.label_ranking_average_precision_score(true[own], scores[own]))
     best = np.argsort(-scores[own], axis=1, kind="stable")
-    assert ranks.first.select("k", "precision").rows() == [
+    assert ranks.at_k.select("k", "precision").rows() == [
         (k, pytest.approx(np.take_along_axis(true[own], best[:, :k], axis=1).mean()))
         for k in (1, 3, 5) if k <= n_labels]
     np.testing.assert_allclose(ranks.average_precision, [

@@ -45,7 +45,7 @@ def agree(to, bundle, rows, folder, tolerance=None):
     target = TARGETS[to]
     tolerance = tolerance or target.tolerance
     bundle = give_answers(bundle, target)
-    rows = rows if isinstance(rows, TargetRows) else golden.rows_of(bundle, rows)
+    rows = rows if isinstance(rows, TargetRows) else golden.target_rows(bundle, rows)
     found = answered(to, bundle, rows, folder)
     scores = bundle.scores(rows.values)
     assert found.scores.dtype == np.float64
@@ -108,7 +108,7 @@ def run_bundle(path, to, rows):
     bundle = read(path)
     target = TARGETS[to]
     with skip_without_engine():
-        return target.run(bundle, path / model_file(target), golden.rows_of(bundle, rows))
+        return target.run(bundle, path / model_file(target), golden.target_rows(bundle, rows))
 
 
 def resealed(folder):

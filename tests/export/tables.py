@@ -8,7 +8,7 @@ import polars as pl
 
 import textnb
 from textnb import BernoulliNB, MultinomialNB, NBLogisticRegression, TextClassifier, Tokenizer
-from textnb.export.golden import _SYMBOL_TEXTS, _WRITTEN
+from textnb.export.golden import _FIXED_TEXTS, _SYMBOL_TEXTS
 from textnb.export.targets.known import TARGETS
 
 SQL = ["sql-duckdb", "sql-postgres", "sql-sqlite", "sql-clickhouse"]
@@ -182,7 +182,8 @@ def learned_by_plan(plan, estimator, lists=False):
     """A model whose texts are split by a plan, of three classes or of lists of labels."""
     # Without the character NUL, as no term with it can be in PostgreSQL.
     texts = [text and text.replace("\0", "")
-             for text in (*_WRITTEN[:-1], *_SYMBOL_TEXTS[:-1], *TEXTS, *random_texts(300, seed=1))]
+             for text in (*_FIXED_TEXTS[:-1], *_SYMBOL_TEXTS[:-1], *TEXTS,
+                          *random_texts(300, seed=1))]
     rows = frame_of_plan(plan, texts + texts[::-1])
     kinds: Any = (["a", "b"], ["b"], []) if lists else ("a", "b", "c")
     labels = pl.Series("label", [kinds[n % 3] for n in range(len(rows))],

@@ -16,7 +16,7 @@ from tests.export.tables import LONG, PLANS, SPLITTING, TEXTS, frame_of, frame_o
 from textnb import BernoulliNB, ExportError, MultinomialNB, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import bundle_of
 from textnb.export.characters import decomposition
-from textnb.export.golden import _SYMBOL_TEXTS, _WRITTEN
+from textnb.export.golden import _FIXED_TEXTS, _SYMBOL_TEXTS
 from textnb.export.targets.known import TARGETS
 
 # What a target says of the plans that it refuses.
@@ -33,7 +33,7 @@ VARIANTS = {"triples", "az", "whole", "as is", "pairs as is", "least 1", "ascii"
             "accents stop", "nfkd", "char 3", "char tr", "char accents"}
 every_plan = pytest.mark.parametrize("plan", [
     pytest.param(plan, marks=pytest.mark.slow if plan in VARIANTS else ()) for plan in PLANS])
-TEXTS_TO_SPLIT = [*_WRITTEN, *_SYMBOL_TEXTS, *TEXTS, *LONG[:5], "".join(filter(None, TEXTS)),
+TEXTS_TO_SPLIT = [*_FIXED_TEXTS, *_SYMBOL_TEXTS, *TEXTS, *LONG[:5], "".join(filter(None, TEXTS)),
                   "1." * 300 + "a" * 300 + "++"]
 
 
@@ -133,7 +133,7 @@ def test_a_reader_of_the_page_makes_the_models_terms(plan, tmp_path):
     described = reader.read(folder / "characters.json")
     golden = pl.read_parquet(folder / "golden.parquet")
     names = [name for name in golden.columns if name.startswith("text")]
-    rows = golden.filter(pl.int_range(pl.len()) != len(_WRITTEN) - 1)
+    rows = golden.filter(pl.int_range(pl.len()) != len(_FIXED_TEXTS) - 1)
     assert described.get("columns", ["text"]) == tables.COLUMNS.get(plan, ["text"])
     for *texts, tokens in rows.select(*names, "tokens").iter_rows():
         assert sorted(reader.terms(described, texts)) == sorted(tokens)

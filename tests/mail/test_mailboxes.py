@@ -171,8 +171,8 @@ def test_an_mbox_is_what_the_standard_library_wrote(write):
 
 
 def test_lines_longer_than_a_piece(write, monkeypatch):
-    monkeypatch.setattr(mbox, "PIECE", 64)
-    monkeypatch.setattr(mailboxes, "PIECE", 64)
+    monkeypatch.setattr(mbox, "PIECE_SIZE", 64)
+    monkeypatch.setattr(mailboxes, "PIECE_SIZE", 64)
     # A piece that happens to look like a separating line is none.
     body = "x" * 999 + "\n" + "x" * 999 + "From a@b.org Sat Jan  3 01:05:34 1996"
     write({"m.mbox": FROM + message("one", body) + b"\n" + FROM + message("two"),

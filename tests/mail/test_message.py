@@ -14,7 +14,7 @@ import pytest
 from textnb.errors import ParameterError
 from textnb.mail.html import MAX_TARGET, MAX_TARGETS, read_html
 from textnb.mail.message import MailMessage, parse_message
-from textnb.mail.parts import MAX_DEPTH, MAX_PARTS, divide
+from textnb.mail.parts import MAX_DEPTH, MAX_PARTS, split_multipart
 
 SOUND = b"""\
 From: =?utf-8?q?Ren=C3=A9?= <rene@example.org>
@@ -281,11 +281,11 @@ def test_messages_within_a_message():
 
 
 def test_where_parts_end():
-    assert divide(b"--b\n1\n--b  \n2\r\n--bc\n--b--\nx\n--b\ny", b"b", 9) == (
+    assert split_multipart(b"--b\n1\n--b  \n2\r\n--bc\n--b--\nx\n--b\ny", b"b", 9) == (
         [b"1", b"2\r\n--bc"], True)
-    assert divide(b"a --b\n--b\n--b\n", b"b", 9) == ([b"", b""], False)
-    assert divide(b"", b"b", 9) == ([], False)
-    assert divide(b"--b\nx\n" * 9, b"b", 3) == ([b"x"] * 4, False)
+    assert split_multipart(b"a --b\n--b\n--b\n", b"b", 9) == ([b"", b""], False)
+    assert split_multipart(b"", b"b", 9) == ([], False)
+    assert split_multipart(b"--b\nx\n" * 9, b"b", 3) == ([b"x"] * 4, False)
 
 
 @pytest.mark.parametrize(("raw", "body", "error"), [

@@ -12,7 +12,7 @@ from tests.mail.conftest import FROM
 from tests.tiers import examples
 from textnb.frames.mail import scan_mail
 from textnb.mail.features.links import host_suffixes
-from textnb.mail.features.words import LONGEST, plain_words
+from textnb.mail.features.words import MAX_WORD_LENGTH, plain_words
 from textnb.mail.message import read_message
 from textnb.mail.tokens import KINDS, mail_tokens
 
@@ -119,7 +119,7 @@ def test_any_bytes_give_tokens(noise, start, end):
         assert found == mail_tokens(raw)
         assert all(found)
         assert found == [token.lower() for token in found]
-        assert max(map(len, found)) < 8 * LONGEST
+        assert max(map(len, found)) < 8 * MAX_WORD_LENGTH
         "".join(found).encode()
 
 

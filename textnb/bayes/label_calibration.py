@@ -1,4 +1,4 @@
-"""Probabilities of labels: a sigmoid for each label, on scores of rows that were held out.
+"""Probabilities of labels: a sigmoid for each label, fitted to scores of held-out rows.
 
 References
 ----------
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# Precisions (1 / variance) of the normal priors of a label's slope and shift: 4 is a standard
-# deviation of half the common slope, and 0.1 for one of about 3.
+# Precisions (1 / variance) of the normal priors of a label's slope, as a multiple of the common
+# slope, and of its shift: standard deviations of half the common slope, and of about 3.
 _SLOPE_PRECISION, _SHIFT_PRECISION = 4.0, 0.1
-# The precision of the prior of the common sigmoid: nearly flat.
-_FLAT = 1e-6
+# The precision of both priors of the common sigmoid, which are nearly flat.
+_COMMON_PRECISION = 1e-6
 # Slopes stay above 0, so that a label keeps the order of its scores.
 _MIN_SLOPE = 0.01
 _MAX_STEPS, _MAX_HALVINGS, _TOLERANCE = 100, 40, 1e-9
@@ -31,17 +31,17 @@ def label_sigmoids(
     """Slope and shift of each label under which its rows are most likely [1]_.
 
     One sigmoid is fitted to all pairs of a row and a label, and then one to each label, which stays
-    near the first if the label has few rows. Each label needs its own sigmoid, because naive Bayes
+    near it if the label has few rows. Each label needs its own sigmoid, because naive Bayes
     is more overconfident for labels whose words differ more from the rest.
 
     Parameters
     ----------
     scores : float64 (n_rows, n_labels)
-        A score that is not finite is left out: a fold's model has not learned the label.
+        A score that is not finite is left out: the model of a fold has not learned the label.
     positive : bool (n_rows, n_labels)
         Which rows have which labels.
     weight : float64 (n_rows,), optional
-        For how many rows each counts.
+        The number of rows that each one stands for.
 
     Returns
     -------
@@ -56,20 +56,21 @@ def label_sigmoids(
     >>> bool(abs(slope * 4.0 + shift) < 0.05)  # half of those with the score 4 have the label
     True
     """
-    finite = np.isfinite(scores)
+    is_finite = np.isfinite(scores)
     weight = np.ones(len(scores)) if weight is None else weight
-    values, weights = scores[finite], np.broadcast_to(weight[:, None], scores.shape)[finite]
+    values, weights = scores[is_finite], np.broadcast_to(weight[:, None], scores.shape)[is_finite]
     scale = float(np.abs(values).mean()) if len(values) else 0.0
     if not scale:
         return np.tile([1.0, 0.0], (scores.shape[1], 1))
     # Scores are scaled to about 1, so that the priors mean the same for all models.
     slope, shift = _fit_sigmoid(
-        values / scale, positive[finite], weights, (1.0, 0.0), (_FLAT, _FLAT))
+        values / scale, positive[is_finite], weights, (1.0, 0.0),
+        (_COMMON_PRECISION, _COMMON_PRECISION))
     if slope <= 0:
         slope, shift = _MIN_SLOPE, 0.0
     sigmoids = np.empty((scores.shape[1], 2))
     for k in range(len(sigmoids)):
-        rows = finite[:, k]
+        rows = is_finite[:, k]
         sigmoid = _fit_sigmoid(
             scores[rows, k] / scale, positive[rows, k], weight[rows], (slope, shift),
             (_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
@@ -82,24 +83,30 @@ def _fit_sigmoid(
     scores: Floats, positive: NDArray[np.bool_], weight: Floats, center: tuple[float, float],
     precision: tuple[float, float],
 ) -> tuple[float, float]:
-    """Slope and shift of the lowest loss, with a normal prior around the center [2]_."""
-    start, ridge = np.array(center), np.array(precision)
+    """Slope and shift of the lowest loss, with a normal prior around the center [2]_.
+
+    loss = Σ weight · log(1 + exp(± (slope · score + shift))) + Σ precision · (point - center)² / 2,
+    where point is (slope, shift), and ± is - for rows that have the label.
+    """
+    mean, precisions = np.array(center), np.array(precision)
     signs = np.where(positive, -1.0, 1.0)
 
     def loss(point: Floats) -> float:
         return float((weight * np.logaddexp(0.0, signs * (point[0] * scores + point[1]))).sum()
-                     + 0.5 * ridge @ (point - start) ** 2)
+                     + 0.5 * precisions @ (point - mean) ** 2)
 
-    point, lowest = start, loss(start)
+    point, lowest = mean, loss(mean)
     for _ in range(_MAX_STEPS):
+        # Beyond ±500 the probability is practically 0 or 1, and exp could overflow.
         probability = 1.0 / (1.0 + np.exp(-np.clip(point[0] * scores + point[1], -500.0, 500.0)))
         residual = weight * (probability - positive)
-        curvatures = weight * probability * (1.0 - probability)
-        weighted = curvatures * scores
-        gradient = np.array([residual @ scores, residual.sum()]) + ridge * (point - start)
-        curvature = np.diag(ridge) + np.array(
-            [[weighted @ scores, weighted.sum()], [weighted.sum(), curvatures.sum()]])
-        step = np.linalg.solve(curvature, gradient)
+        row_curvatures = weight * probability * (1.0 - probability)
+        weighted_scores = row_curvatures * scores
+        gradient = np.array([residual @ scores, residual.sum()]) + precisions * (point - mean)
+        mixed = weighted_scores.sum()
+        hessian = np.diag(precisions) + np.array(
+            [[weighted_scores @ scores, mixed], [mixed, row_curvatures.sum()]])
+        step = np.linalg.solve(hessian, gradient)
         for _ in range(_MAX_HALVINGS):
             candidate = point - step
             value = loss(candidate)

@@ -74,13 +74,13 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     label : str
         The label column: strings, integers, booleans, categories; or lists of them (multi-label).
     tokenizer : Tokenizer, optional
-        By default words, ``Tokenizer()``. Of `NBLinear`, those of one letter too, "!" and "?", and
+        By default words, ``Tokenizer()``. For `NBLinear` also words of one letter, "!" and "?", and
         pairs: ``Tokenizer(pattern=r"[\p{L}\p{M}\p{N}_]+", keep=["punctuation"],
-        ngram_range=(1, 2))``; but columns of tokens as they are.
+        ngram_range=(1, 2))``; but columns of tokens stay as they are.
     min_df, max_df : int or float
         Keep terms in at least / at most this number of documents (int), or share of them (float).
     max_features : int, optional
-        Keep the most frequent terms; ties go to the smaller term.
+        Keep this number of the most frequent terms; ties go to the term that sorts first.
     vocabulary : sequence of str, optional
         Count only these terms; the limits above must then have their defaults.
     binary : bool
@@ -88,26 +88,26 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     memory_limit : int or str, optional
         Bytes, or a size such as ``"500M"``, for the terms and their counts, beside other memory. If
         they do not fit, counts go to temporary files, and in the end the rarest terms are left out,
-        as few as possible (``pruned_``). Others have exact counts. A model that learns more later
-        counts left-out terms anew, so that a count is short by at most ``pruned_.at_most``. `count`
-        and `partial_fit` do not keep to the limit while they count.
+        as few as possible (``pruned_``). All other counts are exact. A model that learns more later
+        counts left-out terms from 0 again: a count is too low by at most ``pruned_.at_most``.
+        `count` and `partial_fit` can exceed the limit while they count.
     subwords : (int, int), optional
-        For `NBLinear`: share weights among words with the same parts, of this number of characters.
-        By default (4, 4) if no tokenizer is given (but not with lists of labels, without ``idf``
-        and with an ``l`` per term), else none. It helps where texts are short and classes many.
+        For `NBLinear`: share weights among words that have subwords in common, of this number of
+        characters. By default (4, 4) if no tokenizer is given; else none, as with lists of labels,
+        without ``idf`` or with an ``l`` per term. It helps where texts are short and classes many.
     sharing : float in [0, 2], optional
-        Weight of parts. By default 5.5 / √(different words of a row), at most 1.6; 0 if more than
-        10,000 rows have more than 100 words each.
+        Weight of subwords. By default 5.5 / √(different words of a row), at most 1.6; 0 if more
+        than 10,000 rows have more than 100 words each.
     vectors : table, path or "wordllama", optional
         For `NBLinear`: share weights among words with similar vectors, if labels are few. A table
         of ``term`` and ``vector`` (lists of numbers), a text file of word2vec, GloVe or fastText,
         safetensors beside a ``tokenizer.json``, or wordllama's (``pip install 'textnb[vectors]'``).
     vector_weight : float in [0, 2], optional
-        By default, at most that of parts; the more rows a class has, the less, and from 500 rows on
-        chosen by held-out ones.
+        By default at most ``sharing``, and less if classes have more rows; from 500 rows on, chosen
+        by held-out rows.
     lexicon : int, optional
-        Maximum number of words that get weights by vectors or parts alone: those of ``unlabelled``
-        texts, or else the first of the vectors. By default 20,000.
+        Maximum number of words that get weights by vectors or subwords alone: words of
+        ``unlabelled`` texts, or else the first words of the vectors. By default 20,000.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         Whether labels were passed beside a table: `predict` then returns arrays for tables in
         memory. A model file does not hold it.
     statistics_ : Counts
-        Counts of all terms, even outside the limits (except for `memory_limit`). They add and
+        Counts of all terms, also of terms outside the limits (except `memory_limit`). They add and
         subtract. `NBLogisticRegression` has none.
 
     Examples
@@ -159,7 +159,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         """Learn from labelled documents, in one pass and in bounded memory.
 
         With ``l="auto"`` the documents are read twice, and the matrix of their counts is kept while
-        ``l`` is chosen as in `smoothing_path` (with ``max_features``, among all documents' terms).
+        ``l`` is chosen as in `smoothing_path` (but ``max_features`` chooses from all documents).
 
         Parameters
         ----------
@@ -174,19 +174,19 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         sample_weight : str or array (n_documents,), optional
             A column of the table, or an array for texts or a table in memory: >= 0, not all 0.
             Counts are then float64, and `fit` keeps the matrix of all documents; limits on terms
-            ignore weights. Such a model learns more and adds, to rounding, but can't forget or
-            leave documents out; ``l="auto"`` and `memory_limit` are refused.
+            ignore weights. Such a model can learn more and be added, up to rounding, but can't
+            forget or leave documents out; ``l="auto"`` and `memory_limit` are refused.
         warm_start : bool
-            For `NBLinear`, to reach the optimum of X, which is all documents, sooner: from the
-            weights that the model has, if any.
+            For `NBLinear`: begin from the weights that the model has, if any, to reach the optimum
+            sooner. X holds all documents, old and new.
         keep_sample : int, optional
-            For `NBLinear` without ``idf``: keep the terms, not the text, of this many documents at
-            most, those that the model is least sure of. `partial_fit` and `forget` then refit the
-            weights on them and on what is new, and do not only count.
+            For `NBLinear` without ``idf``: keep the terms, not the text, of at most this many
+            documents, of which the model is least sure. `partial_fit` and `forget` then refit the
+            weights on these and the new documents; otherwise they only count.
         unlabelled : table, path, or sequence of str, optional
-            Texts without labels, such as those to be classified. Words that are in similar texts
-            share weights, unless ``vectors`` are given; words that X lacks get weights by what they
-            share, the most frequent first.
+            Texts without labels, such as those to be classified. Words of similar texts share
+            weights, unless ``vectors`` are given. The most frequent words that X lacks get weights
+            from the words with which they share.
         progress : callable or bool, optional
             Called with the number of rows of each batch; or True for a line in a terminal or a
             notebook that names what is being done.
@@ -200,7 +200,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         Warns
         -----
         UnknownTermsWarning
-            If most terms will not occur again, say of words in a language without spaces.
+            If most terms will hardly occur again, as in a language without spaces.
         EmptyTextWarning
             If rows have no text in any text column: null, empty, or white space alone.
         """
@@ -240,7 +240,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         X, y, sample_weight, progress
             As in `fit`.
         classes : iterable, optional
-            Announces classes. By default, those of the first call.
+            Classes that may occur, beside those that the model knows. By default, the classes of
+            the first call.
 
         Raises
         ------
@@ -270,7 +271,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         Raises
         ------
         DataError
-            If not all the documents can have been learned; the model then stays as it was.
+            If the model can't have learned some of the documents; the model then stays as it was.
         """
         fitted = self._fitted_for("forgetting")
         y, indicator = check_indicator(fitted.indicator, y)
@@ -301,8 +302,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     ) -> Counts:
         """Count documents: `fit_statistics` learns from the counts, or from sums of them.
 
-        The model stays as it was. All terms are counted: `memory_limit` applies to sums, and not to
-        their parts.
+        The model stays as it was. All terms are counted: `memory_limit` applies only when
+        `fit_statistics` learns from the sum.
         """
         fitted = self._fitted_for("counting") if hasattr(self, "_fitted") else None
         settings = self.text_settings() if fitted is None else fitted.settings
@@ -346,17 +347,17 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             `linear_form` and exports, never calibrated. Of naive Bayes it is log P(text, class),
             base e.
         explain : int
-            Add ``explanation``, the N terms that speak most for or against the predicted
-            class, against the runner-up: a list of (term, count, contribution), and one entry
+            Add ``explanation``, the N terms that say most for or against the predicted class,
+            compared with the runner-up: a list of (term, count, contribution), and one entry
             with a null term for all other terms. ``score = intercept + Σ contribution`` is the
             score of ``predicted`` less that of ``runner_up``: log-odds if scores are
-            log-probabilities, else a margin (`ComplementNB`, ``loss="hinge"``). All are columns.
+            log-probabilities, else a margin (`ComplementNB`, ``loss="hinge"``). These are columns.
         top : int
             Add ``top``, the K most probable classes, best first: a list of (class,
             probability); and ``calibrated`` likewise.
         known_terms : bool
-            Add ``known_terms``, how many terms of the text the model knows, each as often as it
-            occurs: 0 where the answer rests on no term.
+            Add ``known_terms``, how many terms of the text the model knows, with repetitions; if 0,
+            the answer rests on no term.
         progress : callable, optional
             Called with the number of rows of each batch that was scored.
 
@@ -413,11 +414,11 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         return np.exp(self.predict_log_proba(X))
 
     def decision_function(self, X: Rows) -> Floats:
-        """Log-odds of the second class for two, scores of all classes for more, or of labels.
+        """Log-odds of the second of two classes; else scores of all classes, or of labels.
 
         They are calibrated if the model is, so that they fit `predict_proba`; else they are margins
-        if the model's scores are not log-probabilities. The raw scores of exports, ``w · x + b``,
-        are those of `predict_joint_log_proba`.
+        if the model's scores are not log-probabilities. `predict_joint_log_proba` gives the raw
+        scores of exports, ``w · x + b``.
 
         Returns
         -------
@@ -514,23 +515,23 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             ``contribution``. The contributions add up to the score of ``predicted`` less that
             of ``runner_up``, which are in every row: log-odds if the model's scores are
             log-probabilities, else a margin. If no term is known there is only an intercept.
-            Multi-label there are such rows for each label, which have ``label``, ``predicted``
-            (whether it is), ``score`` (the sum of its contributions, not calibrated) and
-            ``threshold`` in place of those two.
+            Multi-label, each label has such rows. In place of ``predicted`` and ``runner_up`` they
+            have ``label``, ``predicted`` (whether the label is), ``score`` (the sum of its
+            contributions, not calibrated) and ``threshold``.
         """
         return texts.explanation(self.fitted_, text, k, labels)
 
     def highlight(
         self, text: Text, k: int = 20, labels: Sequence[Any] | None = None
     ) -> Explanation | LabelExplanation:
-        """Explain one text to look at: in a notebook, the text with its words coloured.
+        """Explain one text for a reader: a notebook shows the text with its words coloured.
 
         Parameters
         ----------
         text, labels
             As in `explain`.
         k : int
-            Terms in its table; the words are coloured by all terms.
+            Terms in the table; the words are coloured by all terms.
 
         Returns
         -------
@@ -558,14 +559,14 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def set_decision(self, decision: Decision | None) -> Self:
         """Answer by thresholds, in a column ``decision`` of predictions; None removes them.
 
-        Where documents have lists of labels, ``predicted`` itself is by the thresholds: see
+        Where documents have lists of labels, the thresholds choose ``predicted`` itself: see
         `textnb.bayes.decision.choose_labels`.
 
         Raises
         ------
         ParameterError
-            If the thresholds are not for the model's classes, or only one of the model and the
-            scores of the choice is calibrated.
+            If the thresholds are not for the model's classes, or were chosen from calibrated scores
+            and the model is not calibrated, or the other way round.
         """
         self._fitted = self.fitted_.with_decision(decision)
         return self
@@ -584,18 +585,19 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             If there is no such parameter.
         """
         prefix = "tokenizer__"
-        nested = {name.removeprefix(prefix): parameters.pop(name)
-                  for name in list(parameters) if name.startswith(prefix)}
-        if nested:
+        tokenizer_parameters = {name.removeprefix(prefix): parameters.pop(name)
+                                for name in list(parameters) if name.startswith(prefix)}
+        if tokenizer_parameters:
             tokenizer = parameters.get("tokenizer", self.tokenizer)
             if tokenizer is None:
-                terms = terms_of(parameters.get("estimator", self.estimator), nested)
-                tokenizer = terms["tokenizer"]
-                parameters.setdefault("subwords", self.subwords or terms["subwords"])
+                defaults = terms_of(
+                    parameters.get("estimator", self.estimator), tokenizer_parameters)
+                tokenizer = defaults["tokenizer"]
+                parameters.setdefault("subwords", self.subwords or defaults["subwords"])
             if not isinstance(tokenizer, Tokenizer):
                 raise ParameterError.out_of_range("tokenizer", "a Tokenizer", tokenizer)
             # Tokenizers are frozen, and even the default one is shared: make another one.
-            parameters["tokenizer"] = tokenizer.with_params(**nested)
+            parameters["tokenizer"] = tokenizer.with_params(**tokenizer_parameters)
         # None stands for the default model: replace it, so that its parameters can be set.
         if any(name.startswith("estimator__") for name in parameters):
             parameters["estimator"] = with_parameters(parameters.get("estimator", self.estimator))
@@ -622,7 +624,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         fitted = self.fitted_
         if fitted.is_multilabel:
             raise MissingAttributeError.multilabel("estimator_")
-        # The fitted state of the last use, and the estimator that it made.
+        # A pair: the fitted state at the last use, and the estimator that was made from it.
         cached = getattr(self, "_cached_estimator", None)
         if cached is None or cached[0] is not fitted:
             cached = self._cached_estimator = fitted, unfitted(fitted.model).set_learned(
@@ -681,15 +683,15 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         return self._fitted.label if hasattr(self, "_fitted") else self.label
 
     def text_settings(self) -> TextSettings:
-        """The present parameters, checked and copied; ParameterError for ``estimator="auto"``."""
+        """The current parameters, checked and copied; ParameterError for ``estimator="auto"``."""
         parameters = {name: getattr(self, name) for name in DEFAULTS}
         return TextSettings.of(model_of_texts(self.estimator), **parameters)
 
     def _fitted_for(self, action: str) -> Fitted:
         """The fitted state, after a check that no parameter was changed since."""
         fitted, cached = self.fitted_, getattr(self, "_cached_estimator", None)
-        used = None if cached is None or cached[0] is not fitted else cached[1]
-        check_texts_unchanged(self, fitted.settings, used, action)
+        estimator = None if cached is None or cached[0] is not fitted else cached[1]
+        check_texts_unchanged(self, fitted.settings, estimator, action)
         return fitted
 
     def __repr__(self) -> str:

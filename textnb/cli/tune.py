@@ -40,7 +40,8 @@ class TuneOutput(NewModel, Results):
     """Output."""
 
     table: str | None = option(
-        "File of all trials to write, by its ending; or else Parquet.", metavar="FILE")
+        "File to write all trials to, in the format of its ending; or else Parquet.",
+        metavar="FILE")
 
     def check(self, *inputs: str) -> None:
         """Raise ParameterError or SourceError if a file can't be written."""
@@ -70,24 +71,24 @@ def tune(
     from textnb.workflow.tune import tune
 
     output.check(rows.input)
-    of_mail = is_mail(rows.input, rows.format) and options.get(
+    is_for_mail = is_mail(rows.input, rows.format) and options.get(
         "text", MAIL_RECIPE["text"]) == MAIL_RECIPE["text"]
-    if of_mail:
+    if is_for_mail:
         columns = ColumnSettings(label=columns.label, text=MAIL_RECIPE["text"])
         options["text"] = columns.text
     elif not output.quiet and is_mail(rows.input, rows.format):
         note("note: --text is given, so that no trial is the default of mail, which train has: "
              "it reads --text tokens")
     table = open_input(rows.input, rows, columns.text, columns.label, counts_texts=True)
-    planned = budget.trials or (TRIALS if budget.seconds is None else None)
+    n_planned = budget.trials or (TRIALS if budget.seconds is None else None)
     with table.reading(), progress_line("tuning", output.quiet) as progress:
         result = tune(table.frame, columns, budget, None if output.quiet else partial(
-            _note_trial, planned, progress is not None), of_mail=of_mail)
+            _note_trial, n_planned, progress is not None), of_mail=is_for_mail)
     save_fitted(result.fitted, output.output)
     if output.table is not None:
         ending = os.path.splitext(output.table)[1].lower()
         sinks.write(result.trials.lazy(), output.table, sinks.ENDINGS.get(ending, "parquet"))
-    has_threshold = of_mail and not result.fitted.is_multilabel and (
+    has_threshold = is_for_mail and not result.fitted.is_multilabel and (
         result.fitted.decision is not None)
     if not output.quiet:
         note_malformed(table)
@@ -95,21 +96,20 @@ def tune(
         if has_threshold:
             for line in threshold_lines(result.fitted):
                 note(line)
-        elif of_mail and not result.fitted.is_multilabel:
+        elif is_for_mail and not result.fitted.is_multilabel:
             note("note: no threshold was chosen: log-odds above 0 decide")
         note(f"{size_words(result.fitted)} -> {output.output}")
     command = _command(result, options, rows.input, output.output, has_threshold)
     if result.fitted.is_multilabel:
         command += _threshold_command(result, options, budget, rows.input, output.output)
     if not output.wrote_json(lambda: {**result.to_dict(), "command": command}):
-        _show(result, command, budget.seconds, planned,
-              "the default of mail" if of_mail else "nblinear with its defaults")
+        _show(result, command, budget.seconds, n_planned,
+              "the default of mail" if is_for_mail else "nblinear with its defaults")
 
 
-def _note_trial(trials: int | None, only_best: bool, trial: dict[str, Any]) -> None:
-    """Note a trial; if a line shows all of them, only the best so far, on one line of the terminal.
-    """
-    name = f"trial {trial['trial']}{'' if trials is None else f' of {trials}'}"
+def _note_trial(n_trials: int | None, only_best: bool, trial: dict[str, Any]) -> None:
+    """Note a trial; beside a progress line, only the best so far, cut to the terminal's width."""
+    name = f"trial {trial['trial']}{'' if n_trials is None else f' of {n_trials}'}"
     value = "can't be learned" if trial["value"] is None else f"{trial['value']:.4f}"
     if not only_best:
         note(f"{name}: {value}{' (best)' if trial['best'] else ''} on {trial['documents']:,} "
@@ -119,16 +119,16 @@ def _note_trial(trials: int | None, only_best: bool, trial: dict[str, Any]) -> N
 
 
 def _show(
-    result: Tuned, command: str, seconds: float | None, planned: int | None, baseline: str
+    result: Tuned, command: str, seconds: float | None, n_planned: int | None, baseline: str
 ) -> None:
     estimate, default = result.estimate, result.default
-    lead, tried = result.lead, quantity(result.trials.height, "trial")
+    lead, trials = result.lead, quantity(result.trials.height, "trial")
     if lead is not None and not lead.is_sure:
-        out(f"best of {tried}: {lead.settings}")
+        out(f"best of {trials}: {lead.settings}")
         out(f"its {result.metric} is better than that of the defaults by {lead}, "
             "which chance can do: the defaults are kept")
     else:
-        out(f"best of {tried}: {result.settings.describe()}")
+        out(f"best of {trials}: {result.settings.describe()}")
     out(f"{result.metric} {estimate} on {estimate.documents:,} documents that no trial has seen"
         + ("" if estimate is default else f"; {baseline} {default}"))
     if lead is not None and lead.is_sure:
@@ -136,9 +136,9 @@ def _show(
     elif lead is None and estimate is default and result.trials.height > 1:
         out(f"none was better than {baseline}")
     out(result.comparison())
-    if seconds is None and planned is not None and result.trials.height < planned:
-        out(f"it ended before {quantity(planned, 'trial')}, as every change of one setting of the "
-            "best was tried")
+    if seconds is None and n_planned is not None and result.trials.height < n_planned:
+        out(f"it ended before {quantity(n_planned, 'trial')}, as every change of one setting of "
+            "the best was tried")
     if seconds is not None:
         out(f"--trials {result.trials.height} repeats this search")
     out(f"\n{result.code}\n\n{command}")
@@ -150,9 +150,10 @@ def _command(
     """The command that trains with the settings, without a search."""
     changes, kind = result.settings.changes(), result.settings.model.kind
     return shlex.join([
-        "textnb", "train", input, *_words(LabelledInput, options), *_words(ColumnSettings, options),
-        "--model", kind, *_words(TokenOptions, changes["tokenizer"]),
-        *_words(LimitSettings, changes["limits"]), *_words(ModelOptions, changes["model"]),
+        "textnb", "train", input, *_arguments(LabelledInput, options),
+        *_arguments(ColumnSettings, options),
+        "--model", kind, *_arguments(TokenOptions, changes["tokenizer"]),
+        *_arguments(LimitSettings, changes["limits"]), *_arguments(ModelOptions, changes["model"]),
         *(["--false-positives", f"{FALSE_POSITIVES:g}"] if has_threshold else []),
         "-o", output])
 
@@ -160,41 +161,42 @@ def _command(
 def _threshold_command(
     result: Tuned, options: TypedOptions, budget: TuneOptions, input: str, output: str
 ) -> str:
-    """The command that chooses the labels' thresholds; "" if rows are divided in another way."""
+    """The command that chooses the labels' thresholds; "" if its folds would be others."""
     if budget.groups is not None or budget.time is not None or budget.seed:
         return ""
     assert result.fitted.decision is not None
     return "\n" + shlex.join([
-        "textnb", "threshold", output, input, *_words(LabelledInput, options), "--scored", "folds",
-        "--by", result.fitted.decision.evidence["by"]])
+        "textnb", "threshold", output, input, *_arguments(LabelledInput, options),
+        "--scored", "folds", "--by", result.fitted.decision.evidence["by"]])
 
 
-def _key(name: object) -> str:
+def _toml_key(name: object) -> str:
     """A part of a key of TOML, in quotes if it needs them."""
     text = str(name)
     return text if re.fullmatch("[A-Za-z0-9_-]+", text) else json.dumps(text)
 
 
-def _words(group: type, values: Mapping[str, Any]) -> list[str]:
-    """The words that give settings of a group their values."""
-    words = []
-    for field, facts in declared(group):
-        if field.name not in values or facts.is_argument:
+def _arguments(group: type, values: Mapping[str, Any]) -> list[str]:
+    """The arguments of a command that give settings of a group their values."""
+    arguments = []
+    for field, setting in declared(group):
+        if field.name not in values or setting.is_argument:
             continue
-        name, value = name_of(field, facts), values[field.name]
+        name, value = name_of(field, setting), values[field.name]
+        # A setting such as "--read encoding" is a key of an option: --read encoding=latin-1.
         option, _, key = name.partition(" ")
         if key and isinstance(value, Mapping):
             for label, number in value.items():
-                words += [option, f"{key}.{_key(label)}={toml_of(number)}"]
+                arguments += [option, f"{key}.{_toml_key(label)}={toml_of(number)}"]
         elif key:
-            words += [option, f"{key}={toml_of(value)}"]
+            arguments += [option, f"{key}={toml_of(value)}"]
         elif isinstance(value, bool):
-            words += [name if value else facts.names[0].partition("/")[2]]
+            arguments += [name if value else setting.names[0].partition("/")[2]]
         elif not isinstance(value, (list, tuple)):
-            words += [name, str(value)]
+            arguments += [name, str(value)]
         elif is_repeated(type_of(field)):
             for item in value:
-                words += [name, str(item)]
+                arguments += [name, str(item)]
         else:
-            words += [name, ",".join(map(str, value))]
-    return words
+            arguments += [name, ",".join(map(str, value))]
+    return arguments

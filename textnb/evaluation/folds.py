@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
 # Bytes of text, of all folds together, that may wait to be counted.
-_BUFFER = 128 << 20
-# Rows of one fold: their numbers, and the rows.
-Part = tuple[NDArray[np.int64], pl.DataFrame]
+_MAX_WAITING_BYTES = 128 << 20
+# Rows of one fold in a batch: their numbers in the frame, and the rows.
+FoldRows = tuple[NDArray[np.int64], pl.DataFrame]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,49 +56,49 @@ class Recipe:
     ----------
     settings : TextSettings
         For a search, only its columns matter.
-    summed : bool
-        Whether sums of counts determine the model; to choose a parameter, rows are needed too.
+    from_counts : bool
+        Whether sums of counts determine the model; not if a parameter must be chosen from rows.
     fit : callable
         Learns the rows of a DataFrame and returns the model.
     """
 
     settings: TextSettings
-    summed: bool
+    from_counts: bool
     fit: Callable[[pl.DataFrame], Fitted]
 
     @classmethod
-    def of(cls, model: Any, user: str, with_scores_left_out: bool = False) -> Recipe:
+    def of(cls, model: Any, caller: str, with_scores_left_out: bool = False) -> Recipe:
         """Make a recipe of a classifier's settings, or of those that a model was fitted with.
 
-        ``user`` is the name of the function that fits them, for errors. ``with_scores_left_out`` is
-        whether each fit also keeps out-of-fold scores of its documents.
+        ``caller`` is the name of the function that fits them, for errors. With
+        ``with_scores_left_out``, each fit also keeps out-of-fold scores of its documents.
 
         Raises
         ------
         ParameterError
             If it is not a model of texts, or its fit makes no such scores.
         """
-        searches = isinstance(getattr(model, "estimator", None), str)
+        is_search = isinstance(getattr(model, "estimator", None), str)
         if isinstance(model, Fitted):
             settings = model.settings
         elif not hasattr(type(model), "text_settings"):
             raise ParameterError(
-                f"{user} is for a TextClassifier; got {type(model).__name__}. For feature "
+                f"{caller} is for a TextClassifier; got {type(model).__name__}. For feature "
                 "tables use sklearn.model_selection.cross_val_score(model, table, labels)")
-        elif searches:
+        elif is_search:
             settings = TextSettings.of(MultinomialNB(), text=model.text, label=model.label,
                                        tokenizer=model.tokenizer)
         else:
             settings = model.text_settings()
         estimator = settings.model
-        if with_scores_left_out and (searches or not estimator.scores_left_out):
-            name = "a model that is searched for" if searches else (
+        if with_scores_left_out and (is_search or not estimator.scores_left_out):
+            name = "a model that is searched for" if is_search else (
                 estimator.name or type(estimator).__name__)
             raise ParameterError(
                 "max_false_positive_rate is for models whose fit scores documents by models of "
                 f"others, as NBLinear's does; got {name}. Leave it out, and choose a threshold "
                 "from the result's scores with choose_threshold")
-        if searches:
+        if is_search:
             return cls(settings, False, lambda rows: unfitted(model).fit(rows).fitted_)
         return cls(settings, estimator.from_counts and not is_auto(estimator.l),
                    partial(fit, settings, left_out=with_scores_left_out))
@@ -145,11 +145,11 @@ def cross_validate(
     Returns
     -------
     HeldOut
-        Rows in the frame's order; with ``time``, without those of the first part (they are where
+        Rows in the frame's order; with ``time``, without the rows of the first part (for which
         `textnb.selection.splits.split` gives -1). ``classes`` are those of the whole frame: the
-        score of a class that a fold's model has not learned is -inf. They are not calibrated; where
+        score of a class that a fold's model has not learned is -inf. Scores are not calibrated; if
         ``fit`` chooses a calibration, each fold's model has chosen its own on the rows that it
-        learned, and ``posterior``, ``log_loss`` and `reliability` are by that.
+        learned, and ``posterior``, ``log_loss`` and `reliability` use that one.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def score_folds(
     with reading(frame):
         lazy = recipe.scan(frame).select(*names, settings.label)
         rows: pl.LazyFrame | pl.DataFrame = lazy
-        if recipe.summed:
+        if recipe.from_counts:
             parts = _split_batches(lazy, names, partition, progress)
             models = _fit_by_subtraction(
                 settings, _count_folds(settings, parts, partition), partition)
@@ -195,14 +195,14 @@ def score_folds(
             if progress is not None:
                 progress(rows.height)
             models = _fit_folds(recipe, rows, partition)
-        shown = line()
-        shown.begin("scoring", Size(len(partition.folds)))
-        parts = _split_batches(rows, names, partition, shown.advance)
+        progress_line = line()
+        progress_line.begin("scoring", Size(len(partition.folds)))
+        parts = _split_batches(rows, names, partition, progress_line.advance)
         scores = ScoresByModels(
             partition.labels, *(any(getattr(fitted, choice) for fitted in models)
                                 for choice in ("calibration", "decision")))
 
-        def score(parts: tuple[Part, ...]) -> None:
+        def score(parts: tuple[FoldRows, ...]) -> None:
             for numbers, part in parts:
                 fold = int(partition.folds[numbers[0]])
                 if fold != LEARNED_ONLY:
@@ -215,36 +215,36 @@ def score_folds(
         # Whether the model of each fold has learned each class: (n_folds, n_classes).
         learned = np.stack([np.isin(held.classes, fitted.classes[
             fitted.counts.class_count > 0]) for fitted in models])
-        without = ~learned[partition.folds, held.actual] & (partition.folds != LEARNED_ONLY)
-        held = replace(held, without_class=without if without.any() else None)
+        lacks_class = ~learned[partition.folds, held.actual] & (partition.folds != LEARNED_ONLY)
+        held = replace(held, without_class=lacks_class if lacks_class.any() else None)
     return held.take(partition.folds != LEARNED_ONLY)
 
 
 def _fit_folds(recipe: Recipe, rows: pl.DataFrame, partition: Split) -> list[Fitted]:
-    shown, models = line(), []
-    shown.begin("fitting", Size(partition.count), "fold")
+    progress_line, models = line(), []
+    progress_line.begin("fitting", Size(partition.count), "fold")
     for fold in range(partition.count):
         with muted():
             models.append(recipe.fit(rows.filter(pl.Series(partition.training_rows(fold)))))
-        shown.advance(1)
+        progress_line.advance(1)
     return models
 
 
 def _split_batches(
     frame: pl.LazyFrame | pl.DataFrame, names: list[str], partition: Split,
     progress: Progress | None = None,
-) -> Iterator[tuple[Part, ...]]:
-    """Divide each batch by folds, into a `Part` for each fold that it has."""
-    seen, expected = 0, len(partition.folds)
+) -> Iterator[tuple[FoldRows, ...]]:
+    """Divide each batch by folds, into `FoldRows` for each fold that it has."""
+    n_seen, n_expected = 0, len(partition.folds)
     for batch in batches(frame, names, progress=progress):
-        if seen + batch.height <= expected:
-            folds = partition.folds[seen:seen + batch.height]
+        if n_seen + batch.height <= n_expected:
+            folds = partition.folds[n_seen:n_seen + batch.height]
             places = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
-            yield tuple((place + seen, batch[place]) for place in places)
-        seen += batch.height
-    if seen != expected:
-        raise DataError(f"the frame gave {quantity(expected, 'row')} at first and {seen} when it "
-                        "was read again; collect it before it is validated")
+            yield tuple((place + n_seen, batch[place]) for place in places)
+        n_seen += batch.height
+    if n_seen != n_expected:
+        raise DataError(f"the frame gave {quantity(n_expected, 'row')} at first and {n_seen} when "
+                        "it was read again; collect it before it is validated")
 
 
 def _fit_by_subtraction(
@@ -264,7 +264,7 @@ def _fit_by_subtraction(
 
 
 def _count_folds(
-    settings: TextSettings, divided: Iterator[tuple[Part, ...]], partition: Split
+    settings: TextSettings, batches_by_fold: Iterator[tuple[FoldRows, ...]], partition: Split
 ) -> dict[int, Counts]:
     """Count the documents of each fold in one pass.
 
@@ -279,12 +279,12 @@ def _count_folds(
         counts[fold] = counts[fold] + more if fold in counts else more
         sizes[fold] = 0
 
-    for parts in divided:
+    for parts in batches_by_fold:
         for rows, part in parts:
             fold = int(partition.folds[rows[0]])
             waiting.setdefault(fold, []).append(part)
             sizes[fold] = sizes.get(fold, 0) + part.estimated_size()
-        while sum(sizes.values()) > _BUFFER:
+        while sum(sizes.values()) > _MAX_WAITING_BYTES:
             add(max(sizes, key=sizes.__getitem__))
     for fold in sorted(waiting):
         add(fold)
@@ -295,7 +295,7 @@ class ScoresByModels:
     """The scores of documents by several models, each with its own classes and choices.
 
     If a model may have a calibration (``calibrates``) or thresholds of labels (``decides``),
-    `HeldOut.posterior` and `HeldOut.answers` are by those.
+    `HeldOut.posterior` and `HeldOut.answers` use them.
     """
 
     def __init__(self, labels: Labels, calibrates: bool, decides: bool) -> None:
@@ -307,12 +307,13 @@ class ScoresByModels:
 
     def score(
         self, fitted: Fitted, rows: NDArray[np.int64], batch: pl.DataFrame,
-        less: Floats | None = None,
+        thresholds: Floats | None = None,
     ) -> None:
-        """Score documents, given by their numbers; subtract the scores of a threshold."""
+        """Score the documents of some ``rows``; subtract thresholds from the scores."""
         scores, lengths = score_batch(fitted, batch)
+        # The model may have only some of the classes.
         cells = rows[:, None], codes_of(fitted.labels, self._classes)
-        self._scores[cells] = scores if less is None else scores - less
+        self._scores[cells] = scores if thresholds is None else scores - thresholds
         self._lengths[rows] = lengths
         if self._posterior is not None:
             self._posterior[cells] = scores if fitted.calibration is None else (

@@ -1,8 +1,8 @@
 """Measures of predictions where documents have any number of labels.
 
-Those of what is predicted are scikit-learn's. Those of the order that scores give to labels and to
-documents are sums over blocks of documents, so that the scores of all documents and labels are
-never in memory at once. On documents with a label they equal `coverage_error`,
+Measures of predicted labels are scikit-learn's. Measures of the order of labels and of documents by
+their scores are sums over blocks of documents, so that the scores of all documents and labels are
+never in memory at once. For documents with a label they equal `coverage_error`,
 `label_ranking_average_precision_score`, `ndcg_score` and `average_precision_score` of
 `sklearn.metrics`, whose functions take all scores in one piece and loop over rows.
 """
@@ -25,8 +25,8 @@ from textnb.evaluation.roc import Rates
 from textnb.runtime import notebook
 from textnb.scoring.columns import best_columns
 
-# The first k labels are measured for each of these k.
-_FIRST = (1, 3, 5)
+# The values of k for which the k most probable labels are measured.
+_KS = (1, 3, 5)
 # Returns the scores of all documents in blocks, float64 (n_rows, n_labels), at each call.
 Blocks = Callable[[], Iterable[Floats]]
 
@@ -39,7 +39,7 @@ class LabelEvaluation:
     ----------
     documents : int
     micro_f1 : float
-        F1 of all pairs of a document and a label: large labels decide.
+        F1 of all pairs of a document and a label: labels of many documents decide.
     macro_f1 : float
         The mean of the labels' F1: each label counts alike. A label that no document has, and that
         is never predicted, is left out.
@@ -55,7 +55,7 @@ class LabelEvaluation:
         have fewer than k labels) and ``ndcg`` (nDCG@k: right labels weigh more at the beginning; 1
         is the best possible order). Equal scores are in the labels' order.
     coverage_error : float
-        The mean number of labels, from the most probable on, that contain all of a document's.
+        The mean number of most probable labels that it takes to include all labels of a document.
     label_ranking_average_precision : float
         The mean, over the labels of a document, of the share of right labels among those that are
         at least as probable.
@@ -65,9 +65,9 @@ class LabelEvaluation:
         ``f1`` (null if neither), ``average_precision`` (of the documents in the order of the
         label's probability; null if no document has it, or the model does not know it).
     confused : DataFrame
-        ``label``, ``predicted``, ``documents``: of the documents that have a label without its
-        prediction, how many were given which wrong label, the most frequent pairs first. Where
-        ``predicted`` is null, no wrong label was given.
+        ``label``, ``predicted``, ``documents``: how many documents have ``label``, which is not
+        predicted for them, and get the wrong label ``predicted`` (null: they get no wrong label).
+        The most frequent pairs are first.
     unknown_labels : list
         Labels of the documents that the model does not know; they count as missed, and come last
         in the order of the probabilities.
@@ -151,33 +151,33 @@ def evaluation_of_lists(
     The scores in ``blocks``, and ``predicted`` (a csr_array), have a column for each known label.
     """
     labels, true, predictions = matrices(actual, known, predicted)
-    place = _place_of(known, labels)
-    if true.nnz and not true[:, place].nnz:
+    known_columns = _columns_of(known, labels)
+    if true.nnz and not true[:, known_columns].nnz:
         raise no_known_label(labels[int(true.indices[0])], known)
 
-    def all_labels() -> Iterator[Floats]:
+    def blocks_of_all_labels() -> Iterator[Floats]:
         for scores in blocks():
-            # The model finds a label that it does not know less probable than all others.
-            wide = np.full((len(scores), len(labels)), -np.inf)
-            wide[:, place] = scores
-            yield wide
+            # A label that the model does not know is less probable than all others.
+            all_scores = np.full((len(scores), len(labels)), -np.inf)
+            all_scores[:, known_columns] = scores
+            yield all_scores
 
-    ranked = rank_labels(blocks if len(labels) == len(known) else all_labels, true)
+    ranked = rank_labels(blocks if len(labels) == len(known) else blocks_of_all_labels, true)
     is_known = labels.is_in(known.implode())
     table = pl.DataFrame({
         "label": labels, **measures_of_labels(true, predictions),
         "average_precision": ranked.average_precision}).with_columns(
             pl.col("precision", "recall", "f1", "average_precision").fill_nan(None)).with_columns(
                 pl.when(is_known).then("average_precision").alias("average_precision"))
-    missed, wrong, n = confused(true, predictions)
+    missed, wrong, counts = confused(true, predictions)
     pairs = pl.DataFrame({
         "label": labels.gather(pl.Series(missed)),
         "predicted": labels.gather(pl.Series(wrong).replace(-1, None)),
-        "documents": pl.Series(n, dtype=pl.Int64)})
-    order = np.lexsort((wrong, missed, -n))
+        "documents": pl.Series(counts, dtype=pl.Int64)})
+    order = np.lexsort((wrong, missed, -counts))
     return LabelEvaluation(
         documents=len(actual), labels=table, textless=textless, novelty=novelty,
-        ranking=ranked.first,
+        ranking=ranked.at_k,
         coverage_error=ranked.coverage_error,
         label_ranking_average_precision=ranked.label_ranking_average_precision,
         confused=pairs[order], unknown_labels=labels.filter(~is_known).to_list(),
@@ -187,18 +187,18 @@ def evaluation_of_lists(
 def matrices(
     actual: pl.Series, known: pl.Series, predicted: Any
 ) -> tuple[pl.Series, Any, Any]:
-    """All labels, sorted; which of them documents have, and which are predicted."""
+    """All labels, sorted, and two matrices: the labels of documents, and the predicted ones."""
     actual_labels = actual.explode(empty_as_null=False, keep_nulls=False)
     actual_labels = actual_labels.cast(known.dtype).alias(known.name)
     labels = pl.concat([known, actual_labels]).unique().sort()
     sizes = actual.list.len().cast(pl.Int64).to_numpy()
-    predictions = indicator(_place_of(known, labels)[predicted.indices], np.diff(predicted.indptr),
-                            len(labels))
-    return labels, indicator(_place_of(actual_labels, labels), sizes, len(labels)), predictions
+    predictions = indicator(_columns_of(known, labels)[predicted.indices],
+                            np.diff(predicted.indptr), len(labels))
+    return labels, indicator(_columns_of(actual_labels, labels), sizes, len(labels)), predictions
 
 
-def _place_of(values: pl.Series, labels: pl.Series) -> NDArray[np.int64]:
-    """The places of values among sorted labels."""
+def _columns_of(values: pl.Series, labels: pl.Series) -> NDArray[np.int64]:
+    """The positions of values among sorted labels, which are columns of the matrices."""
     if labels.dtype == pl.Boolean:
         labels, values = labels.cast(pl.Int8), values.cast(pl.Int8)
     return labels.search_sorted(values).to_numpy().astype(np.int64)
@@ -209,13 +209,13 @@ class LabelRanking(NamedTuple):
 
     Attributes
     ----------
-    first, coverage_error, label_ranking_average_precision
-        As in `LabelEvaluation`, where ``first`` is called ``ranking``.
+    at_k, coverage_error, label_ranking_average_precision
+        As in `LabelEvaluation`, where ``at_k`` is called ``ranking``.
     average_precision : float64 (n_labels,)
         The area under precision against recall of each label; NaN if no document has it.
     """
 
-    first: pl.DataFrame
+    at_k: pl.DataFrame
     coverage_error: float
     label_ranking_average_precision: float
     average_precision: Floats
@@ -234,28 +234,28 @@ def rank_labels(blocks: Blocks, true: Any) -> LabelRanking:
     --------
     >>> import scipy.sparse as sp
     >>> scores = np.array([[2.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
-    >>> found = rank_labels(lambda: [scores], sp.csr_array([[1, 1, 0], [1, 0, 0]]))
-    >>> found.first["precision"].to_list(), found.coverage_error
+    >>> ranking = rank_labels(lambda: [scores], sp.csr_array([[1, 1, 0], [1, 0, 0]]))
+    >>> ranking.at_k["precision"].to_list(), ranking.coverage_error
     ([0.5, 0.5], 2.5)
-    >>> found.average_precision.round(4).tolist()  # of the last label, nothing can be said
+    >>> ranking.average_precision.round(4).tolist()  # no document has the last label
     [1.0, 0.5, nan]
     """
-    ks = [k for k in _FIRST if k <= true.shape[1]]
-    sums, parts, start = np.zeros(2 + 2 * len(ks)), [np.empty(0)], 0
+    ks = [k for k in _KS if k <= true.shape[1]]
+    sums, blocks_of_true, start = np.zeros(2 + 2 * len(ks)), [np.empty(0)], 0
     for scores in blocks():
         lengths = np.diff(true.indptr[start:start + len(scores) + 1])
         columns = true.indices[true.indptr[start]:true.indptr[start + len(scores)]]
         scores_of_true = scores[np.repeat(np.arange(len(scores)), lengths), columns]
         sums += _sums_of_rows(scores, scores_of_true, columns, lengths, ks)
-        parts.append(scores_of_true)
+        blocks_of_true.append(scores_of_true)
         start += len(scores)
-    labelled = int((np.diff(true.indptr) > 0).sum())
+    n_labelled = int((np.diff(true.indptr) > 0).sum())
     with np.errstate(invalid="ignore"):
-        coverage, precision, *first = (sums / labelled if labelled else sums * np.nan).tolist()
-    table = pl.DataFrame({"k": ks, "precision": first[:len(ks)], "ndcg": first[len(ks):]},
+        coverage, precision, *at_k = (sums / n_labelled if n_labelled else sums * np.nan).tolist()
+    table = pl.DataFrame({"k": ks, "precision": at_k[:len(ks)], "ndcg": at_k[len(ks):]},
                          schema={"k": pl.Int64, "precision": pl.Float64, "ndcg": pl.Float64})
     return LabelRanking(table, coverage, precision, _average_precision(
-        blocks, np.concatenate(parts), true))
+        blocks, np.concatenate(blocks_of_true), true))
 
 
 def _sums_of_rows(
@@ -264,52 +264,54 @@ def _sums_of_rows(
 ) -> Floats:
     """Coverage, ranking precision, P@k and nDCG@k, each summed over the rows of a block.
 
-    ``scores_of_true`` and ``columns`` are the scores and places of the labels that rows have, row
-    after row, and ``lengths`` how many labels each row has.
+    ``scores_of_true`` and ``columns`` are the scores and the columns of the labels that rows have,
+    row after row; ``lengths`` is the number of labels of each row.
     """
     row = np.repeat(np.arange(len(scores)), lengths)
-    has = np.zeros(scores.shape, dtype=np.bool_)
-    has[row, columns] = True
-    reached = scores[row] >= scores_of_true[:, None]
-    rank = reached.sum(axis=1)
+    is_true = np.zeros(scores.shape, dtype=np.bool_)
+    is_true[row, columns] = True
+    is_as_probable = scores[row] >= scores_of_true[:, None]
+    rank = is_as_probable.sum(axis=1)
     coverage = np.zeros(len(scores), dtype=np.int64)
     np.maximum.at(coverage, row, rank)
-    precision = ((reached & has[row]).sum(axis=1) / rank / lengths[row]).sum()
+    precision = ((is_as_probable & is_true[row]).sum(axis=1) / rank / lengths[row]).sum()
     max_k = max(ks, default=0)
     order = best_columns(scores, max_k)
-    hits = np.take_along_axis(has, order, axis=1)
+    hits = np.take_along_axis(is_true, order, axis=1)
     discount = 1 / np.log2(np.arange(max_k) + 2)
-    ideal = np.append(0.0, np.cumsum(discount))
+    ideal_dcg = np.append(0.0, np.cumsum(discount))
     has_labels = lengths > 0
     ndcg = [((hits[has_labels, :k] @ discount[:k])
-             / ideal[np.minimum(lengths[has_labels], k)]).sum() for k in ks]
+             / ideal_dcg[np.minimum(lengths[has_labels], k)]).sum() for k in ks]
     return np.array([coverage.sum(), precision, *(hits[:, :k].sum() / k for k in ks), *ndcg])
 
 
 def _average_precision(blocks: Blocks, scores_of_true: Floats, true: Any) -> Floats:
     """The average precision of each label, from the scores of the documents that have it.
 
-    The precision at such a score needs no more than how many documents reach it, which is counted
-    block by block.
+    For the precision at such a score, it is enough to count the documents that reach it, block by
+    block.
     """
     n_labels = true.shape[1]
     order = np.lexsort((scores_of_true, true.indices))
     ends = np.cumsum(np.bincount(true.indices, minlength=n_labels))
-    with_rows = np.flatnonzero(np.diff(ends, prepend=0))
+    labels_with_rows = np.flatnonzero(np.diff(ends, prepend=0))
     starts = np.append(0, ends)
     # For each label, the distinct scores of its documents, ascending, and how many have each.
-    steps = {k: np.unique(scores_of_true[order[starts[k]:ends[k]]], return_counts=True)
-             for k in with_rows.tolist()}
-    # How many of all documents score between two of these.
-    between = {k: np.zeros(len(values) + 1, dtype=np.int64) for k, (values, _) in steps.items()}
+    distinct_scores = {k: np.unique(scores_of_true[order[starts[k]:ends[k]]], return_counts=True)
+                       for k in labels_with_rows.tolist()}
+    # The number of all documents that score from one of these to below the next.
+    n_between = {k: np.zeros(len(values) + 1, dtype=np.int64)
+                 for k, (values, _) in distinct_scores.items()}
     for scores in blocks():
         columns = np.ascontiguousarray(scores.T)
-        for k, (values, _) in steps.items():
-            between[k] += np.bincount(
+        for k, (values, _) in distinct_scores.items():
+            n_between[k] += np.bincount(
                 np.searchsorted(values, columns[k], side="right"), minlength=len(values) + 1)
     result: Floats = np.full(n_labels, np.nan)
-    for k, (_, counts) in steps.items():
-        # How many documents with the label, and of all, score at least so much.
-        right, total = (np.cumsum(numbers[::-1])[::-1] for numbers in (counts, between[k][1:]))
-        result[k] = (counts / counts.sum() * right / total).sum()
+    for k, (_, counts) in distinct_scores.items():
+        # How many documents with the label, and how many of all documents, reach each score.
+        n_right, n_total = (np.cumsum(numbers[::-1])[::-1]
+                            for numbers in (counts, n_between[k][1:]))
+        result[k] = (counts / counts.sum() * n_right / n_total).sum()
     return result

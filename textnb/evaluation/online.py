@@ -232,7 +232,7 @@ def _method(
 
 def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     """Make a function from the new documents and from all of them to the model of all."""
-    if not recipe.summed:
+    if not recipe.from_counts:
         return lambda _, rows: recipe.fit(rows)
     settings, total = recipe.settings, list[Counts]()
 

@@ -87,7 +87,7 @@ def lowercase() -> Lowercase:
     lower = characters.str.to_lowercase()
     changed = (characters != lower) & (characters != SIGMA)
     mapping = dict(zip(characters.filter(changed), lower.filter(changed), strict=True))
-    # Σ is final after a cased character, and after "a" with an ignorable character behind it.
+    # Σ is final after a cased character, and after "a" and then an ignorable character.
     cased = _ends_in_final_sigma(characters + SIGMA)
     ignorable = _ends_in_final_sigma("a" + characters + SIGMA) & ~cased
     return Lowercase(mapping, _ranges(codes[cased]), _ranges(codes[ignorable]))
@@ -112,8 +112,8 @@ def _ends_in_final_sigma(texts: pl.Series) -> NDArray[np.bool_]:
 def final_sigma(lower: Lowercase, code: str, end: str) -> str:
     """Write a pattern of a final Σ between two groups, whose matches do not overlap.
 
-    The first group is a cased character and ignorable ones; the second, ignorable ones and then one
-    that is neither, or the end. The next final Σ needs another cased character, after these.
+    The first group is a cased character and ignorable ones. The second is ignorable ones and then a
+    character that is neither, or the end. So the next match begins with a later cased character.
     """
     cased, ignorable = regex_class(lower.cased, code), regex_class(lower.ignorable, code)
     return f"([{cased}][{ignorable}]*){SIGMA}([{ignorable}]*(?:[^{cased}{ignorable}]|{end}))"
@@ -125,21 +125,21 @@ def ranges_of(characters: Iterable[str]) -> Ranges:
 
 
 def subtract_ranges(ranges: Ranges, inner: Ranges) -> Ranges:
-    """Remove the ``inner`` ranges from others; both are sorted, and each inner one is within one.
+    """Remove ``inner`` from ``ranges``, both sorted; each inner range is within one of the others.
 
     Examples
     --------
     >>> subtract_ranges(((1, 9), (20, 20)), ((1, 2), (5, 6)))
     ((3, 4), (7, 9), (20, 20))
     """
-    rest = []
+    remaining = []
     for first, last in ranges:
         for inner_first, inner_last in inner:
             if first <= inner_first and inner_last <= last:
-                rest.append((first, inner_first - 1))
+                remaining.append((first, inner_first - 1))
                 first = inner_last + 1
-        rest.append((first, last))
-    return tuple((first, last) for first, last in rest if first <= last)
+        remaining.append((first, last))
+    return tuple((first, last) for first, last in remaining if first <= last)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def decomposition(form: Form) -> Decomposition:
     decomposed = characters.str.normalize(decomposed_form)
     changed = (characters != decomposed) & ~characters.is_between(*_HANGUL)
     mapping = dict(zip(characters.filter(changed), decomposed.filter(changed), strict=True))
-    return Decomposition(mapping, _classes(), _pairs() if form != decomposed_form else {})
+    return Decomposition(mapping, _combining_classes(), _pairs() if form != decomposed_form else {})
 
 
 @lru_cache(maxsize=1)
@@ -189,44 +189,48 @@ def syllables() -> dict[str, str]:
     return dict(zip(hangul, hangul.str.normalize("NFD"), strict=True))
 
 
-def dropped_with_accents(kind: str) -> Ranges:
+def accents_to_drop(kind: str) -> Ranges:
     """The characters that `textnb.text.plan.StripAccents` drops after it decomposes.
 
     Examples
     --------
-    >>> dropped_with_accents("ascii")[0][0], dropped_with_accents("marks")[0]
+    >>> accents_to_drop("ascii")[0][0], accents_to_drop("marks")[0]
     (128, (768, 846))
     """
     return members({"ascii": r"[^\x00-\x7F]", "unicode": ACCENTS, "marks": COMBINING}[kind])
 
 
 @lru_cache(maxsize=1)
-def _classes() -> dict[str, int]:
+def _combining_classes() -> dict[str, int]:
     characters = _characters()[1]
     characters = characters.filter(characters == characters.str.normalize("NFD"))
+    # Normalisation moves marks before the last mark, and nothing else.
     is_mark = (_LAST_MARK + characters).str.normalize("NFD").str.ends_with(_LAST_MARK)
     marks = characters.filter(is_mark)
+    # A mark of each class in Python's version of Unicode.
     mark_of_class = {number: chr(code) for code in range(0x20000)
                      if (number := unicodedata.combining(chr(code)))
                      and unicodedata.is_normalized("NFD", chr(code))}
     classes = np.zeros(len(marks), dtype=np.int64)
     for number, other in mark_of_class.items():
-        # A mark stays behind those of its own class and of lower ones.
-        stays = ((other + marks).str.normalize("NFD").str.starts_with(other) & (marks != other)
-                 | (marks == other)).to_numpy()
-        classes[stays] = np.maximum(classes[stays], number)
+        # A mark stays behind a mark of its own class, and of lower ones.
+        is_behind = ((other + marks).str.normalize("NFD").str.starts_with(other) & (marks != other)
+                     | (marks == other)).to_numpy()
+        classes[is_behind] = np.maximum(classes[is_behind], number)
     return dict(zip(marks, classes.tolist(), strict=True))
 
 
 @lru_cache(maxsize=1)
 def _pairs() -> dict[str, str]:
     characters = _characters()[1]
-    frame = pl.DataFrame({"whole": characters, "apart": characters.str.normalize("NFD")}).filter(
-        pl.col("whole") != pl.col("apart"), ~pl.col("whole").is_between(*_HANGUL),
-        pl.col("whole") == pl.col("whole").str.normalize("NFC"))
-    # The last character of a decomposition is the one that joined the composition of the others.
-    pairs = pl.col("apart").str.head(-1).str.normalize("NFC") + pl.col("apart").str.tail(1)
-    return dict(frame.select(pairs=pairs, whole="whole").iter_rows())
+    composed, decomposed = pl.col("composed"), pl.col("decomposed")
+    frame = pl.DataFrame(
+        {"composed": characters, "decomposed": characters.str.normalize("NFD")}).filter(
+        composed != decomposed, ~composed.is_between(*_HANGUL),
+        composed == composed.str.normalize("NFC"))
+    # The last character of a decomposition joins the composition of all before it.
+    pairs = decomposed.str.head(-1).str.normalize("NFC") + decomposed.str.tail(1)
+    return dict(frame.select(pairs=pairs, composed="composed").iter_rows())
 
 
 @lru_cache(maxsize=1)

@@ -1,8 +1,8 @@
 """Golden rows: documents that stress a tokenizer, and the answers that every target must give.
 
-The documents are written here or made of the terms of the vocabulary, which the weights hold too:
-no training text is in them. Where the two best scores differ by rounding only, the order of a sum
-decides the label, and no label is expected (null).
+The documents are fixed texts of this module, and texts made of the vocabulary's terms, which every
+export holds anyway: none is a training text. If the two best scores differ by rounding only, the
+order of a sum decides the label, and no label is expected (null).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from textnb.text.matrix import CountMatrix
 SEED = 13
 TOLERANCE = 1e-9
 # The number of documents that are made of the vocabulary's terms.
-_FROM_TERMS = 40
+_N_TERM_DOCUMENTS = 40
 
-_WRITTEN: tuple[str | None, ...] = (
+_FIXED_TEXTS: tuple[str | None, ...] = (
     None,
     "",
     " ",
@@ -69,10 +69,10 @@ _SYMBOL_TEXTS = (
 def documents(bundle: Bundle) -> pl.DataFrame:
     """Make the golden documents, in columns with the names of the model's text columns.
 
-    For a column of tokens, these are what single spaces separate.
+    In a column of tokens, each text is split at single spaces.
     """
     symbols = _SYMBOL_TEXTS if bundle.splitter.keep else ()
-    texts = [*_WRITTEN, *symbols, *_documents_of_terms(bundle)]
+    texts = [*_FIXED_TEXTS, *symbols, *_documents_of_terms(bundle)]
     # With several columns, each is shifted by one row, so that every field holds every text.
     frame = pl.DataFrame(
         {name: texts[shift:] + texts[:shift] for shift, name in enumerate(bundle.columns)},
@@ -81,7 +81,7 @@ def documents(bundle: Bundle) -> pl.DataFrame:
 
 
 def vectors(bundle: Bundle) -> Floats:
-    """Make golden rows of features: zeros, ones, large and small numbers, and around the center."""
+    """Make golden rows of features: zeros, ones, the center, rows near it, large and small ones."""
     p = len(bundle.terms)
     rng = np.random.default_rng(SEED)
     center = bundle.form.features.center
@@ -91,8 +91,8 @@ def vectors(bundle: Bundle) -> Floats:
     return np.array(rows)
 
 
-def rows_of(bundle: Bundle, frame: pl.DataFrame) -> TargetRows:
-    """Prepare documents in every form that a target may read."""
+def target_rows(bundle: Bundle, frame: pl.DataFrame) -> TargetRows:
+    """Prepare documents as counts, texts and tokens, of which a target reads one."""
     documents = frame.select(bundle.columns)
     return TargetRows(bundle.counts(documents), documents, bundle.tokens(documents))
 
@@ -100,8 +100,8 @@ def rows_of(bundle: Bundle, frame: pl.DataFrame) -> TargetRows:
 def table(bundle: Bundle) -> pl.DataFrame:
     """Make ``golden.parquet``: documents (or features), tokens, scores, and labels as strings.
 
-    Of lists of labels, the column is ``labels``. Probabilities follow, and the decision of one
-    class.
+    Lists of labels are in the column ``labels``. The last columns are the probabilities and, for
+    one class per document, the decision.
     """
     if bundle.reads == "features":
         rows = TargetRows(vectors(bundle))
@@ -109,7 +109,7 @@ def table(bundle: Bundle) -> pl.DataFrame:
                               schema={"features": pl.List(pl.Float64)})
     else:
         frame = documents(bundle)
-        rows = rows_of(bundle, frame)
+        rows = target_rows(bundle, frame)
         inputs = frame.rename({name: "text" if len(bundle.columns) == 1 else f"text:{name}"
                                for name in bundle.columns}
                               ).with_columns(rows.tokens.alias("tokens"))
@@ -123,9 +123,9 @@ def table(bundle: Bundle) -> pl.DataFrame:
 def answer_columns(
     bundle: Bundle, scores: Floats, rows: CountMatrix | Floats
 ) -> list[pl.Series]:
-    """The label or labels, the probabilities, and the decision of one class if there is one.
+    """The label or labels, the probabilities, and the decision if the bundle has one.
 
-    Labels are strings; null if rounding decides.
+    Labels are strings. An answer is null if rounding decides it.
     """
     labels = bundle.expected_labels(scores, rows, TOLERANCE)
     columns = [
@@ -147,6 +147,7 @@ def _strings(name: str, lists: list[list[Any] | None]) -> pl.Series:
 def posterior_scores(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats) -> Floats:
     """Scores whose softmax (for lists, sigmoid) is the probability: (n_rows, n_classes)."""
     if bundle.positive is not None:
+        # The only score is that of the positive class; the other class gets 0.
         k = bundle.labels.index(bundle.positive)
         scores = scores * (np.arange(2) == k)
     if bundle.calibration is None:
@@ -166,39 +167,41 @@ def probabilities(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats) ->
 def decisions(
     bundle: Bundle, scores: Floats, rows: CountMatrix | Floats, tolerance: float
 ) -> list[list[Any] | None]:
-    """The class that the decision chooses, in a list, which is empty if it is unsure.
+    """The class that the decision chooses for each row, in a list; an empty list for "unsure".
 
-    None if rounding decides: log-odds are equal to their threshold within the tolerance, or two
-    classes that reach theirs are equal.
+    None if rounding decides: within the tolerance, log-odds equal their threshold, or the two best
+    of the classes that reach their thresholds are equal.
     """
     assert bundle.decision is not None
     posterior = posterior_scores(bundle, scores, rows)
-    odds = log_odds(posterior)
-    chosen = bundle.decision.decide(odds, bundle.labels)
+    class_log_odds = log_odds(posterior)
+    chosen = bundle.decision.decide(class_log_odds, bundle.labels)
+    # A difference of two log-odds has four scores, each with an error of the tolerance.
     margin = 4 * tolerance * np.maximum(1.0, np.abs(posterior).max(axis=1, keepdims=True))
-    min_odds = np.array(bundle.min_odds)
+    min_log_odds = np.array(bundle.min_odds)
     with np.errstate(invalid="ignore"):
-        near = (np.abs(odds - min_odds) <= margin).any(axis=1)
-    accepted = np.where((odds >= min_odds) & (min_odds < np.inf), odds, -np.inf)
+        is_near = (np.abs(class_log_odds - min_log_odds) <= margin).any(axis=1)
+    reaches = (class_log_odds >= min_log_odds) & (min_log_odds < np.inf)
+    accepted = np.where(reaches, class_log_odds, -np.inf)
     if accepted.shape[1] > 1:
         ordered = np.sort(accepted, axis=1)
         with np.errstate(invalid="ignore"):
-            near |= ordered[:, -1] - ordered[:, -2] <= margin[:, 0]
-    return [None if is_near else [] if code == UNSURE else [bundle.labels[code]]
-            for code, is_near in zip(chosen.tolist(), near.tolist(), strict=True)]
+            is_near |= ordered[:, -1] - ordered[:, -2] <= margin[:, 0]
+    return [None if near else [] if code == UNSURE else [bundle.labels[code]]
+            for code, near in zip(chosen.tolist(), is_near.tolist(), strict=True)]
 
 
 def _documents_of_terms(bundle: Bundle) -> list[str]:
     """Make documents of terms that a hash chooses, so that they are the same on every machine."""
     terms = bundle.terms
     texts = []
-    for number in range(_FROM_TERMS):
+    for number in range(_N_TERM_DOCUMENTS):
         digest = hashlib.shake_256(f"{SEED} {number}".encode()).digest(8 * 24)
-        numbers = [int.from_bytes(digest[i:i + 8], "big") for i in range(0, len(digest), 8)]
-        words = [terms[n % len(terms)] for n in numbers[:2 + number % 22]]
+        choices = [int.from_bytes(digest[i:i + 8], "big") for i in range(0, len(digest), 8)]
+        words = [terms[choice % len(terms)] for choice in choices[:2 + number % 22]]
         if number % 3 == 1:
-            words = [word.upper() if n % 2 else word.title()
-                     for word, n in zip(words, numbers, strict=False)]
+            words = [word.upper() if choice % 2 else word.title()
+                     for word, choice in zip(words, choices, strict=False)]
         if number % 4 == 2:
             words += words[:3] * 2
         texts.append((" ", ", ", "\n", " - ")[number % 4].join(words))

@@ -28,8 +28,8 @@ from textnb.export import characters
 from textnb.export.characters import (
     Decomposition,
     Form,
+    accents_to_drop,
     decomposition,
-    dropped_with_accents,
 )
 from textnb.text import plan as plans
 from textnb.text.characters import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER, TURKIC
@@ -149,7 +149,7 @@ class Words:
     @property
     def dropped(self) -> characters.Ranges:
         """The characters that are removed as accents."""
-        return () if self.accents is None else dropped_with_accents(self.accents)
+        return () if self.accents is None else accents_to_drop(self.accents)
 
     @cached_property
     def lower_mapping(self) -> dict[str, str]:

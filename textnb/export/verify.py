@@ -207,7 +207,7 @@ def prepare(bundle: Bundle, rows: Any) -> tuple[TargetRows, Floats]:
     """Read the caller's rows, and compute the scores that a target must give."""
     frame = _open_rows(bundle, rows).collect()
     inputs = (TargetRows(frame.cast(pl.Float64).to_numpy()) if bundle.reads == "features"
-              else golden.rows_of(bundle, frame))
+              else golden.target_rows(bundle, frame))
     return inputs, bundle.scores(inputs.values)
 
 

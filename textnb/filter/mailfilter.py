@@ -24,7 +24,7 @@ from textnb.files.archive import MAX_BYTES
 from textnb.filter.verdict import MIN_LEARNED, Cutoffs, Judging, Verdict, deciding_terms, judging_of
 from textnb.learning.fitted import Fitted
 from textnb.mail.columns import message_columns
-from textnb.mail.message import BEYOND, MAX_MESSAGE, MailMessage
+from textnb.mail.message import MAX_MESSAGE, MESSAGE_TOO_LARGE, MailMessage
 from textnb.storage.textmodel import is_table_model, read_model, unpack_text
 from textnb.text.tokens import Tokenizer
 
@@ -139,7 +139,7 @@ class MailFilter:
         scores, length = self._scores(row)
         errors = tuple(parsed.errors)
         if len(message) > MAX_MESSAGE:
-            errors += (BEYOND,)
+            errors += (MESSAGE_TOO_LARGE,)
         if self.calibration is not None:
             scores = self.calibration.apply(scores, np.array([length]))
         return self.judging.verdict(log_odds(scores)[0].tolist(), length, errors)

@@ -1,4 +1,4 @@
-"""A model file that is in use while others replace it."""
+"""A model file that judges messages while other processes may replace it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 T = TypeVar("T")
-# The maximum number of terms whose weights stay in memory: some 20 MB for two classes.
-MAX_REMEMBERED = 100_000
+# The weights of so many terms stay in memory: some 20 MB for two classes.
+MAX_REMEMBERED_TERMS = 100_000
 
 
 class ServedModel:
-    """Judges by a model file, and by its successor once the file is replaced.
+    """Judges messages by a model file, and by the new file once it is replaced.
 
-    A successor that can't be read changes nothing: the model that was read before judges on.
+    If the new file can't be read, the previous model still judges.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class ServedModel:
     settings : mapping
         ``spam``, ``min_learned`` and ``cutoffs``, as of `MailFilter.load`.
     note : callable
-        Called with the name of an event and its facts.
+        Called with the name of an event, and its details by name.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class ServedModel:
     def __init__(self, path: str, settings: Mapping[str, Any], note: Callable[..., object]) -> None:
         self.path, self._settings, self._note = path, settings, note
         self._quick: QuickFilter | None = None
-        self._whole: MailFilter | None = None
+        self._full: MailFilter | None = None
         self._identity = self._file_identity()
         if self._identity is None:
             raise SourceError(f"no such model file: {path!r}")
         self._load()
 
     def judge(self, message: bytes) -> tuple[Verdict, float]:
-        """The verdict, and the log-odds from which the model says spam."""
+        """The verdict, and the minimum log-odds with which the model says spam."""
         identity = self._file_identity()
         if identity is not None and identity != self._identity:
             self._identity = identity
@@ -62,7 +62,7 @@ class ServedModel:
                 self._note("reloaded", model=self.path)
             except (TextnbError, OSError, MemoryError) as error:
                 self._note("not reloaded", model=self.path, reason=first_line(error))
-        return self._use(lambda judge: (judge.judge(message), judge.judging.min_odds))
+        return self._use(lambda model: (model.judge(message), model.judging.min_odds))
 
     @property
     def since_fit(self) -> int:
@@ -71,7 +71,7 @@ class ServedModel:
 
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
         """The terms that decide the verdict, and what each adds to the log-odds of spam."""
-        return self._use(lambda judge: judge.deciding_terms(message, k))
+        return self._use(lambda model: model.deciding_terms(message, k))
 
     def judged_texts(self, message: bytes) -> tuple[str | None, dict[str, str | list[str] | None]]:
         """The Message-ID of a message, and the texts that the model judges and learns."""
@@ -80,13 +80,13 @@ class ServedModel:
         return parsed.message_id, texts
 
     def label_of(self, name: str, ham: str | None) -> Any:
-        """The class of ``spam`` or ``ham``, the words of the protocol; None if it is not clear.
+        """The class of ``spam`` or ``ham``, the words of the protocol; None if several are ham.
 
         Parameters
         ----------
         name : {"spam", "ham"}
         ham : str or None
-            The class of ham, where there are several that are not spam.
+            The class of ham, if several classes are not spam.
 
         Raises
         ------
@@ -96,47 +96,47 @@ class ServedModel:
         judging = self._model.judging
         if name == "spam":
             return judging.spam
-        others = [label for label in judging.learned if label != judging.spam]
+        ham_labels = [label for label in judging.learned if label != judging.spam]
         if ham is None:
-            return others[0] if len(others) == 1 else None
-        for label in others:
+            return ham_labels[0] if len(ham_labels) == 1 else None
+        for label in ham_labels:
             if str(label) == ham:
                 return label
         raise ParameterError(
             f"--ham-class: {self.path} has no class {ham!r} that is not spam; its classes are "
             f"{', '.join(map(repr, judging.learned))}, and {judging.spam!r} is spam")
 
-    def _use(self, use: Callable[[QuickFilter | MailFilter], T]) -> T:
+    def _use(self, function: Callable[[QuickFilter | MailFilter], T]) -> T:
         """Call a function with the quick filter, or with the full one if that is not enough."""
         if self._quick is not None:
             try:
-                return use(self._quick)
+                return function(self._quick)
             except Unsupported:
                 # A score at a threshold, for example: the full model decides.
                 pass
-        return use(self._whole_model())
+        return function(self._full_model())
 
     @property
     def _model(self) -> QuickFilter | MailFilter:
-        return self._whole_model() if self._quick is None else self._quick
+        return self._full_model() if self._quick is None else self._quick
 
-    def _whole_model(self) -> MailFilter:
-        if self._whole is None:
-            self._whole = self._load_whole()
-        return self._whole
+    def _full_model(self) -> MailFilter:
+        if self._full is None:
+            self._full = self._load_full_model()
+        return self._full
 
     def _load(self) -> None:
-        """Open the file. What was open is given up only then."""
-        quick, whole = None, None
+        """Open the file, and only then close the previous one."""
+        quick, full = None, None
         try:
-            quick = QuickFilter(self.path, max_remembered=MAX_REMEMBERED, **self._settings)
+            quick = QuickFilter(self.path, max_remembered=MAX_REMEMBERED_TERMS, **self._settings)
         except Unsupported:
-            whole = self._load_whole()
+            full = self._load_full_model()
         if self._quick is not None:
             self._quick.close()
-        self._quick, self._whole = quick, whole
+        self._quick, self._full = quick, full
 
-    def _load_whole(self) -> MailFilter:
+    def _load_full_model(self) -> MailFilter:
         # Imported here: it takes Polars, which most models don't need.
         from textnb.filter.mailfilter import MailFilter
 

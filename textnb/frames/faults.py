@@ -1,8 +1,8 @@
 """Finds the invalid line of a CSV, NDJSON or text file, and says what is wrong and what to do.
 
-A file is read again for this, after Polars has failed. Only `check_strings` runs before, for
-strings that Polars reads wrongly without an error: it reads a lone surrogate as NUL, and a list in
-a column of strings as its JSON text.
+After Polars has failed, this reads the file again. Only `check_strings` runs before Polars reads,
+to find strings that Polars would read wrongly without an error: a lone surrogate as NUL, and a list
+in a column of strings as its JSON text.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ SEPARATORS = (";", "|", "\t")
 _SURROGATE = r"\\u[dD][89a-fA-F]"
 # What must not count as a lone surrogate: an escaped backslash, and a surrogate pair.
 _NOT_LONE = r"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_LONE_SURROGATE = (
+_LONE_SURROGATE_FAULT = (
     "has a lone surrogate, half of a character, in a string (an escape such as \\ud800 without its "
     "other half): write U+FFFD (\\ufffd) in its place, or fix the program that wrote the file")
-# Lines per batch.
-_LINES = 1024
+_LINES_PER_BATCH = 1024
 
 
 def describe_fault(path: str, format: str) -> str | None:
@@ -67,9 +66,9 @@ class WrongSeparator(SchemaError):
 
 
 def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaError:
-    """The error for a missing column; it suggests a separator that the only column holds."""
+    """The error for a missing column; it suggests a separator that the only column's name has."""
     only_column = columns[0] if len(columns) == 1 else ""
-    separator = next((each for each in SEPARATORS if each in only_column), None)
+    separator = next((character for character in SEPARATORS if character in only_column), None)
     if separator is None:
         return SchemaError.missing_column(column, columns, role)
     option = "format=tsv" if separator == "\t" else f"separator='{separator}'"
@@ -100,19 +99,20 @@ def check_strings(source: str, columns: Collection[str], **options: Any) -> None
         a list or an object; the error names the line.
     """
     line = pl.col("line")
-    lone = line.str.replace_all(_NOT_LONE, "").str.contains(_SURROGATE)
+    has_lone = line.str.replace_all(_NOT_LONE, "").str.contains(_SURROGATE)
     names = "|".join(re.escape(json.dumps(name, ensure_ascii=ascii))
                      for name in columns for ascii in (True, False))
-    nested = line.str.contains(rf"(?:{names})\s*:\s*[\[{{]") if names else pl.lit(False)
+    has_nested = line.str.contains(rf"(?:{names})\s*:\s*[\[{{]") if names else pl.lit(False)
     try:
         lines = pl.scan_lines(source if is_url(source) else escape_glob([source]), name="line",
                               **options).with_row_index("number", 1)
         # The cheap test first: it rules out nearly all lines.
-        lines = lines.filter(line.str.contains(_SURROGATE) | nested).with_columns(lone=lone)
-        for batch in lines.filter(pl.col("lone") | nested).collect_batches(
-                chunk_size=_LINES, maintain_order=True, lazy=True):
+        lines = lines.filter(line.str.contains(_SURROGATE) | has_nested).with_columns(lone=has_lone)
+        for batch in lines.filter(pl.col("lone") | has_nested).collect_batches(
+                chunk_size=_LINES_PER_BATCH, maintain_order=True, lazy=True):
             for number, text, is_lone in batch.rows():
-                if fault := _LONE_SURROGATE if is_lone else _list_among_strings(text, columns):
+                if fault := (_LONE_SURROGATE_FAULT if is_lone
+                             else _nested_value_fault(text, columns)):
                     raise SourceError.unreadable(
                         hide_secrets(shown_name(source)), f"line {number} {fault}")
     except (*READ_ERRORS, EOFError):
@@ -120,7 +120,7 @@ def check_strings(source: str, columns: Collection[str], **options: Any) -> None
         return
 
 
-def _list_among_strings(line: str, columns: Collection[str]) -> str | None:
+def _nested_value_fault(line: str, columns: Collection[str]) -> str | None:
     """Describe a list or an object in one of the columns of a line; None if there is none."""
     try:
         row = json.loads(line)
@@ -159,7 +159,7 @@ def _json_fault(path: str) -> str | None:
                 return (f"line {number} is not a JSON object but {line[:40].decode()!r}; NDJSON "
                         "has one object per line")
             if not is_unicode(json.dumps(row, ensure_ascii=False)):
-                return f"line {number} {_LONE_SURROGATE}"
+                return f"line {number} {_LONE_SURROGATE_FAULT}"
     return None
 
 
@@ -168,25 +168,26 @@ def _csv_fault(path: str) -> str | None:
     with open_text(path) as raw:
         header = raw.readline().decode("utf-8-sig")
     separator = max((",", *SEPARATORS), key=header.count)
-    largest = csv.field_size_limit(sys.maxsize)
+    previous_limit = csv.field_size_limit(sys.maxsize)
     try:
         with open_text(path) as raw:
             rows = csv.reader((line.decode("utf-8-sig") for line in raw), strict=True,
                               delimiter=separator)
-            fields = len(next(rows, []))
-            begin = rows.line_num + 1
+            n_fields = len(next(rows, []))
+            first_line = rows.line_num + 1
             try:
                 for row in rows:
-                    if len(row) > fields:
-                        return (f"line {begin} has {quantity(len(row), 'field')}, and the header "
-                                f"has {fields}: put a text that holds {separator!r} in quotes "
-                                "(\"...\")")
-                    begin = rows.line_num + 1
+                    if len(row) > n_fields:
+                        return (f"line {first_line} has {quantity(len(row), 'field')}, and the "
+                                f"header has {n_fields}: put a text that holds {separator!r} in "
+                                "quotes (\"...\")")
+                    first_line = rows.line_num + 1
             except csv.Error as error:
                 if "unexpected end" in str(error):
-                    return (f"line {begin} opens a quote (\") that is never closed: close it, or "
-                            "double each quote within a quoted text (\"\")")
-                return (f"line {begin} has a quote (\") within a quoted text: double it (\"\")")
+                    return (f"line {first_line} opens a quote (\") that is never closed: close it, "
+                            "or double each quote within a quoted text (\"\")")
+                return (f"line {first_line} has a quote (\") within a quoted text: double it "
+                        "(\"\")")
     finally:
-        csv.field_size_limit(largest)
+        csv.field_size_limit(previous_limit)
     return None

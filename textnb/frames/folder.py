@@ -22,11 +22,11 @@ _SCHEMA = pl.Schema({"label": pl.String, "text": pl.String, "path": pl.String})
 
 
 class ClassFolder(RowSource):
-    """Lazy rows ``label`` (the folder), ``text`` (the file), ``path``, sorted by path.
+    """Lazy rows: ``label`` (the folder), ``text`` (a file's content) and ``path``, sorted by path.
 
     Files and folders whose names begin with a dot are left out. Projection, row limits and
-    filters are honoured: if ``text`` is not asked for, no file is opened. Files that are not valid
-    in the encoding are errors when the rows are collected, or are left out.
+    filters are honoured: if ``text`` is not asked for, no file is opened. A file that is not valid
+    in the encoding raises an error when the rows are collected, or is left out (``on_error``).
     """
 
     takes = frozenset({"format", "encoding", "on_error"})
@@ -92,7 +92,7 @@ def _list_files(root: str) -> Iterator[tuple[str, str]]:
             for name in sorted([*names, *links]):
                 if not name.startswith("."):
                     yield label, os.path.join(parent, name)
-        # Folders that can't be listed.
+        # Folders that can't be listed: whoever reads them gets the error.
         yield from ((label, str(error.filename)) for error in errors)
 
 

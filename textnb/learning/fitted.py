@@ -46,14 +46,14 @@ class Fitted:
         Converts scores to probabilities, for predictions and for the decision.
     decision : Decision or None
     since_fit : SinceFit or None
-        If counts have changed and the weights, which are not derived from them, have not.
+        Documents that are counted but not in the weights; None if weights derive from counts.
     has_separate_labels : bool
         Whether the labels were passed as ``y`` beside a table, and not as its column. A model file
         does not keep this.
     indicator : Indicator or None
         The columns of ``y``, if that was a matrix of 0 and 1. A model file does not keep this.
     sample : RowSample or None
-        Learned rows, from which the weights are refitted when it learns more or forgets.
+        Learned rows, from which the weights are refitted when the model learns more or forgets.
     labels : polars.Series
         The classes, in the type that predictions have.
     """
@@ -146,8 +146,8 @@ class Fitted:
         Raises
         ------
         SchemaError
-            If a column is missing or of another type: of lists of labels for a model of one label
-            per document, say.
+            If a column is missing or of another type, such as lists of labels for a model of one
+            label per document.
         """
         rows = scan(frame, text=self.columns, label=self.label, tokens=self.token_columns)
         return check_kind_of_labels(rows, self.label, lists=self.is_multilabel)
@@ -185,7 +185,7 @@ class Fitted:
                     "calibration", "a Calibration, or None", calibration)
             calibration.check_classes(len(self.classes), self.is_multilabel)
         decision = self.decision
-        # Thresholds of labels are on scores that are not calibrated.
+        # The thresholds of labels apply to scores before calibration.
         if decision is not None and calibration != self.calibration and not self.is_multilabel:
             decision = decision.as_stale(RECALIBRATED)
         return replace(self, calibration=calibration, decision=decision)
@@ -209,12 +209,12 @@ def keep_choices(source: Fitted, fitted: Fitted, since: str) -> Fitted:
         The model whose choices are kept.
     fitted : Fitted
     since : str
-        Why they may no longer hold.
+        Why the choices may no longer hold.
 
     Warns
     -----
     TextnbWarning
-        If the decision is dropped, as it was for other classes.
+        If the calibration or the decision is dropped, as it was for other classes.
     """
     calibration = None if source.calibration is None else source.calibration.as_stale(since)
     decision = None if source.decision is None else source.decision.as_stale(since)
@@ -228,7 +228,7 @@ def keep_choices(source: Fitted, fitted: Fitted, since: str) -> Fitted:
 
 
 def fitted_texts(model: Any) -> Fitted | None:
-    """The fitted state of a model of texts, or of a classifier; None for one of feature tables.
+    """The fitted state of a model of texts, or of a classifier; None for a model of feature tables.
 
     Parameters
     ----------

@@ -144,7 +144,7 @@ def learn_more(
     fitted : Fitted or None
         What was learned before.
     settings : TextSettings
-        Its settings; those of the first batch if nothing was learned before.
+        The settings of ``fitted``, or of a new model if that is None.
     X, y, classes, sample_weight, progress
         As in `TextClassifier.partial_fit`.
     blank : BlankTexts, optional
@@ -192,11 +192,11 @@ def forget(
     learned = counts_that_add(fitted)
     if learned.has_weights:
         raise weights_not_exact()
-    rest = learned - count(fitted.settings, X, y, progress=progress)
-    if not rest.documents:
+    remaining = learned - count(fitted.settings, X, y, progress=progress)
+    if not remaining.documents:
         raise DataError("every document would be forgotten and no model would be left; "
                         "the model is unchanged")
-    updated = fit_from_counts(fitted.settings, rest, before=fitted)
+    updated = fit_from_counts(fitted.settings, remaining, before=fitted)
     _log("forget", started, updated)
     return updated
 
@@ -207,7 +207,7 @@ def count(
 ) -> Counts:
     """Count texts as `fit` does: the counts add and subtract."""
     if not settings.model.from_counts:
-        raise _learns_at_once(settings.model)
+        raise _not_additive_error(settings.model)
     with reading(X):
         return count_documents(labelled_batches(
             settings, X, y, sample_weight, progress, blank))
@@ -216,7 +216,7 @@ def count(
 def counts_that_add(fitted: Fitted) -> Counts:
     """The counts of all terms; ParameterError for a model that learns from all rows at once."""
     if fitted.statistics is None:
-        raise _learns_at_once(fitted.model)
+        raise _not_additive_error(fitted.model)
     return fitted.statistics
 
 
@@ -226,7 +226,7 @@ def fit_from_counts(
 ) -> Fitted:
     """Fit a model to counts: choose the vocabulary, and derive the weights.
 
-    If the counts are of lists of labels, each label is learned against its rest.
+    If the counts are of lists of labels, each label is learned against the rows without it.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def fit_from_counts(
     l : float, optional
         The smoothing that was chosen, if the model's ``l`` is "auto".
     before : Fitted, optional
-        The model before it learned more, or forgot: its choices are kept, and marked stale.
+        The model before it learned more or forgot; its calibration and decision are kept, as stale.
     """
     size = len(statistics.classes), statistics.n_features
     with clear_memory_errors(lambda: size):
@@ -260,17 +260,17 @@ def fit_from_counts(
 
 
 def fit_from_file(
-    settings: TextSettings, learned: Counts, l: float | None
+    settings: TextSettings, counts: Counts, l: float | None
 ) -> Fitted:
     """Fit a model to the counts of a file.
 
     Raises
     ------
     DataError
-        If counts that the settings need are not there, or contradict each other.
+        If counts that the settings need are missing, or contradict each other.
     """
-    check_complete(learned, settings.count_spec)
-    return fit_from_counts(settings, learned, l=l)
+    check_complete(counts, settings.count_spec)
+    return fit_from_counts(settings, counts, l=l)
 
 
 def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned) -> Fitted:
@@ -294,11 +294,11 @@ def labelled_batches(
     """
     columns, label = settings.columns, settings.label
     weight = weight_column(X, sample_weight, [*columns, label])
-    others = [sample_weight] if isinstance(sample_weight, str) else []
-    frame = with_weights(labelled_rows(settings, X, y, others), sample_weight, weight)
+    other_columns = [sample_weight] if isinstance(sample_weight, str) else []
+    frame = with_weights(labelled_rows(settings, X, y, other_columns), sample_weight, weight)
     frame = frame.select([*columns, label, *([] if weight is None else [weight])])
-    of_lists = isinstance(frame.lazy().collect_schema()[label], pl.List)
-    if of_lists and not settings.model.learns_labels:
+    has_lists = isinstance(frame.lazy().collect_schema()[label], pl.List)
+    if has_lists and not settings.model.learns_labels:
         raise ParameterError.model_of_one_label(settings.model.name)
     frames = batches(frame, columns, progress=progress)
     return LabelledBatches(
@@ -376,8 +376,8 @@ def check_start(settings: TextSettings, start: Fitted) -> None:
                              f"{start.model.name}")
 
 
-def _learns_at_once(model: Model) -> ParameterError:
-    """The error if a model can't learn more, forget or be added by counts alone."""
+def _not_additive_error(model: Model) -> ParameterError:
+    """The error if counts alone are not enough to learn more, forget or add models."""
     problem = f"{model.name} learns from all documents at once: "
     if not model.starts_warm:
         return ParameterError.with_advice(
@@ -413,7 +413,7 @@ def _choose_l(
     terms, limits, model = settings.with_column(statistics).terms, settings.limits, settings.model
     if statistics.is_multilabel:
         check_labels(model, len(terms), 1.0)
-    # Terms that were given, or are the most frequent ones, stay the same without a document.
+    # A given vocabulary, and the most frequent terms, stay the same when a document is left out.
     is_fixed = settings.vocabulary is not None or limits.max_features is not None
     reader = LeaveOneOutReader(
         model, statistics, limits, terms if is_fixed else None, settings.binary)

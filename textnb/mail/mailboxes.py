@@ -1,6 +1,6 @@
 """Reads raw messages from message files, mbox files, Maildirs and archives of message files.
 
-    path ─> MailFile (its class, how to read it) ─> RawMessage (one message's bytes, where it was)
+    path ─> MailFile (its label, how to read it) ─> RawMessage (one message's bytes, its place)
 
 Files are read in pieces, one message in memory at a time. A file or message that can't be read
 becomes a raw message whose errors say so: there is no exception, and no message is missing.
@@ -20,23 +20,27 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from textnb.mail.charsets import Notes, note
-from textnb.mail.mbox import BYTE_ORDER_MARK, PIECE, failure_note, split_mailbox
-from textnb.mail.message import BEYOND, MAX_MESSAGE
+from textnb.mail.mbox import BYTE_ORDER_MARK, PIECE_SIZE, failure_note, split_mailbox
+from textnb.mail.message import MAX_MESSAGE, MESSAGE_TOO_LARGE
 
 # Maximum number of bytes of a member's description in an archive: long names and extended
 # attributes.
 _MAX_DESCRIPTION = 4 << 20
-_ARCHIVE = re.compile(r"\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2?|txz)$", re.I)
-_MAILBOX = re.compile(r"\.(?:mbox|mbx)(?:\.(?:gz|bz2|xz))?$", re.I)
-_MESSAGE = re.compile(r"\.eml(?:\.(?:gz|bz2|xz))?$", re.I)
+_ARCHIVE_NAME = re.compile(r"\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2?|txz)$", re.I)
+_MAILBOX_NAME = re.compile(r"\.(?:mbox|mbx)(?:\.(?:gz|bz2|xz))?$", re.I)
+_MESSAGE_NAME = re.compile(r"\.eml(?:\.(?:gz|bz2|xz))?$", re.I)
 # The functions that open compressed files, by the files' first bytes.
 _OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+# The flags of a message, at the end of its file name in a Maildir.
 _FLAGS = re.compile(r":2,([A-Za-z]*)$")
 
 
 @dataclass(frozen=True, slots=True)
 class MailFile:
-    """A file of messages: ``kind`` is message, mailbox, archive, or unknown before it is read."""
+    """A file of messages; ``kind`` is message, mailbox, archive, or unknown before it is read.
+
+    ``label`` is the class of its messages, if known; ``flags`` are the flags of a Maildir.
+    """
 
     path: str
     kind: str
@@ -62,11 +66,11 @@ def is_maildir(folder: str) -> bool:
 
 def is_mail_name(path: str) -> bool:
     """Whether a file's name says that it holds mail, and nothing else."""
-    return bool(_MESSAGE.search(path) or _MAILBOX.search(path))
+    return bool(_MESSAGE_NAME.search(path) or _MAILBOX_NAME.search(path))
 
 
 def looks_like_mail(path: str) -> bool:
-    """Whether a path is mail: by its name, as a Maildir, or because all its files are mail."""
+    """Whether a path is mail: a file by its name, a folder as a Maildir or by all its files."""
     if not os.path.isdir(path):
         return is_mail_name(path)
     if is_maildir(path):
@@ -74,10 +78,10 @@ def looks_like_mail(path: str) -> bool:
     files, folders = _list_folder(path)
     if files:
         return all(map(is_mail_name, files))
-    return bool(folders) and all(map(_class_of_mail, folders))
+    return bool(folders) and all(map(_is_class_folder_of_mail, folders))
 
 
-def _class_of_mail(folder: str) -> bool:
+def _is_class_folder_of_mail(folder: str) -> bool:
     files, folders = _list_folder(folder)
     return is_maildir(folder) or (bool(files) and not folders and all(map(is_mail_name, files)))
 
@@ -101,19 +105,19 @@ def list_mail_files(
     if not os.path.isdir(path):
         yield MailFile(path, _kind(path), label)
         return
-    maildir = is_maildir(path)
+    in_maildir = is_maildir(path)
     try:
-        files, folders = _list_folder(path, hidden=maildir)
+        files, folders = _list_folder(path, with_hidden=in_maildir)
     except OSError:
-        # Reading the folder will fail too, and gives the reason.
+        # `read_messages` fails at this folder too, and gives the reason.
         yield MailFile(path, "unknown", label)
         return
-    for name in folders if maildir else sorted([*files, *folders]):
-        if maildir and os.path.basename(name) in ("cur", "new"):
-            for place in list_mail_files(name, label):
-                flags = _FLAGS.search(place.path)
-                yield replace(place, kind="message", flags=flags[1] if flags else "")
-        elif maildir and not (subfolders and is_maildir(name)):
+    for name in folders if in_maildir else sorted([*files, *folders]):
+        if in_maildir and os.path.basename(name) in ("cur", "new"):
+            for mail_file in list_mail_files(name, label):
+                flags = _FLAGS.search(mail_file.path)
+                yield replace(mail_file, kind="message", flags=flags[1] if flags else "")
+        elif in_maildir and not (subfolders and is_maildir(name)):
             # Skip other folders, messages that are being delivered (tmp), and files of programs.
             continue
         elif os.path.isdir(name) and not os.path.islink(name):
@@ -122,65 +126,68 @@ def list_mail_files(
             yield MailFile(name, _kind(name), label)
 
 
-def _list_folder(folder: str, hidden: bool = False) -> tuple[list[str], list[str]]:
+def _list_folder(folder: str, with_hidden: bool = False) -> tuple[list[str], list[str]]:
     """Files and folders in a folder, sorted; links to folders are left out."""
-    with os.scandir(folder) as entries:
-        listed = sorted((entry for entry in entries if hidden or not entry.name.startswith(".")),
-                        key=lambda entry: entry.name)
-        folders = [entry.path for entry in listed if entry.is_dir(follow_symlinks=False)]
-        return [entry.path for entry in listed if not os.path.isdir(entry.path)], folders
+    with os.scandir(folder) as iterator:
+        entries = sorted(
+            (entry for entry in iterator if with_hidden or not entry.name.startswith(".")),
+            key=lambda entry: entry.name)
+        folders = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return [entry.path for entry in entries if not os.path.isdir(entry.path)], folders
 
 
 def _kind(path: str) -> str:
-    kinds = ((_ARCHIVE, "archive"), (_MAILBOX, "mailbox"), (_MESSAGE, "message"))
-    return next((kind for ending, kind in kinds if ending.search(path)), "unknown")
+    kinds = ((_ARCHIVE_NAME, "archive"), (_MAILBOX_NAME, "mailbox"), (_MESSAGE_NAME, "message"))
+    return next((kind for pattern, kind in kinds if pattern.search(path)), "unknown")
 
 
 def archive_label(path: str) -> str | None:
-    """The top folder of an archive's first file; None if there is none, or for another file."""
+    """The top folder of an archive's first file; None if it has none, or this is another file."""
     if _kind(path) != "archive":
         return None
     first = next(read_messages(MailFile(path, "archive")), None)
     return None if first is None else _top_folder(first.path.removeprefix(f"{path}:"))
 
 
-def read_messages(place: MailFile) -> Iterator[RawMessage]:
+def read_messages(mail_file: MailFile) -> Iterator[RawMessage]:
     """The messages of a file, in order."""
-    empty = RawMessage(b"", place.path, place.label, place.flags)
     try:
         # Reading a pipe or a device could block for ever.
-        mode = os.stat(place.path).st_mode
+        mode = os.stat(mail_file.path).st_mode
         if stat.S_ISDIR(mode):
-            os.scandir(place.path).close()
+            # If the folder can't be listed, this raises an error with the reason.
+            os.scandir(mail_file.path).close()
         if not stat.S_ISREG(mode):
             raise OSError("not a file")
-        with open(place.path, "rb") as file:
-            if place.kind == "archive":
-                yield from _read_archive(_decompress(file), place)
+        with open(mail_file.path, "rb") as file:
+            if mail_file.kind == "archive":
+                yield from _read_archive(_decompress(file), mail_file)
             else:
-                yield from _read_stream(file, place)
+                yield from _read_stream(file, mail_file)
     except Exception as error:
         # A hostile or broken file makes the libraries raise errors of any type.
-        yield replace(empty, errors=(failure_note(error),))
+        yield RawMessage(
+            b"", mail_file.path, mail_file.label, mail_file.flags, (failure_note(error),))
 
 
-def _read_stream(file: IO[bytes], place: MailFile) -> Iterator[RawMessage]:
+def _read_stream(file: IO[bytes], mail_file: MailFile) -> Iterator[RawMessage]:
     """Read the message, or the messages of the mailbox, that a stream holds."""
     content = _decompress(file)
-    mailbox = place.kind == "mailbox" or (
-        place.kind == "unknown"
+    is_mailbox = mail_file.kind == "mailbox" or (
+        mail_file.kind == "unknown"
         and content.peek(8)[:8].removeprefix(BYTE_ORDER_MARK).startswith(b"From "))
-    if mailbox:
+    if is_mailbox:
         for number, (raw, notes) in enumerate(split_mailbox(content), start=1):
-            yield RawMessage(raw, f"{place.path}#{number}", place.label, place.flags, tuple(notes))
+            yield RawMessage(raw, f"{mail_file.path}#{number}", mail_file.label, mail_file.flags,
+                             tuple(notes))
         return
     notes = Notes()
     raw = _read_content(content, notes)
-    yield RawMessage(raw, place.path, place.label, place.flags, tuple(notes))
+    yield RawMessage(raw, mail_file.path, mail_file.label, mail_file.flags, tuple(notes))
 
 
 def _decompress(file: Any) -> Any:
-    """Open a file that may be compressed, which its first bytes show.
+    """Open a file, and decompress it if its first bytes say that it is compressed.
 
     No further buffer is added: it would lose the bytes before the point where a file breaks off.
     """
@@ -194,32 +201,32 @@ def _read_content(file: Any, notes: Notes) -> bytes:
     pieces, size = [], 0
     try:
         # One read at a time, so that a broken file gives all bytes before the break.
-        while piece := file.read1(PIECE):
+        while piece := file.read1(PIECE_SIZE):
             pieces.append(piece[:MAX_MESSAGE - size])
             size += len(piece)
             if size > MAX_MESSAGE:
-                note(notes, BEYOND)
+                note(notes, MESSAGE_TOO_LARGE)
                 break
     except Exception as error:
         notes.append(failure_note(error))
     return b"".join(pieces)
 
 
-class _Budget:
+class _LimitedStream:
     """A stream that raises OSError when the description of a member is too long.
 
-    ``left`` is the number of bytes that may still be read; None means no limit.
+    ``bytes_left`` is the number of bytes that may still be read; None means no limit.
     """
 
     def __init__(self, file: Any) -> None:
         self._file = file
-        self.left: int | None = None
+        self.bytes_left: int | None = None
 
     def read(self, size: int) -> bytes:
         data: bytes = self._file.read1(size)
-        if self.left is not None:
-            self.left -= len(data)
-            if self.left < 0:
+        if self.bytes_left is not None:
+            self.bytes_left -= len(data)
+            if self.bytes_left < 0:
                 raise OSError("the description of a member is beyond 4 MiB")
         return data
 
@@ -238,28 +245,28 @@ class _Member(tarfile.TarInfo):
             raise
 
 
-def _read_archive(file: Any, place: MailFile) -> Iterator[RawMessage]:
+def _read_archive(file: Any, mail_file: MailFile) -> Iterator[RawMessage]:
     """Stream the regular files of an archive; other members become messages with an error."""
-    budget: Any = _Budget(file)
-    budget.left = _MAX_DESCRIPTION
-    with tarfile.open(fileobj=budget, mode="r|", tarinfo=_Member) as archive:
+    stream: Any = _LimitedStream(file)
+    stream.bytes_left = _MAX_DESCRIPTION
+    with tarfile.open(fileobj=stream, mode="r|", tarinfo=_Member) as archive:
         while True:
-            budget.left = _MAX_DESCRIPTION
+            stream.bytes_left = _MAX_DESCRIPTION
             member = archive.next()
-            # The library would keep all members in memory.
+            # tarfile would keep all members in memory.
             archive.members = []  # type: ignore[attr-defined]
             if member is None:
                 return
-            budget.left = None
+            stream.bytes_left = None
             if not member.isdir():
-                yield from _read_member(archive, member, place)
+                yield from _read_member(archive, member, mail_file)
 
 
 def _read_member(
-    archive: tarfile.TarFile, member: tarfile.TarInfo, place: MailFile
+    archive: tarfile.TarFile, member: tarfile.TarInfo, mail_file: MailFile
 ) -> Iterator[RawMessage]:
-    label = place.label if place.label is not None else _top_folder(member.name)
-    path = f"{place.path}:{member.name}"
+    label = mail_file.label if mail_file.label is not None else _top_folder(member.name)
+    path = f"{mail_file.path}:{member.name}"
     content = archive.extractfile(member) if member.isreg() and not member.issparse() else None
     if content is None:
         kind = ("link" if member.issym() or member.islnk() else
@@ -272,7 +279,7 @@ def _read_member(
     except Exception as error:
         yield RawMessage(b"", path, label, None, (failure_note(error),))
     # Skip the rest of a member beyond the limit.
-    while content.read(PIECE):
+    while content.read(PIECE_SIZE):
         pass
 
 

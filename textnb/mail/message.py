@@ -20,7 +20,7 @@ from textnb.mail.parts import PartHeaders, PartReader, split_headers, structure_
 from textnb.runtime.values import Value
 
 # Servers let through some tens of MiB.
-MAX_MESSAGE, BEYOND = 64 << 20, "message beyond 64 MiB not read"
+MAX_MESSAGE, MESSAGE_TOO_LARGE = 64 << 20, "message beyond 64 MiB not read"
 # Above what servers let through: Postfix 100 KiB for one header.
 MAX_HEADER = 128 << 10
 

@@ -29,13 +29,14 @@ MAX_HEADERS = 512 << 10
 # The standard library divides a list of parameters in time that is quadratic in its length.
 _MAX_PARAMETERS = 8 << 10
 # A text/plain alternative of fewer words may only say that the message is in HTML.
-STUB_WORDS = 20
+MAX_STUB_WORDS = 20
 
+# Header lines with their continuations, and envelope lines among them.
 _HEADER_LINES = re.compile(
     rb"(?:(?:[!-9;-~]*+:|[ \t]|>?From [^\r\n]*?\d\d?:\d\d)[^\r\n]*+(?:\r?\n|\r|\Z))*")
 _ENVELOPE = re.compile(rb"^>?From [^\r\n]*(?:\r?\n|\r|\Z)", re.M)
-_PLAIN = ("text/plain", "text/enriched", "text/richtext")
-_STRUCTURE = ("content-type", "content-disposition", "content-transfer-encoding")
+_PLAIN_TYPES = ("text/plain", "text/enriched", "text/richtext")
+_STRUCTURE_HEADERS = ("content-type", "content-disposition", "content-transfer-encoding")
 
 
 class PartText(NamedTuple):
@@ -44,7 +45,7 @@ class PartText(NamedTuple):
 
 
 class PartHeaders(NamedTuple):
-    """A part as its headers describe it: in lower case except for the name, and empty if absent."""
+    """What the headers of a part say: in lower case except for the name, and empty if absent."""
 
     content_type: str
     charset: str
@@ -54,13 +55,13 @@ class PartHeaders(NamedTuple):
 
 
 def split_headers(raw: bytes, notes: Notes) -> tuple[list[tuple[str, str]], bytes]:
-    """The header lines, bytes beyond ASCII as surrogates, and the body after them."""
-    block = _HEADER_LINES.match(raw)
-    end = 0 if block is None else block.end()
-    head, rest = raw[:end], raw[end:]
-    if rest.startswith((b"\n", b"\r\n")):
-        rest = rest[rest.index(b"\n") + 1:]
-    elif head and rest:
+    """Split bytes into header lines, with bytes beyond ASCII as surrogates, and the body."""
+    match = _HEADER_LINES.match(raw)
+    end = 0 if match is None else match.end()
+    head, body = raw[:end], raw[end:]
+    if body.startswith((b"\n", b"\r\n")):
+        body = body[body.index(b"\n") + 1:]
+    elif head and body:
         note(notes, "no empty line after the headers")
     if len(head) > MAX_HEADERS:
         note(notes, "headers beyond 512 KiB not read")
@@ -71,20 +72,20 @@ def split_headers(raw: bytes, notes: Notes) -> tuple[list[tuple[str, str]], byte
         head = _ENVELOPE.sub(b"", head)
     # Most parts have no headers, and the parser would take most of the time of a small part.
     if not head.strip():
-        return [], rest
+        return [], body
     parsed = BytesParser().parsebytes(head, headersonly=True)
     for defect in parsed.defects:
         # Python before 3.11.5 reports this one for each multipart message whose body is not parsed.
         if not isinstance(defect, MultipartInvariantViolationDefect):
             note(notes, "malformed headers", type(defect).__name__)
-    return [(name, str(value)) for name, value in parsed.raw_items()], rest
+    return [(name, str(value)) for name, value in parsed.raw_items()], body
 
 
 def structure_headers(lines: Sequence[tuple[str, str]]) -> Message:
-    """The headers that say how to read a body, each character a byte."""
+    """The headers that say how to read a body; each character stands for a byte."""
     mime = Message()
     for name, value in lines:
-        if name.lower() in _STRUCTURE and name not in mime:
+        if name.lower() in _STRUCTURE_HEADERS and name not in mime:
             raw = value[:_MAX_PARAMETERS].encode("utf-8", "surrogateescape")
             mime[name] = raw.decode("latin-1")
     return mime
@@ -111,15 +112,15 @@ class PartReader:
         self.alternatives: list[str] = []
         self._notes = notes
         self._guess = guess
-        self._parts = 0
+        self._n_parts = 0
         # The number of tags in all HTML parts together.
-        self._tags = 0
+        self._n_tags = 0
 
     def text(self, mime: Message, body: bytes, depth: int) -> PartText:
         """Read the text of a part and of all parts within it."""
-        self._parts += 1
-        if self._parts > MAX_PARTS or depth > MAX_DEPTH:
-            note(self._notes, f"parts beyond {MAX_PARTS} not read" if self._parts > MAX_PARTS else
+        self._n_parts += 1
+        if self._n_parts > MAX_PARTS or depth > MAX_DEPTH:
+            note(self._notes, f"parts beyond {MAX_PARTS} not read" if self._n_parts > MAX_PARTS else
                  f"parts nested deeper than {MAX_DEPTH} not read")
             return PartText("", False)
         kind, charset, boundary, name = self._read_parameters(mime)
@@ -132,16 +133,16 @@ class PartReader:
             if parts is not None:
                 return self._read_multipart(kind, parts, depth)
             kind = "text/plain"
-        # A message that is an attachment as a whole is read nevertheless.
-        attached = headers.disposition == "attachment" and depth > 0
-        whole = kind in ("message/rfc822", "message/global")
-        if attached or not (whole or kind in _PLAIN or kind == "text/html"):
+        # If the outermost part is an attachment, it is read nevertheless.
+        is_attachment = headers.disposition == "attachment" and depth > 0
+        is_message = kind in ("message/rfc822", "message/global")
+        if is_attachment or not (is_message or kind in _PLAIN_TYPES or kind == "text/html"):
             self.attachments.append(name or kind)
             return PartText("", False)
         if name:
             self.attachments.append(name)
         content = self._decode_transfer(headers.encoding, body)
-        if whole:
+        if is_message:
             lines, inner = split_headers(content, self._notes)
             return self.text(structure_headers(lines), inner, depth + 1)
         if kind == "text/html":
@@ -162,7 +163,7 @@ class PartReader:
             boundary = str(mime.get_boundary("")).encode("latin-1", "replace")
             name = self._name(mime)
         except Exception as error:
-            # Hostile numbers of continued parameters (RFC 2231) raise many types of errors there.
+            # Hostile numbers of continued parameters (RFC 2231) raise errors of many types.
             note(self._notes, "malformed parameters", type(error).__name__)
             return kind, None, b"", ""
         return kind, charset[2] if isinstance(charset, tuple) else charset, boundary, name
@@ -180,11 +181,11 @@ class PartReader:
         if not boundary:
             note(self._notes, "multipart without a boundary")
             return None
-        parts, closed = divide(body, boundary, MAX_PARTS)
+        parts, is_closed = split_multipart(body, boundary, MAX_PARTS)
         if not parts:
             note(self._notes, "boundary not found")
             return None
-        if not closed:
+        if not is_closed:
             note(self._notes, "no closing boundary")
         return parts
 
@@ -196,7 +197,7 @@ class PartReader:
             if kind == "multipart/digest":
                 mime.set_default_type("message/rfc822")
             texts.append(self.text(mime, body, depth + 1))
-            if self._parts > MAX_PARTS:
+            if self._n_parts > MAX_PARTS:
                 break
         if kind == "multipart/alternative":
             chosen = _choose_alternative(texts)
@@ -215,21 +216,21 @@ class PartReader:
         if encoding not in ("base64", "x-uuencode", "uuencode", "uue", "x-uue"):
             note(self._notes, "unknown transfer encoding", encoding)
             return body
-        whole = Message()
-        whole["Content-Transfer-Encoding"] = encoding
-        whole.set_payload(body.decode("ascii", "surrogateescape"))
-        content = whole.get_payload(decode=True)
-        for defect in whole.defects:
+        part = Message()
+        part["Content-Transfer-Encoding"] = encoding
+        part.set_payload(body.decode("ascii", "surrogateescape"))
+        content = part.get_payload(decode=True)
+        for defect in part.defects:
             note(self._notes, "bad base64", type(defect).__name__)
         return content if isinstance(content, bytes) else body
 
     def _read_html(self, html: str) -> PartText:
-        # A filter starts anew for each message, and plain messages need no HTML parser.
+        # Imported here: a filter is a process per message, and plain messages need no HTML parser.
         from textnb.mail.html import MAX_TAGS, MAX_TARGETS, read_html
 
-        page = read_html(html, self._notes, max(0, MAX_TAGS - self._tags),
+        page = read_html(html, self._notes, max(0, MAX_TAGS - self._n_tags),
                          MAX_TARGETS - len(self.links) - len(self.images))
-        self._tags += html.count("<")
+        self._n_tags += html.count("<")
         self.links += page.links
         self.images += page.images
         return PartText(page.text, True)
@@ -240,47 +241,47 @@ def _first_word(mime: Message, header: str) -> str:
     return str(mime.get(header, "")).split(";")[0].strip().lower()
 
 
-def divide(body: bytes, boundary: bytes, limit: int) -> tuple[list[bytes], bool]:
+def split_multipart(body: bytes, boundary: bytes, max_parts: int) -> tuple[list[bytes], bool]:
     """The parts of a multipart body (RFC 2046, section 5.1.1), and whether its end was found.
 
-    Text before the first boundary and after the last one is not part of it.
+    Text before the first boundary and after the last one is in none of the parts.
 
     Examples
     --------
-    >>> divide(b"for old mailers\\n--b\\n\\none\\n--b\\n\\ntwo\\n--b--\\nepilogue", b"b", 9)
+    >>> split_multipart(b"for old mailers\\n--b\\n\\none\\n--b\\n\\ntwo\\n--b--\\nend", b"b", 9)
     ([b'\\none', b'\\ntwo'], True)
     """
-    mark, data = b"\n--" + boundary, b"\n" + body
+    delimiter, data = b"\n--" + boundary, b"\n" + body
     parts: list[bytes] = []
-    # Where the current part starts, -1 before the first; and the next boundary.
-    start, at = -1, data.find(mark)
+    # The start of the current part, -1 before the first one; and the place of the next boundary.
+    start, at = -1, data.find(delimiter)
     while at >= 0:
-        after = at + len(mark)
+        after = at + len(delimiter)
         end = data.find(b"\n", after)
         end = len(data) if end < 0 else end
         closing = data.startswith(b"--", after)
         if data[after + 2 * closing:end].strip(b" \t\r"):
             # A longer line, perhaps an inner part's boundary that begins like this one.
-            at = data.find(mark, after)
+            at = data.find(delimiter, after)
             continue
         if start >= 0:
             parts.append(data[start:at].removesuffix(b"\r"))
-        if closing or len(parts) > limit:
+        if closing or len(parts) > max_parts:
             return parts, closing
         start = end + 1
-        # The line's own end may be the one before the next boundary.
-        at = data.find(mark, end)
+        # The line end of this boundary may also be the one before the next boundary.
+        at = data.find(delimiter, end)
     if start >= 0:
         parts.append(data[start:])
     return parts, False
 
 
 def _choose_alternative(texts: Sequence[PartText]) -> PartText:
-    """Choose the plain one of alternatives, unless it is a stub of the HTML one."""
+    """Choose the plain text among alternatives, unless it is a stub of the HTML."""
     with_text = [part for part in texts if part.text.strip()]
     plain = next((part for part in with_text if not part.html), PartText("", False))
     html = next((part for part in with_text if part.html), None)
-    words = len(plain.text.split(maxsplit=STUB_WORDS))
-    if html is None or words > STUB_WORDS or len(html.text.split()) <= 2 * words:
+    n_words = len(plain.text.split(maxsplit=MAX_STUB_WORDS))
+    if html is None or n_words > MAX_STUB_WORDS or len(html.text.split()) <= 2 * n_words:
         return plain
     return html

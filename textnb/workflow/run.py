@@ -45,7 +45,7 @@ from textnb.workflow.options import (
 from textnb.workflow.predict import Predicted, predict
 from textnb.workflow.results import as_json
 from textnb.workflow.split import (
-    NUMBER,
+    ROW_NUMBER,
     RowFiles,
     at_key,
     check_labels,
@@ -97,11 +97,11 @@ class _Work:
 
     @property
     def train(self) -> Any:
-        return scan_stored(self.rows.train).drop(NUMBER, strict=False)
+        return scan_stored(self.rows.train).drop(ROW_NUMBER, strict=False)
 
     @property
     def test(self) -> Any:
-        return scan_stored(self.rows.test).drop(NUMBER, strict=False)
+        return scan_stored(self.rows.test).drop(ROW_NUMBER, strict=False)
 
     def scores(self, scored: str, advance: Progress) -> Any:
         """Scores of the training rows by models that have not learned them; made once."""
@@ -194,7 +194,7 @@ def _audit(work: _Work, options: Audit, advance: Progress) -> Any:
     columns = work.job.model.columns
     with reading(work.job.input.train):
         work.audit = audit_numbered(
-            scan_stored(work.rows.train), NUMBER, test=work.test, text=columns.text,
+            scan_stored(work.rows.train), ROW_NUMBER, test=work.test, text=columns.text,
             label=columns.label, model=options.model, near=options.near, progress=advance)
     work.audit.check(options.fail_on or ())
     write(work.audit.findings.lazy(), str(work.folder / options.file), None)

@@ -39,12 +39,12 @@ from textnb.workflow.staging import check_output
 from textnb.workflow.train import text_settings, tokenizer_of, train
 
 # A column with the number of each row in the input, which only an audit reads.
-NUMBER = "__textnb_number"
+ROW_NUMBER = "__textnb_number"
 # Rows are held out by a checksum of their text, modulo this number.
 _MODULUS = 1 << 20
 # The start value of the checksum, which is also the checksum of an empty text. It is in the middle
 # of the range, so that rows with empty texts are learned and not held out.
-_START = 1 << 19
+_CHECKSUM_START = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -80,43 +80,43 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
         If either has no rows, or a message can't be read.
     """
     settings = job.input
-    learn, test = folder / "train.parquet", folder / "test.parquet"
+    train_path, test_path = folder / "train.parquet", folder / "test.parquet"
     held_out = settings.test is None and settings.test_where is None
     with train_rows(job) as train:
         rows = train.frame
         if job.audit is not None:
             # Findings name rows by their numbers in the input.
-            rows = rows.with_row_index(NUMBER)
+            rows = rows.with_row_index(ROW_NUMBER)
         if held_out:
             is_test = _held_out_mask(job, rows, settings.hold_out)
-            write(rows.filter(is_test), str(test), None)
+            write(rows.filter(is_test), str(test_path), None)
             rows = rows.filter(~is_test)
-        write(rows, str(learn), None)
+        write(rows, str(train_path), None)
         train.refuse_unreadable()
     malformed = len(train.malformed)
     if not held_out:
-        with test_rows(job) as tests:
-            write(tests.frame, str(test), None)
-        malformed += len(tests.malformed)
+        with test_rows(job) as test:
+            write(test.frame, str(test_path), None)
+        malformed += len(test.malformed)
     learned, tested = (int(scan_stored(path).select(pl.len()).collect().item())
-                       for path in (learn, test))
+                       for path in (train_path, test_path))
     for name, count in (("train", learned), ("test", tested)):
         if not count:
-            what = "learn from" if name == "train" else "test on"
+            purpose = "learn from" if name == "train" else "test on"
             key = f"{name}_where"
             if held_out:
                 # If there are rows on the other side, the share is the reason.
                 key = "hold_out" if learned or tested else "train_where"
             value = getattr(settings, key)
-            raise DataError(f"no rows to {what}: " + (
+            raise DataError(f"no rows to {purpose}: " + (
                 "see [input] in the job's file" if value is None else
                 f"input.{key} = {value!r} leaves none of them"))
-    return RowFiles(learn, test, learned, tested, held_out, malformed)
+    return RowFiles(train_path, test_path, learned, tested, held_out, malformed)
 
 
 @contextmanager
 def at_source(key: str) -> Iterator[None]:
-    """A context in which errors of a source name the job's key that says where it is."""
+    """A context in which errors of a source begin with the key of the job that names it."""
     try:
         yield
     except WrongSeparator as error:
@@ -136,18 +136,18 @@ def at_source(key: str) -> Iterator[None]:
     except ParameterError as error:
         raise _under_key(error, "input") from None
     except DataError as error:
-        raise error.written(partial(as_key, section="input")) from None
+        raise error.for_reader(partial(as_key, section="input")) from None
 
 
 @contextmanager
 def at_key(section: str) -> Iterator[None]:
-    """A context in which an error that begins with an option names it as a key of a section."""
+    """A context in which an error about an option begins with its key in a section of the job."""
     try:
         yield
     except ParameterError as error:
         raise _under_key(error, section) from None
     except DataError as error:
-        raise error.written(partial(as_key, section=section)) from None
+        raise error.for_reader(partial(as_key, section=section)) from None
 
 
 def _under_key(error: ParameterError, section: str) -> ParameterError:
@@ -155,9 +155,9 @@ def _under_key(error: ParameterError, section: str) -> ParameterError:
     key = as_key(Mention(error.setting or ""), section)
     if error.setting is None or not key.startswith(f"{section}."):
         return error
-    # Others that it names later are keys too.
-    what = str(error.written(partial(as_key, section=section)))
-    return ParameterError(f"{key}: {what.removeprefix(key).lstrip(':= ')}")
+    # Settings that the message names later are written as keys too.
+    message = str(error.for_reader(partial(as_key, section=section)))
+    return ParameterError(f"{key}: {message.removeprefix(key).lstrip(':= ')}")
 
 
 def scan_stored(path: Path) -> pl.LazyFrame:
@@ -179,12 +179,12 @@ def test_rows(job: Job) -> AbstractContextManager[Rows]:
 
 @contextmanager
 def rows_to_predict(job: Job) -> Iterator[Rows | None]:
-    """The rows to predict; None if they are the test rows, or there are none."""
+    """The rows to predict; None if the job predicts the test rows, or nothing."""
     settings = job.predictions
     if settings is None or settings.input is None:
         yield None
         return
-    # They have no labels.
+    # Rows to predict have no labels, so the options for labels are left out.
     options = replace(job.input, format=settings.format, label_separator=None, label_columns=None,
                       classes=None)
     with _rows(job, "predictions.input", settings.input, settings.where, "predictions.where",
@@ -194,16 +194,17 @@ def rows_to_predict(job: Job) -> Iterator[Rows | None]:
 
 @contextmanager
 def _rows(
-    job: Job, key: str, source: str, where: str | None, option: str,
+    job: Job, key: str, source: str, where: str | None, where_key: str,
     options: LabelledOptions | None = None,
 ) -> Iterator[Rows]:
-    """The rows of a source, with or without labels, in a context in which errors name its key."""
+    """The rows of a source, without labels if there are ``options``; its errors name the key."""
     model = job.model
     text, features = model.text_columns if model.is_texts else None, model.learning.features
     with at_source(key), reading(source):
         yield open_rows(
             source, options_for(source, options or job.input), text,
-            model.columns.label if options is None else None, features, where=where, option=option)
+            model.columns.label if options is None else None, features, where=where,
+            option=where_key)
 
 
 def check_labels(job: Job, rows: RowFiles) -> None:
@@ -212,23 +213,23 @@ def check_labels(job: Job, rows: RowFiles) -> None:
     Raises
     ------
     ParameterError
-        If a class that the job names is not among the labels, or an option is not for them.
+        If a class that the job names is not among the labels, or an option is not for their kind.
     SchemaError
-        If the test rows have another kind of labels than those to learn from.
+        If the test rows have another kind of labels than the training rows.
     DataError
         If labels are null.
     """
     _check_answer_names(job, rows)
-    label, learned = job.model.columns.label, scan_stored(rows.train)
-    check_columns(job, learned.collect_schema())
-    is_multilabel = isinstance(learned.collect_schema()[label], pl.List)
+    label, training_rows = job.model.columns.label, scan_stored(rows.train)
+    check_columns(job, training_rows.collect_schema())
+    is_multilabel = isinstance(training_rows.collect_schema()[label], pl.List)
     _check_label_columns(job, rows, is_multilabel)
     _check_kind_of_labels(job, is_multilabel)
     labels = pl.col(label).explode() if is_multilabel else pl.col(label)
-    known = learned.select(labels.unique()).collect()[label]
-    names = (known.cast(pl.String) if known.dtype in (pl.Categorical, pl.Enum)
-             else known).drop_nulls().sort().to_list()
-    for key, positive in _classes_named(job).items():
+    classes = training_rows.select(labels.unique()).collect()[label]
+    names = (classes.cast(pl.String) if classes.dtype in (pl.Categorical, pl.Enum)
+             else classes).drop_nulls().sort().to_list()
+    for key, positive in _classes_by_key(job).items():
         if positive is not None and positive not in names:
             raise ParameterError.unknown_choice(key, positive, map(str, names))
         if positive is not None and key.startswith("exports.") and len(names) != 2:
@@ -237,12 +238,12 @@ def check_labels(job: Job, rows: RowFiles) -> None:
 
 
 def _check_label_columns(job: Job, rows: RowFiles, is_multilabel: bool) -> None:
-    """Check the labels of both files; no row is named, as each file numbers its rows anew."""
+    """Check the labels of both files. Errors name no row, as each file has its own row numbers."""
     label, settings = job.model.columns.label, job.input
-    test = "input.train" if settings.test is None else "input.test"
+    test_key = "input.train" if settings.test is None else "input.test"
     for key, path, where in (
             ("input.train", rows.train, "train_where"),
-            (test, rows.test, "train_where" if rows.held_out else "test_where")):
+            (test_key, rows.test, "train_where" if rows.held_out else "test_where")):
         frame = scan_stored(path)
         if isinstance(frame.collect_schema()[label], pl.List) != is_multilabel:
             raise SchemaError(
@@ -253,30 +254,30 @@ def _check_label_columns(job: Job, rows: RowFiles, is_multilabel: bool) -> None:
                     "lists of labels, and that of input.train holds one label per document: write "
                     "both alike"))
         column = pl.col(label)
-        in_lists = (column.list.drop_nulls().list.len() < column.list.len() if is_multilabel
+        has_null = (column.list.drop_nulls().list.len() < column.list.len() if is_multilabel
                     else pl.lit(False))
-        nulls, lists = frame.select(
-            column.is_null().sum(), in_lists.sum().alias("")).collect().row(0)
-        if nulls:
+        n_nulls, n_lists = frame.select(
+            column.is_null().sum(), has_null.sum().alias("")).collect().row(0)
+        if n_nulls:
             raise DataError(
-                f"{key}: the label column {label!r} is null in {quantity(nulls, 'row')}; label "
+                f"{key}: the label column {label!r} is null in {quantity(n_nulls, 'row')}; label "
                 f"them, or drop them with input.{where} = \"{label} IS NOT NULL\"")
-        if lists:
+        if n_lists:
             raise DataError(
                 f"{key}: lists of the label column {label!r} hold a null in "
-                f"{quantity(lists, 'row')}; write lists without nulls. An empty list says that "
+                f"{quantity(n_lists, 'row')}; write lists without nulls. An empty list says that "
                 "there is no label")
 
 
-def _classes_named(job: Job) -> dict[str, Any]:
-    """The classes that the job names, by key."""
-    named = {f"{name}.positive": getattr(section, "positive", None) for name, section in (
+def _classes_by_key(job: Job) -> dict[str, Any]:
+    """The classes that the job names, by the key that names each."""
+    classes = {f"{name}.positive": getattr(section, "positive", None) for name, section in (
         ("validation", job.validation), ("decision", job.decision), ("test", job.test))}
-    return named | {f"exports.{k}.positive": each.positive for k, each in enumerate(job.exports)}
+    return classes | {f"exports.{k}.positive": each.positive for k, each in enumerate(job.exports)}
 
 
 def _check_kind_of_labels(job: Job, is_multilabel: bool) -> None:
-    """Raise ParameterError for keys that are not for lists of labels, or for nothing else."""
+    """Raise ParameterError for keys that do not fit the kind of labels: lists, or one each."""
     try:
         (job.decision or DecideOptions()).check_labels(is_multilabel=is_multilabel)
     except ParameterError as error:
@@ -305,7 +306,7 @@ def check_report(job: Job) -> None:
     try:
         check_installed()
     except ParameterError as error:
-        # It is no error of usage: the key is right, and the machine lacks a library.
+        # Not an error of usage: the key is right, but a library is not installed.
         raise EngineError(f"test.report: {error}") from None
 
 
@@ -379,8 +380,8 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
         is_for_mail=False, learning=type(model.learning)())
     if model.is_texts:
         words = pl.Series([f"first words number {n}" if n % 2 else "other text" for n in range(12)])
-        lists = tokenizer_of(model.tokenizer).columns_of_tokens(model.text_columns)
-        columns = {name: words.str.split(" ") if name in lists else words
+        token_columns = tokenizer_of(model.tokenizer).columns_of_tokens(model.text_columns)
+        columns = {name: words.str.split(" ") if name in token_columns else words
                    for name in model.text_columns}
     else:
         columns = {"x": pl.Series([n % 2 + n / 7 for n in range(12)]),
@@ -388,8 +389,8 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
     trained = train(options, pl.LazyFrame({**columns, model.columns.label: pl.Series(labels)}))
     if job.decision is None or not holds_lists(trained.model):
         return trained.model
-    ranks = DecideOptions(at_least=job.decision.at_least, at_most=job.decision.at_most)
-    return trained.model.with_decision(decide(trained.model, None, ranks))
+    label_limits = DecideOptions(at_least=job.decision.at_least, at_most=job.decision.at_most)
+    return trained.model.with_decision(decide(trained.model, None, label_limits))
 
 
 def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
@@ -400,10 +401,10 @@ def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
         names = [name for name in rows.collect_schema().names() if name != job.model.columns.label]
     limit = round(share * _MODULUS)
 
-    def select(values: pl.Series) -> pl.Series:
+    def is_held_out(values: pl.Series) -> pl.Series:
         # A checksum from Python, because Polars' hashes change from release to release.
         return pl.Series(
-            [zlib.crc32(value.encode(), _START) % _MODULUS < limit for value in values],
+            [zlib.crc32(value.encode(), _CHECKSUM_START) % _MODULUS < limit for value in values],
             dtype=pl.Boolean)
 
     texts = []
@@ -413,4 +414,4 @@ def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
         elif name in names and not dtype.is_nested():
             texts.append(pl.col(name).cast(pl.String).fill_null(""))
     return pl.concat_str(texts, separator="\0").map_batches(
-        select, return_dtype=pl.Boolean, is_elementwise=True)
+        is_held_out, return_dtype=pl.Boolean, is_elementwise=True)

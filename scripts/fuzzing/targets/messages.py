@@ -311,17 +311,17 @@ def _letters(data: bytes) -> bytes:
     return re.sub(rb"[\r\n]|>+(?=From )", b"", data)
 
 
-def _split(data: bytes, size: int, piece: int = mbox.PIECE) -> list[tuple[bytes, Any]]:
+def _split(data: bytes, size: int, piece: int = mbox.PIECE_SIZE) -> list[tuple[bytes, Any]]:
     """The messages of a mailbox of which so many bytes come at a time, with lines in pieces."""
     class Pieces(io.BytesIO):
         def read1(self, wanted: int | None = -1) -> bytes:
             return self.read(min(size, wanted or size))
 
-    before, mbox.PIECE = mbox.PIECE, piece
+    before, mbox.PIECE_SIZE = mbox.PIECE_SIZE, piece
     try:
         return list(mbox.split_mailbox(Pieces(data)))
     finally:
-        mbox.PIECE = before
+        mbox.PIECE_SIZE = before
 
 
 def _check_verdicts(data: bytes, quick: QuickFilter, whole: MailFilter) -> None:

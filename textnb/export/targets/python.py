@@ -1,4 +1,4 @@
-"""A form as one Python file that needs the standard library only."""
+"""The target of one Python file that needs only the standard library."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Python(Program):
 
 
 def program_usage(command: str, bundle: Bundle) -> str:
-    """How a program is used that reads and writes lines of JSON, as `score_with_program` does."""
+    """Say how to use a program that reads and writes lines of JSON."""
     value = {"text": "a text", "terms": "a list of tokens", "features": "a list of numbers"}[
         bundle.reads]
     if bundle.reads == "text" and len(bundle.columns) > 1:

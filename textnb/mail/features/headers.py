@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from textnb.mail.features.links import ADDRESS, host_suffixes
-from textnb.mail.features.words import LONGEST, pieces, plain_words
+from textnb.mail.features.links import IPV4_ADDRESS, host_suffixes
+from textnb.mail.features.words import MAX_WORD_LENGTH, pieces, plain_words
 from textnb.mail.message import MailMessage, MessageStructure
 
 # Headers whose presence is a token, as it depends on the sender and on the mail program.
@@ -73,8 +73,8 @@ def address_tokens(message: MailMessage, structure: MessageStructure) -> Iterato
             yield from (f"{name}:name:{word}" for word in plain_words(_ADDRESS.sub(" ", text)))
         for address in here[:_MAX_ADDRESSES]:
             user, _, host = address.rpartition("@")
-            yield f"{name}:address:{address[:LONGEST]}"
-            yield f"{name}:user:{_DIGITS.sub('9', user)[:LONGEST]}"
+            yield f"{name}:address:{address[:MAX_WORD_LENGTH]}"
+            yield f"{name}:user:{_DIGITS.sub('9', user)[:MAX_WORD_LENGTH]}"
             yield from (f"{name}:host:{suffix}" for suffix in host_suffixes(host))
     for name in ("to", "cc"):
         count = len(addresses.get(name, ()))
@@ -89,8 +89,8 @@ def mailer_tokens(message: MailMessage, structure: MessageStructure) -> Iterator
     """The program that wrote the message, and the words of its name."""
     for name, value in structure.fields:
         if name in _MAILERS:
-            yield f"mailer:{value[:LONGEST].lower()}"
-            yield from (f"mailer:{word[:LONGEST]}" for word in value[:255].lower().split())
+            yield f"mailer:{value[:MAX_WORD_LENGTH].lower()}"
+            yield from (f"mailer:{word[:MAX_WORD_LENGTH]}" for word in value[:255].lower().split())
 
 
 def received_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
@@ -102,7 +102,7 @@ def received_tokens(message: MailMessage, structure: MessageStructure) -> Iterat
         if match := _HELO.search(text):
             own, looked_up = match[1].strip("[]"), match[2] or ""
             yield "received:own-name:" + (
-                "address" if ADDRESS.fullmatch(own) else "host" if "." in own else "word")
+                "address" if IPV4_ADDRESS.fullmatch(own) else "host" if "." in own else "word")
             if looked_up and own.lower() not in looked_up.lower():
                 yield "received:own-name-is-another"
             if "unknown" in looked_up.lower():
@@ -137,4 +137,4 @@ def id_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str
 
 
 def _form(text: str) -> str:
-    return _LETTERS.sub("a", _DIGITS.sub("9", text)).lower()[:LONGEST]
+    return _LETTERS.sub("a", _DIGITS.sub("9", text)).lower()[:MAX_WORD_LENGTH]

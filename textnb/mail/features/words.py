@@ -10,7 +10,7 @@ from textnb.mail.message import MailMessage, MessageStructure
 from textnb.runtime.unicode import normalize
 
 # A longer run of characters is hardly ever a word.
-LONGEST = 40
+MAX_WORD_LENGTH = 40
 # Characters of the text: more than anybody reads of a message.
 _LONGEST_TEXT = 200_000
 # Words have no colon inside, so they differ from the tokens of other kinds.
@@ -44,7 +44,7 @@ def plain_words(text: str) -> Iterator[str]:
     if text.isascii():
         for piece in text.lower().replace(":", " ").split():
             if word := piece.strip(_PUNCTUATION):
-                yield word if len(word) <= LONGEST else _shorten(word)
+                yield word if len(word) <= MAX_WORD_LENGTH else _shorten(word)
         return
     for piece in text.split():
         visible = piece if piece.isascii() else _undo_hiding(piece)
@@ -53,7 +53,7 @@ def plain_words(text: str) -> Iterator[str]:
                 if _UNSPACED.search(word):
                     yield from _pairs_of(word)
                 else:
-                    yield word if len(word) <= LONGEST else _shorten(word)
+                    yield word if len(word) <= MAX_WORD_LENGTH else _shorten(word)
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -63,7 +63,7 @@ def pieces(text: str) -> Iterator[str]:
     ['FREE!!', 'Call:', 'now']
     """
     for piece in _PIECE.findall(text):
-        yield piece if len(piece) <= LONGEST else _shorten(piece)
+        yield piece if len(piece) <= MAX_WORD_LENGTH else _shorten(piece)
 
 
 def word_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _pairs_of(word: str) -> Iterator[str]:
         if place % 2 and len(part) > 1:
             yield from (first + second for first, second in pairwise(part))
         elif word := part.strip(_PUNCTUATION):
-            yield word if len(word) <= LONGEST else _shorten(word)
+            yield word if len(word) <= MAX_WORD_LENGTH else _shorten(word)
 
 
 def _shorten(word: str) -> str:
