@@ -20,7 +20,7 @@ from tests.export.tables import LONG, PLANS, TEXTS, frame_of, learned_by_plan, t
 from textnb import Decision, ExportError, MultinomialNB, TextClassifier, export_model, verify_export
 from textnb.bayes.forms import Floats
 from textnb.export.bundle import bundle_of
-from textnb.export.golden import probabilities, rows_of, vectors
+from textnb.export.golden import probabilities, target_rows, vectors
 from textnb.export.targets import c
 from textnb.export.targets.base import TargetRows
 from textnb.export.targets.c import C, compile_program, read_answers
@@ -95,7 +95,7 @@ def test_each_input_in_memory_that_is_watched(cc, reads, positive, tmp_path):
     else:
         model = trained([True, False], textnb.ComplementNB(), tokenizer=PLANS["triples"])
         bundle = bundle_of(model, reads, positive)
-        rows = rows_of(bundle, frame_of([*TEXTS, *LONG]))
+        rows = target_rows(bundle, frame_of([*TEXTS, *LONG]))
     C().write(bundle, tmp_path / "model.c")
     program = compile_program(tmp_path / "model.c", tmp_path, CHECKED)
     run(program, "whole" if reads == "text" else reads, given=b"".join(c._records(bundle, rows)))
@@ -160,7 +160,7 @@ def test_a_changed_number_is_found(cc, tmp_path, monkeypatch):
     data = (tmp_path / "model.bin").read_bytes()
     (tmp_path / "model.bin").write_bytes(data[:-8] + bytes([data[-8] ^ 1]) + data[-7:])
     with pytest.raises(ExportError, match="or is damaged"):
-        C().run(bundle, tmp_path / "model.c", rows_of(bundle, frame_of(["a"])))
+        C().run(bundle, tmp_path / "model.c", target_rows(bundle, frame_of(["a"])))
 
 
 def documented(tmp_path):

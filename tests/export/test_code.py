@@ -20,7 +20,7 @@ from tests.export.run import agree
 from tests.export.tables import HOSTILE, LABELS, NOT_PORTABLE, PLANS, TEXTS, frame_of, trained
 from textnb import ExportError, TableClassifier, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import bundle_of
-from textnb.export.golden import rows_of
+from textnb.export.golden import target_rows
 from textnb.export.targets.known import TARGETS
 from textnb.export.targets.polars_code import source_of
 from textnb.export.targets.program import run_program
@@ -95,7 +95,7 @@ def test_integers_beyond_javascript_are_refused_by_it_alone(to, tmp_path):
 @pytest.mark.parametrize("labels", LABELS)
 def test_functions_of_texts_and_tokens(labels, reads, tmp_path):
     bundle = bundle_of(trained(LABELS[labels], tokenizer=PLANS["pairs"]), reads)
-    rows = rows_of(bundle, frame_of(TEXTS))
+    rows = target_rows(bundle, frame_of(TEXTS))
     scores = bundle.scores(rows.values)
     chosen = bundle.decide(scores)
     python = module(written("python", bundle, tmp_path))

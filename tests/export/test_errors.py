@@ -21,7 +21,7 @@ from tests.export.run import resealed
 from tests.export.tables import SPLITTING
 from textnb import ExportError, ModelFileError, ParameterError, TextClassifier, verify_export
 from textnb.export.bundle import bundle_of
-from textnb.export.golden import rows_of
+from textnb.export.golden import target_rows
 from textnb.export.portable import Words, portable
 from textnb.export.targets import program
 from textnb.export.targets.base import EngineMissing
@@ -319,7 +319,7 @@ def test_an_engine_that_is_not_installed_is_named(target, message, tmp_path, mon
     monkeypatch.setenv("PATH", "")
     bundle = bundle_of(plain(), "terms")
     with pytest.raises(EngineMissing, match=message):
-        TARGETS[target].run(bundle, tmp_path / "model", rows_of(bundle, NEWS))
+        TARGETS[target].run(bundle, tmp_path / "model", target_rows(bundle, NEWS))
     if target == "onnx":
         with pytest.raises(ExportError, match=message):
             TARGETS[target].write(bundle, tmp_path / "model.onnx")

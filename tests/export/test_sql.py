@@ -21,7 +21,7 @@ from tests.export.run import agree, answered
 from tests.export.tables import HOSTILE, SQL, frame_of, table_of
 from textnb import ExportError, LinearForm, TableClassifier, TextClassifier, Tokenizer
 from textnb.export.bundle import Bundle, bundle_of
-from textnb.export.golden import rows_of
+from textnb.export.golden import target_rows
 from textnb.export.targets.base import EngineMissing, TargetRows
 from textnb.export.targets.known import TARGETS
 from textnb.export.targets.sql import WeightRows, user_tables
@@ -102,7 +102,7 @@ def test_what_postgres_can_not_hold(postgres, tmp_path):
 def test_a_server_that_is_not_there_is_named(monkeypatch, tmp_path):
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'textnb[postgres]'")
     bundle = bundle_of_animals()
-    rows = rows_of(bundle, frame_of(["cat"]))
+    rows = target_rows(bundle, frame_of(["cat"]))
     monkeypatch.delenv("TEXTNB_POSTGRES", raising=False)
     with pytest.raises(EngineMissing, match=r"no PostgreSQL server is named.*TEXTNB_POSTGRES"):
         TARGETS["sql-postgres"].run(bundle, tmp_path / "model.sql", rows)
@@ -122,7 +122,7 @@ def test_a_script_of_another_reaches_no_file(to, package, statement, tmp_path):
     path = script_of(to, bundle, tmp_path)
     path.write_text(path.read_text("utf-8") + statement.format(file=file), "utf-8")
     with pytest.raises(Exception, match=r"disabled|too many attached|syntax|Parser|Permission"):
-        TARGETS[to].run(bundle, path, rows_of(bundle, frame_of(["cat"])))
+        TARGETS[to].run(bundle, path, target_rows(bundle, frame_of(["cat"])))
     assert not file.exists()
 
 
@@ -134,7 +134,7 @@ def test_the_schema_of_a_verification_is_gone_afterwards(postgres, tmp_path):
     broken = tmp_path / "model.sql"
     broken.write_text("BEGIN;\nSELECT 1/0;\nCOMMIT;\n", "utf-8")
     with pytest.raises(psycopg.errors.DivisionByZero):
-        TARGETS["sql-postgres"].run(bundle, broken, rows_of(bundle, rows))
+        TARGETS["sql-postgres"].run(bundle, broken, target_rows(bundle, rows))
     with psycopg.connect(postgres) as connection:
         left = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'textnb%'")
         assert left.fetchall() == []

@@ -21,7 +21,7 @@ import textnb
 from tests.export.tables import PIECES, learned_by_plan
 from textnb import Calibration, Decision, TableClassifier
 from textnb.export.bundle import Bundle, bundle_of
-from textnb.export.golden import decisions, probabilities, rows_of, vectors
+from textnb.export.golden import decisions, probabilities, target_rows, vectors
 from textnb.export.targets import c
 
 ABOUT = "the C export with sanitizers: damaged models, any bytes as a text, and known answers"
@@ -90,7 +90,7 @@ def _answered(number: int, bundle: Bundle) -> Iterator[bytes]:
     else:
         fields = [[text_of(rng) for _ in range(_TEXTS)] for _ in bundle.columns]
         texts = [b"\xff".join(row) for row in zip(*fields, strict=True)]
-        rows = rows_of(bundle, pl.DataFrame({
+        rows = target_rows(bundle, pl.DataFrame({
             name: [text.decode("utf-8", "replace") for text in column]
             for name, column in zip(bundle.columns, fields, strict=True)})).values
     scores = bundle.scores(rows)
