@@ -11,7 +11,7 @@ from typing import Any
 from fuzzing import harness
 
 PAGE = harness.ROOT / "docs" / "explanation" / "what_was_tried.md"
-_FOLDER = harness.ROOT / "docs" / "tried"
+FOLDER = harness.ROOT / "docs" / "tried"
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Rows = list[dict[str, Any]]
@@ -20,15 +20,15 @@ Rows = list[dict[str, Any]]
 def add(name: str, row: dict[str, Any]) -> None:
     """Add a row to the record of a script, and write the page again."""
     rows = [*read(name), {**row, "date": datetime.datetime.now(datetime.UTC).date().isoformat()}]
-    _FOLDER.mkdir(exist_ok=True)
-    (_FOLDER / f"{name}.json").write_text(
+    FOLDER.mkdir(exist_ok=True)
+    (FOLDER / f"{name}.json").write_text(
         "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", "utf-8")
     PAGE.write_text(page(), "utf-8")
 
 
 def read(name: str) -> Rows:
     """The rows of a record, in order."""
-    file = _FOLDER / f"{name}.json"
+    file = FOLDER / f"{name}.json"
     rows: Rows = json.loads(file.read_text("utf-8")) if file.exists() else []
     return rows
 

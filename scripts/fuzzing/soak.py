@@ -291,8 +291,10 @@ def main() -> None:
         row, rows = soak(Path(name), arguments.seconds, arguments.rate)
         print(*(path.read_text() for path in Path(name).glob("wrong.txt")), row, sep="\n")
     rows.write_csv(f"{arguments.output}.csv")
-    Path(f"{arguments.output}.svg").write_text(picture(rows), "utf-8")
+    drawn = picture(rows)
+    Path(f"{arguments.output}.svg").write_text(drawn, "utf-8")
     if arguments.record:
+        (pages.FOLDER / "soak.svg").write_text(drawn, "utf-8")
         pages.add("soak", {**row, "rate": arguments.rate, "cpu": machine()["cpu"]})
     sys.exit(bool(row["wrong"] or row["lost"] or not row["learned_once"]))
 
