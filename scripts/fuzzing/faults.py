@@ -282,7 +282,7 @@ def prepare(folder: Path, before: tuple[Command, ...]) -> None:
 
 def unsynced(calls: list[Call]) -> Iterator[str]:
     """What a loss of power could take back, though the command has succeeded."""
-    dirty, moved = set[str](), set[str]()
+    dirty, moved, linked = set[str](), set[str](), set[str]()
     for call in calls:
         # Without the names of judged messages, these are judged again.
         if call.result < 0 or call.path.endswith(" (deleted)") or ".textnb-judged" in call.path:
@@ -294,10 +294,15 @@ def unsynced(calls: list[Call]) -> Iterator[str]:
                 if path == call.path or path.startswith(f"{call.path}/"):
                     yield f"{path} is moved to {call.to} before it is synced"
             moved.add(os.path.dirname(call.to))
+        elif call.name == "link":
+            linked.add(os.path.dirname(call.to))
         elif call.name == "unlink" and call.path.removesuffix("-wal") in dirty - {call.path}:
             yield f"{call.path} is removed before its database is synced"
+        elif call.name == "unlink" and linked:
+            yield f"{call.path} is removed before {sorted(linked)}, with its link, is synced"
         elif call.name == "fsync":
             moved.discard(call.path)
+            linked.discard(call.path)
         if call.name in ("fsync", "unlink", "rename"):
             dirty.discard(call.path)
     # A ledger is what its log says, until that is removed.
@@ -359,7 +364,8 @@ def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dic
         return shared.run(does, folder, at, FAULTS[fault][0])
 
     after, counts, found = run("EIO", -1), Counter[str](), dict[str, str]()
-    assert (after.code, after.calls) > (0, []), after
+    assert after.code == 0, after
+    assert after.calls, after
     every = [(fault, at, call) for fault, (_, names) in FAULTS.items()
              for at, call in enumerate(after.calls) if call.name in names.split()]
     if cases is not None:

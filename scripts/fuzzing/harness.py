@@ -49,8 +49,8 @@ LITTLE = 64 << 20
 _STATUS = re.compile(r"#(\d+)\s+(?:\w+\s+)+cov: (\d+) .*?(?:rss: (\d+)Mb|$)")
 
 
-class Finding(Exception):
-    """A check found a fault.
+class Finding(BaseException):
+    """A check found a fault. It is no Exception, as neither the package nor a check may catch it.
 
     Parameters
     ----------

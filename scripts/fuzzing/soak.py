@@ -59,6 +59,13 @@ _SCRIPTS = [(range(97, 123), "latin-1"), (range(0x430, 0x450), "koi8-r"),
             (range(0x915, 0x93A), "utf-8"), (range(0x627, 0x64B), "utf-8"),
             (range(0x4E00, 0x4F00), "utf-8")]
 
+# Of answers: their number, and milliseconds.
+_KIND, _TOOK = pl.col("kind"), pl.col("took").filter(kind="answer") * 1e3
+FIGURES = {
+    "messages": _KIND.eq("answer").sum(), "p50_ms": _TOOK.quantile(0.5).round(2),
+    "p99_ms": _TOOK.quantile(0.99).round(2),
+    **{name: _KIND.eq(name).sum() for name in ("wrong", "lost", "cut")}}
+
 
 def make_messages() -> list[tuple[bytes, str]]:
     """Mail of many sizes, languages and structures, each with its class."""
@@ -125,7 +132,8 @@ def client(number: int, model: str, path: str, rate: float, killed: Any, ended: 
                 with suppress(OSError):
                     _, answer = ask(path, command, message, headers)
                 kind = ("answer" if answer else
-                        "cut" if killed.value > start - _DYING else "lost")
+                        "cut" if killed.value > start - _DYING
+                        and time.monotonic() - start < KILL_SECONDS else "lost")
                 file.write(f"{start},{time.monotonic() - start},{kind}\n")
                 if answer:
                     return answer, was_cut
@@ -205,10 +213,8 @@ def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.
     rows = intervals(folder, looks, min(60.0, max(5.0, seconds / 20)))
     # After ten minutes, or half of a short run, the memory is to stay as it is.
     later = rows.filter(pl.col("minute") > min(10.0, seconds / 120))["pss_mib"]
-    row = {"seconds": round(seconds), **rows.select(pl.col(
-        "messages", "wrong", "lost", "cut").sum()).row(0, named=True), "kills": kills,
-        "p99_ms": answers(folder).filter(kind="answer").select(
-            pl.col("took").quantile(0.99) * 1e3).collect().item(), "pss_mib": [later[0], later[-1]],
+    row = {"seconds": round(seconds), **answers(folder).select(**FIGURES).collect().row(
+        0, named=True), "kills": kills, "pss_mib": [later[0], later[-1]],
         "files": rows["files"].max(), "learned_once": learned_once(model, base, folder)}
     return row, rows
 
@@ -235,11 +241,7 @@ def answers(folder: Path) -> pl.LazyFrame:
 def intervals(folder: Path, looks: list[list[float]], seconds: float) -> pl.DataFrame:
     """The figures of each interval, from the answers of all clients and looks at the server."""
     minute = ((pl.col("at") - looks[0][0]) // seconds * seconds / 60).round(2).alias("minute")
-    kind, took = pl.col("kind"), pl.col("took").filter(kind="answer") * 1e3
-    answered = answers(folder).group_by(minute).agg(
-        messages=(kind == "answer").sum(), p50_ms=took.quantile(0.5).round(2),
-        p99_ms=took.quantile(0.99).round(2),
-        **{name: (kind == name).sum() for name in ("wrong", "lost", "cut")}).collect()
+    answered = answers(folder).group_by(minute).agg(**FIGURES).collect()
     seen = pl.DataFrame(looks, ["at", "rss_mib", "pss_mib", "files"], orient="row").group_by(
         minute).agg(pl.col("rss_mib", "pss_mib", "files").median().round(1))
     return answered.join(seen, "minute").sort("minute")

@@ -103,7 +103,7 @@ def replace_folder(
             work.mkdir()
             yield work
             for place in (work, *work.rglob("*")):
-                _sync(place)
+                sync_path(place)
             _put_in_place(work, target, old)
     sync_rename(target)
 
@@ -160,7 +160,7 @@ def sync_rename(target: Path) -> None:
         If that fails. The path has its new content then.
     """
     try:
-        _sync(target.parent)
+        sync_path(target.parent)
     except OSError as error:
         failure = SourceError(
             f"{str(target)!r} is written, but a loss of power could still take it back, as its "
@@ -169,7 +169,7 @@ def sync_rename(target: Path) -> None:
         raise failure from error
 
 
-def _sync(path: Path) -> None:
+def sync_path(path: Path) -> None:
     """Write a file or a folder to the disk, where the system can do so for one that is only read.
     """
     if sys.platform == "win32":

@@ -7,8 +7,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from textnb.errors import ParameterError, SourceError
+from textnb.files.replace import sync_path
 
 
 class MessageMoved(Exception):
@@ -129,6 +131,8 @@ def file_message(path: str, folder: str) -> str:
             # A run that ended between link and unlink leaves the same message in both folders.
             if not os.path.samefile(path, target):
                 raise
+        # A loss of power must not take back the link alone.
+        sync_path(Path(target).parent)
         # If two processes file it at the same time, one of them removes it.
         os.unlink(path)
     return target
