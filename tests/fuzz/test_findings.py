@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from fuzzing import harness, pages, planted
 
+from textnb import TextnbError
+
 PYTHON = [name for name in harness.names() if not hasattr(harness.load(name), "build")]
 FINDINGS = [path for name in PYTHON for path in sorted((Path(__file__).parent / name).glob("*"))]
 # As a process that runs a target.
@@ -30,6 +32,20 @@ def test_mutated_seeds(name: str) -> None:
     problems = [judge.problem(data) for data in harness.inputs(
         target, getattr(target, "INPUTS", INPUTS), seed=1)]
     assert not [problem.text for problem in problems if problem is not None]
+
+
+# Checks take any refusal, so a reader that refuses everything would pass them.
+@pytest.mark.parametrize("name", ["messages", "models", "protocol", "rows", "vectors"])
+def test_most_seeds_are_not_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, errors = harness.load(name), list[TextnbError]()
+    monkeypatch.setattr(harness.Chance, "is_sampling", False)
+    monkeypatch.setattr(TextnbError, "__init__", lambda self, *words: errors.append(self))
+    n_refused, seeds = 0, target.seeds()
+    for seed in seeds:
+        errors.clear()
+        target.check(seed)
+        n_refused += bool(errors)
+    assert n_refused < len(seeds) / 2
 
 
 def test_faults_that_are_planted_are_of_the_code_as_it_is() -> None:
