@@ -55,6 +55,8 @@ FAULTS = {
     "EINTR": (errno.EINTR, "open create read write fsync ftruncate close lock"),
     "short": (-1, "read write"), "kill": (-2, _ALL)}
 _STAYING = ("ENOSPC", "EIO ever after")
+# What may be wrong with a run.
+WRONG = ("half_written", "lost", "unclear", "left")
 _MESSAGES = {f"{n}.eml": b"Message-ID: <%d@a>\n\nnew%d: %s\n" % (n, n, words)
              for n, words in enumerate((b"cheap pills", b"a cheap prize", b"meeting at noon"))}
 _ROWS = [f"{text},{label},{number}" for number, (text, label) in enumerate([
@@ -388,8 +390,7 @@ def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dic
         counts["lost"] += 1
         found[f"lost: {words}"] = "in peace"
     return {"command": name, "calls": len(after.calls), "cases": len(every), "found": found, **{
-        kind: counts[kind] for kind in ("errors", "kills", "half_written", "lost", "unclear",
-                                        "left")}}
+        kind: counts[kind] for kind in ("errors", "kills", *WRONG)}}
 
 
 def main() -> None:
@@ -398,14 +399,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="scripts/faults", description=(__doc__ or "").format(commands=listed),
         formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", nargs="*", default=[*COMMANDS], metavar="COMMAND",
-                        help="all of them by default")
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="all of them by default")
     parser.add_argument("--cases", type=int, metavar="N",
                         help="faults to try with each command; all of them by default")
     parser.add_argument("--record", action="store_true",
                         help="add the figures to docs/tried/faults.json and the page What was "
                              "tried")
     arguments = parser.parse_args()
+    for command in arguments.command:
+        if command not in COMMANDS:
+            parser.error(f"there is no command {command!r}: see --help")
     with tempfile.TemporaryDirectory(prefix="textnb-faults-") as name:
         if "FAULTS" not in os.environ:
             # Once more, with the library before libc.
@@ -423,11 +426,14 @@ def main() -> None:
                 f"cli.{module.partition(':')[0]}" for module, *_ in VERBS.values())):
             import_module(f"textnb.{module}")
         shared, is_wrong = Shared(os.environ["FAULTS"]), False
-        for command in arguments.command:
+        for command in arguments.command or COMMANDS:
             row = try_command(command, shared, Path(name).resolve(), arguments.cases)
             found = row.pop("found")
-            print(json.dumps(row), *(f"    {words}\n        {more}"
-                                     for words, more in found.items()), sep="\n", flush=True)
+            n_tried, n_wrong = row["errors"] + row["kills"], sum(row[kind] for kind in WRONG)
+            print(f"{command}: {row['calls']} calls, {n_tried:,} of {row['cases']:,} possible "
+                  f"faults tried, {n_wrong} wrong", *(
+                      f"    {words}\n        {more}" for words, more in found.items()),
+                  sep="\n", flush=True)
             is_wrong |= bool(found)
             if arguments.record:
                 from benchmarks.__main__ import machine

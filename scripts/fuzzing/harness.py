@@ -118,6 +118,13 @@ def longest(target: Any) -> int:
     return getattr(target, "LONGEST", _LONGEST)
 
 
+def positive_seconds(text: str) -> float:
+    """The value of an option, for `argparse`."""
+    if not 1.0 <= (seconds := float(text)) < 1e7:
+        raise ValueError
+    return seconds
+
+
 def names() -> list[str]:
     """The names of all targets."""
     return sorted(module.name for module in pkgutil.iter_modules(targets.__path__))

@@ -70,13 +70,18 @@ def faults_table(rows: Rows) -> list[str]:
 
 
 def soak_table(rows: Rows) -> list[str]:
+    """A line for each run, and the machine."""
+    return [*soak_lines(rows), "", _machine(rows)]
+
+
+def soak_lines(rows: Rows) -> list[str]:
     """A line for each run."""
     return ["| seconds | messages | wrong | lost | sent again | processes killed | 99 % within "
             "(ms) | MiB: first, last | each learned once |", "|" + "---:|" * 9,
             *(f"| {row['seconds']:,} | {row['messages']:,} | {row['wrong']} | {row['lost']} | "
               f"{row['cut']} | {row['kills']} | {row['p99_ms']:.1f} | "
               f"{', '.join(f'{size:.1f}' for size in row['pss_mib'])} | "
-              f"{'yes' if row['learned_once'] else 'no'} |" for row in rows), "", _machine(rows)]
+              f"{'yes' if row['learned_once'] else 'no'} |" for row in rows)]
 
 
 def _machine(rows: Rows) -> str:

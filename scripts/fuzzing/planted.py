@@ -9,6 +9,7 @@ On a busy machine, a minute is up to three times as long.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -55,4 +56,8 @@ def main(name: str, numbers: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], [*map(int, sys.argv[2:])])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", choices=sorted(path.stem for path in FOLDER.glob("*.toml")))
+    parser.add_argument("number", nargs="*", type=int, help="of a fault; all by default")
+    arguments = parser.parse_args()
+    main(arguments.target, arguments.number)

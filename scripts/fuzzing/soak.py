@@ -38,7 +38,7 @@ from benchmarks.pages import drawing, svg_of
 from benchmarks.process import descendants, status
 from benchmarks.served import CLIENTS, ask, listening
 
-from fuzzing import pages
+from fuzzing import harness, pages
 from textnb import TextClassifier
 from textnb.filter import learner
 from textnb.filter.ledger import SUFFIX, Ledger, message_key
@@ -282,7 +282,8 @@ def picture(rows: pl.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/soak", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=120.0, help="how long to run (120)")
+    parser.add_argument("--seconds", type=harness.positive_seconds, default=120.0,
+                        help="how long to run (120)")
     parser.add_argument("--rate", type=float, default=0.0,
                         help="messages a second; by default as many as the clients can send")
     parser.add_argument("--output", default="soak", help="beginning of the files' names (soak)")
@@ -291,7 +292,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="textnb-soak-") as name:
         row, rows = soak(Path(name), arguments.seconds, arguments.rate)
-        print(*(path.read_text() for path in Path(name).glob("wrong.txt")), row, sep="\n")
+        print(*(path.read_text() for path in Path(name).glob("wrong.txt")), sep="\n")
+    print(*pages.soak_lines([row]), sep="\n")
     rows.write_csv(f"{arguments.output}.csv")
     drawn = picture(rows)
     Path(f"{arguments.output}.svg").write_text(drawn, "utf-8")
