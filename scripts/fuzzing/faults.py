@@ -284,7 +284,7 @@ def prepare(folder: Path, before: tuple[Command, ...]) -> None:
 
 def unsynced(calls: list[Call]) -> Iterator[str]:
     """What a loss of power could take back, though the command has succeeded."""
-    dirty, moved, linked = set[str](), set[str](), set[str]()
+    dirty, moved, linked = set[str](), set[str](), dict[str, str]()
     for call in calls:
         # Without the names of judged messages, these are judged again.
         if call.result < 0 or call.path.endswith(" (deleted)") or ".textnb-judged" in call.path:
@@ -297,20 +297,24 @@ def unsynced(calls: list[Call]) -> Iterator[str]:
                     yield f"{path} is moved to {call.to} before it is synced"
             moved.add(os.path.dirname(call.to))
         elif call.name == "link":
-            linked.add(os.path.dirname(call.to))
+            linked[call.path] = os.path.dirname(call.to)
         elif call.name == "unlink" and call.path.removesuffix("-wal") in dirty - {call.path}:
             yield f"{call.path} is removed before its database is synced"
-        elif call.name == "unlink" and linked:
-            yield f"{call.path} is removed before {sorted(linked)}, with its link, is synced"
+        elif call.name == "unlink" and call.path in linked and not _is_temporary(call.path):
+            yield f"{call.path} is removed before {linked[call.path]}, with its link, is synced"
         elif call.name == "fsync":
             moved.discard(call.path)
-            linked.discard(call.path)
+            linked = {path: folder for path, folder in linked.items() if folder != call.path}
         if call.name in ("fsync", "unlink", "rename"):
             dirty.discard(call.path)
     # A ledger is what its log says, until that is removed.
     yield from (f"{path} is not synced" for path in sorted(dirty - {_LEDGER})
-                if not _TEMPORARY.fullmatch(path.partition("/")[0]))
+                if not _is_temporary(path))
     yield from (f"the folder {path!r} is not synced after a rename" for path in sorted(moved))
+
+
+def _is_temporary(path: str) -> bool:
+    return _TEMPORARY.fullmatch(path.partition("/")[0]) is not None
 
 
 def problems(
