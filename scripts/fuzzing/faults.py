@@ -347,12 +347,12 @@ def problems(
     elif {*new} - {_LEDGER} and " is written" not in now.said and not confirmed:
         yield "unclear", f"failed, and does not say that {new} is written"
     others = sorted({*now.files} - {*known} - {_NEXT})
-    # A file of a lock that failed is taken, and removed, by whoever locks next.
+    # If a lock fails, its empty file stays; the next process that locks it removes it.
     if others and fault not in ("kill", "EIO ever after") and call not in (
             "unlink", "rmdir", "lock"):
         yield "left", f"{others} stays"
     if again is not None:
-        names = [name for name in {**again.files, **known} if not _TEMPORARY.fullmatch(name)
+        names = [name for name in {**again.files, **known} if not _is_temporary(name)
                  and again.files.get(name) != after.files.get(name)]
         if names or again.code != after.code:
             yield "lost", f"run again, it ends with {again.code}, {names} differ: {again.said!r}"

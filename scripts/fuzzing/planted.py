@@ -24,8 +24,15 @@ FOLDER = Path(__file__).with_name("planted")
 SECONDS = 60
 
 
+def faults_of(name: str) -> list[dict[str, str]]:
+    """The faults of a target."""
+    faults: list[dict[str, str]] = tomllib.loads(
+        (FOLDER / f"{name}.toml").read_text("utf-8"))["fault"]
+    return faults
+
+
 def main(name: str, numbers: list[int]) -> None:
-    faults = tomllib.loads((FOLDER / f"{name}.toml").read_text("utf-8"))["fault"]
+    faults = faults_of(name)
     missed = 0
     with tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=harness.in_memory()) as folder:
         root = Path(folder)
@@ -57,7 +64,7 @@ def main(name: str, numbers: list[int]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("target", choices=sorted(path.stem for path in FOLDER.glob("*.toml")))
+    parser.add_argument("target", choices=harness.names())
     parser.add_argument("number", nargs="*", type=int, help="of a fault; all by default")
     arguments = parser.parse_args()
     main(arguments.target, arguments.number)

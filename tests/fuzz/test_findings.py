@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -52,8 +51,7 @@ def test_most_seeds_are_not_refused(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_faults_that_are_planted_are_of_the_code_as_it_is() -> None:
-    faults = [fault for path in planted.FOLDER.glob("*.toml")
-              for fault in tomllib.loads(path.read_text("utf-8"))["fault"]]
+    faults = [fault for name in harness.names() for fault in planted.faults_of(name)]
     assert len(faults) > 80
     assert not [fault["about"] for fault in faults if (harness.ROOT / fault["file"]).read_text(
         "utf-8").count(fault["old"]) != 1 or fault["old"] == fault["new"]]

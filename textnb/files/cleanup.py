@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
-from uuid import uuid4
 
 
 @contextmanager
@@ -31,9 +30,9 @@ def temporary_copy(stream: IO[bytes], suffix: str = "", beginning: bytes = b"") 
 
     Only this user can read the file, and it is there until the process ends.
     """
-    path = os.path.join(tempfile.gettempdir(), f"textnb-{uuid4().hex}{suffix}")
+    path = os.path.join(tempfile.gettempdir(), f"textnb-{os.urandom(16).hex()}{suffix}")
     # Registered before the file exists, because an interrupt may come between any two lines.
-    atexit.register(_remove, path)
+    atexit.register(remove_if_there, path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as copy:
         copy.write(beginning)
@@ -41,6 +40,8 @@ def temporary_copy(stream: IO[bytes], suffix: str = "", beginning: bytes = b"") 
     return path
 
 
-def _remove(path: str) -> None:
-    with suppress(FileNotFoundError):
-        os.unlink(path)
+def remove_if_there(path: str) -> None:
+    """Remove a file, unless it is gone already."""
+    if os.path.exists(path):
+        with suppress(FileNotFoundError):
+            os.unlink(path)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from textnb.errors import SourceError
-from textnb.files.cleanup import cleanup
+from textnb.files.cleanup import cleanup, remove_if_there
 from textnb.files.lock import lock_file
 
 # Of Linux's renameat2: AT_FDCWD, RENAME_EXCHANGE.
@@ -51,7 +51,7 @@ def replace_file(
     with report_write_errors(path):
         descriptor, temporary = tempfile.mkstemp(
             prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        with cleanup(partial(_remove_if_there, temporary)):
+        with cleanup(partial(remove_if_there, temporary)):
             with os.fdopen(descriptor, "w+b") as file:
                 yield file
                 file.flush()
@@ -226,11 +226,6 @@ def check_model_target(path: str | os.PathLike[str]) -> Path:
         raise SourceError.unwritable(path, "a model is not written to standard output: name a file "
                                            "(./- for one of that name)")
     return check_target(path)
-
-
-def _remove_if_there(temporary: str) -> None:
-    if os.path.exists(temporary):
-        os.unlink(temporary)
 
 
 def _keep_owner(temporary: str, target: Path) -> None:

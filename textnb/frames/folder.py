@@ -92,7 +92,7 @@ def _list_files(root: str) -> Iterator[tuple[str, str]]:
             for name in sorted([*names, *links]):
                 if not name.startswith("."):
                     yield label, os.path.join(parent, name)
-        # Folders that can't be listed: whoever reads them gets the error.
+        # A folder that can't be listed raises the error when it is read.
         yield from ((label, str(error.filename)) for error in errors)
 
 
