@@ -66,7 +66,9 @@ def classes():
     digit = (codes >= 48) & (codes < 58)
     letter = np.where(is_ascii, (codes | 32) - 97 < 26, odd == 1) & ((codes | 32) >= 97)
     word = np.where(is_ascii, letter | digit | (codes == 39), np.array([0, 1, 2, 1])[odd])
-    number, emoji = digit | ~is_ascii & (odd == 3), ~is_ascii & ((codes * 40503 >> 5) % 5 == 0)
+    number = digit | ~is_ascii & (odd == 3)
+    # No emoji is a member of words, so that the order of kinds changes nothing.
+    emoji = ~is_ascii & (odd == 0) & (codes >> 7 & 1 == 1)
     more = 4 * letter + 8 * (letter | number) + 16 * emoji
     joined = np.minimum(word, 1)
     return np.array([word, word + more, joined, joined + more,
@@ -203,18 +205,87 @@ cdef Sum plain_spans(
     return spans
 
 
+cdef bint plain_digit(const int *codes, Py_ssize_t place, Py_ssize_t n):
+    return 0 <= place < n and 48 <= codes[place] <= 57
+
+
+cdef Py_ssize_t plain_amount(const int *codes, Py_ssize_t begin, Py_ssize_t n):
+    """The end of digits, with one full stop or comma between two of them."""
+    cdef Py_ssize_t at = begin
+    while plain_digit(codes, at, n) or (
+            at > begin and at < n and (codes[at] == 44 or codes[at] == 46)
+            and plain_digit(codes, at - 1, n) and plain_digit(codes, at + 1, n)):
+        at += 1
+    return at
+
+
+cdef Py_ssize_t plain_kind(
+        const int *codes, Py_ssize_t begin, Py_ssize_t n, Bytes members, int kinds):
+    """The end of what `textnb.text.characters.PATTERNS` match at a character; or the character.
+
+    ``codes`` end with two that are 0.
+    """
+    cdef Py_ssize_t at = begin
+    cdef int code = codes[begin], of = members[code]
+    if kinds & 1 and of & 16 or kinds & 8 and (code == 33 or code == 63):
+        return begin + 1
+    if kinds & 2 and (code == 36 or code == 0xA3 or code == 0xA5 or code == 0x20AC):
+        at = plain_amount(codes, begin + 1, n)
+        return at if at > begin + 1 else begin
+    if kinds & 2 and plain_digit(codes, begin, n):
+        at = plain_amount(codes, begin, n)
+        return at + 1 if codes[at] == 37 else begin
+    if kinds & 2 and of & 4:
+        while at < n and members[codes[at]] & 8:
+            at += 1
+        if codes[at] == 35:
+            return at + 1
+        if codes[at] == 43 and codes[at + 1] == 43:
+            return at + 2
+    at = begin
+    if kinds & 4:
+        while at < n and members[codes[at]] & 4 and codes[at + 1] == 46:
+            at += 2
+    return at if at - begin > 2 else begin
+
+
 cdef Sum plain_kinds(
         Bytes source, Ints ends, Bytes members, const uint8_t *settings, Ints counts):
-    """The spans of words and other kinds of tokens, each text in one piece."""
+    """The spans of words and other kinds of tokens, found in the plainest way."""
     cdef Sum spans = Sum(0, 0)
-    cdef Py_ssize_t begin = 0, stretch, n, place
-    cdef Ints begins = int64_array(source.shape[0] + 1), stops = int64_array(source.shape[0] + 1)
+    cdef Py_ssize_t at = 0, stretch, n, place, last, begin
+    cdef Py_ssize_t[LONGEST + 1] begins
+    cdef int[LONGEST + 2] codes
+    cdef int of, sizes = settings[SIZES]
     for stretch in range(ends.shape[0]):
-        n = _kind_spans(source, begin, ends[stretch], members, settings[MIN_LENGTH],
-                        settings[SIZES], settings[KINDS], begins, stops, 0)
-        for place in range(n):
-            plain_add(&spans, begins[place], stops[place], True)
-        begin, counts[stretch] = ends[stretch], spans.n
+        n = 0
+        while at < ends[stretch]:
+            begins[n], codes[n] = at, _character(source, at, _size(source[at]))
+            at += _size(source[at])
+            n += 1
+        begins[n], codes[n], codes[n + 1] = at, 0, 0
+        place = 0
+        while place < n:
+            begin, of = place, members[codes[place]] & 3
+            place = plain_kind(codes, begin, n, members, settings[KINDS])
+            if place > begin:
+                plain_add(&spans, begins[begin], begins[place], True)
+                continue
+            while of and place < n and members[codes[place]] & 3 == of:
+                place += 1
+            last = place
+            if of == 1 and last - begin >= settings[MIN_LENGTH]:
+                plain_add(&spans, begins[begin], begins[last], True)
+            elif of == 2:
+                for place in range(begin, last):
+                    if sizes & 1 or last - begin == 1:
+                        plain_add(&spans, begins[place], begins[place + 1], True)
+                    if sizes & 2 and place + 1 < last:
+                        plain_add(&spans, begins[place], begins[place + 2], True)
+            else:
+                last = begin + 1
+            place = last
+        counts[stretch] = spans.n
     return spans
 
 
