@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import fcntl
 import json
 import re
 from collections.abc import Callable
@@ -19,11 +20,15 @@ Rows = list[dict[str, Any]]
 
 def add(name: str, row: dict[str, Any]) -> None:
     """Add a row to the record of a script, and write the page again."""
-    rows = [*read(name), {**row, "date": datetime.datetime.now(datetime.UTC).date().isoformat()}]
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{name}.json").write_text(
-        "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", "utf-8")
-    PAGE.write_text(page(), "utf-8")
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    with PAGE.open() as opened:
+        # Two runs may end at once.
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        rows = [*read(name), {**row, "date": today}]
+        (FOLDER / f"{name}.json").write_text(
+            "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", "utf-8")
+        PAGE.write_text(page(), "utf-8")
 
 
 def read(name: str) -> Rows:
