@@ -41,6 +41,11 @@ _OUTPUTS = ["pipe", "pipe", "pipe", "file", "/dev/full", "closed", "reader gone"
 _SIGNALS = [0, 0, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGPIPE,
             signal.SIGUSR1, signal.SIGXCPU, signal.SIGKILL]
 _FAILED, _VERDICTS, _SECONDS = 3, (0, 1, 2), 40.0
+# What the system does to a process that passes a limit.
+_DEATHS = {resource.RLIMIT_CPU: {signal.SIGXCPU, signal.SIGKILL},
+           resource.RLIMIT_STACK: {signal.SIGSEGV}}
+# Where the whole answer arrives, if nothing else is in its way.
+_READ = ("pipe", "file")
 _STATUS = b"X-Textnb-Status: "
 _STATUSES = [b"spam", b"ham", b"unsure"]
 _MESSAGES = [
@@ -263,8 +268,8 @@ def check(data: bytes) -> None:
     code, found = _ask(job, message)
     passing = any("p" in option for option in options[:1])
     more = f"{job}: {code} for {wanted}, {found!r:.300} for {whole!r:.300}"
-    if anew and limit and not found:
-        # Python itself may not have begun, which ends with any code.
+    if anew and limit and not found and code not in (0, 2):
+        # Python itself may not have begun, which ends with other codes.
         return
     if wanted not in (*_VERDICTS, _FAILED) or (wanted == _FAILED) != (message == b""):
         raise Finding("no verdict without limits", more)
@@ -278,30 +283,30 @@ def check(data: bytes) -> None:
         # With --exit-zero every verdict is 0.
         if wanted and _STATUSES[wanted] not in whole[begin:end]:
             raise Finding("another verdict than the exit code", more)
+    limited = limit is not None or job["signal"][0]
     if code in _VERDICTS:
         if code != wanted:
             raise Finding("a failure that is a verdict", more)
-        if job["output"] in ("pipe", "file") and found != whole:
-            raise Finding("a verdict without the whole answer", more)
-        if job["output"] in ("/dev/full", "closed"):
+        if job["output"] not in _READ:
             raise Finding("a verdict that nobody can read", more)
+        if found != whole:
+            raise Finding("a verdict without the whole answer", more)
     elif code == _FAILED:
+        if wanted != _FAILED and not limited and job["output"] in _READ:
+            raise Finding("a failure without a cause", more)
         untold, at = b"", 0
         for place, text in disarming(message):
             untold, at = untold + message[at:place] + text, place
         untold += message[at:]
-        if job["output"] in ("pipe", "file"):
-            begun = limit is not None or job["signal"][0]
+        if job["output"] in _READ:
             complete = found in (whole, untold if passing else b"")
             # A limit may end the writing, and so may a signal.
-            if not complete and not (begun and any(text.startswith(found) for text in (
+            if not complete and not (limited and any(text.startswith(found) for text in (
                     whole, untold, message))):
                 raise Finding("a failure with another answer", more)
-            if not found and passing and message and limit is None and not job["signal"][0]:
-                raise Finding("a message is lost", more)
     elif code > 0:
         raise Finding("no exit code of a filter", more)
-    elif not job["signal"][0] and limit is None:
+    elif -code not in {job["signal"][0], *_DEATHS.get(limit and limit[0], ())}:
         raise Finding("a process that died", more)
 
 
