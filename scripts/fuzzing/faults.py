@@ -4,8 +4,9 @@
 
 Each command runs once in peace; then again for each of its calls and each fault that the call may
 have. Afterwards every file must be the old or the new one, the exit code and the message must say
-which, and the command must succeed when it is run again: each message is then learned once. What
-succeeded must have been synced, for a loss of power. The exit code is 1 if anything is wrong.
+which, and the command must succeed when it is run again: each message is then learned once. (What
+would add to a model twice is run again only if nothing was written.) What succeeded must have been
+synced, for a loss of power. The exit code is 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from ctypes import CDLL
 from importlib import import_module
@@ -85,10 +86,12 @@ class Call(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a command ended: its code (minus the signal), its files, what it said, and its calls."""
+    """How a command ended: its code (minus the signal), its files, what it wrote to its standard
+    output and error, and its calls."""
 
     code: int
     files: dict[str, Any]
+    answer: str = ""
     said: str = ""
     calls: list[Call] = []  # noqa: RUF012 - it is not changed
 
@@ -178,6 +181,7 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
                     f"export {_MODEL} --to python --top 5 -o model.py"),
     "predict": (f"predict {_MODEL} more.csv -o answers.csv",),
     "predict parquet": (f"predict {_MODEL} more.csv -o answers.parquet",),
+    "new job": ("run job.toml --set output=out/job",),
     "job": ("run job.toml", "run job.toml --set model.l=0.1"),
     "filter": (f"filter {_MODEL} --exit-zero",),
     "maildir": (f"filter {_MODEL} --maildir Mail",),
@@ -200,21 +204,22 @@ class Shared:
         """Run a command, with a fault at one of its calls."""
         self._memory[_HEAD.size:_HEAD.size + _FOLDER] = os.fsencode(folder).ljust(_FOLDER, b"\0")
         _HEAD.pack_into(self._memory, 0, 1, 0, at, action)
-        code, said = in_child(does, folder)
+        code, answer, said = in_child(does, folder)
         _, number, *_ = _HEAD.unpack_from(self._memory)
         _HEAD.pack_into(self._memory, 0, 0, 0, -1, 0)
         assert number <= _CALLS, f"{number} calls are too many to note"
         rows = [_CALL.unpack_from(self._memory, _HEAD.size + _FOLDER + n * _CALL.size)
                 for n in range(number)]
-        return Outcome(code, states(folder), said, [
+        return Outcome(code, states(folder), answer, said, [
             Call._make([*(text.split(b"\0")[0].decode() for text in texts), result])
             for *texts, result in rows])
 
 
-def in_child(does: Command, folder: Path) -> tuple[int, str]:
+def in_child(does: Command, folder: Path) -> tuple[int, str, str]:
     """Run a command in a child of this process; its exit code, or minus its signal, and what it
-    wrote."""
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as said:
+    wrote to its standard output and error."""
+    with (tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as answer,
+          tempfile.TemporaryFile() as said):
         source.write(_MESSAGES["0.eml"])
         source.seek(0)
         child = os.fork()
@@ -225,7 +230,7 @@ def in_child(does: Command, folder: Path) -> tuple[int, str]:
                 os.chdir(folder)
                 # What is written for a moment is on the disk that is full, too.
                 os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
-                for file, number in ((source, 0), (said, 1), (said, 2)):
+                for file, number in ((source, 0), (answer, 1), (said, 2)):
                     os.dup2(file.fileno(), number)
                 signal.alarm(60)
                 if callable(does):
@@ -242,8 +247,11 @@ def in_child(does: Command, folder: Path) -> tuple[int, str]:
                 os.write(2, traceback.format_exc().encode())
                 os._exit(99)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        said.seek(0)
-        return code, said.read().decode("utf-8", "replace")
+        texts = []
+        for file in (answer, said):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "replace"))
+        return code, texts[0], texts[1]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -254,18 +262,23 @@ def contents(folder: Path) -> dict[str, bytes]:
 def states(folder: Path) -> dict[str, Any]:
     """What is in a folder, by the names that are replaced as a whole."""
     found: dict[str, Any] = {}
-    for path in sorted(folder.iterdir()):
+    for path in sorted([*folder.iterdir(), *folder.glob("out/*")]):
+        name = str(path.relative_to(folder))
         if path.name == "Mail":
             # A message may be in two folders for a moment, and must not be in none.
             found[path.name] = {file.read_bytes() for file in path.rglob("*.eml")}
         elif path.name == _LEDGER:
-            with closing(sqlite3.connect(path)) as database:
-                found[path.name] = [sorted(database.execute(f"SELECT id, class FROM {table}"))
-                                    for table in ("learned", "pending")]
-        elif path.is_dir():
-            found[path.name] = contents(path)
+            # To open it would change it: its log is written into it.
+            with tempfile.TemporaryDirectory() as copies:
+                for part in folder.glob(f"{_LEDGER}*"):
+                    shutil.copy(part, copies)
+                with closing(sqlite3.connect(Path(copies, _LEDGER))) as database:
+                    found[path.name] = [sorted(database.execute(f"SELECT id, class FROM {table}"))
+                                        for table in ("learned", "pending")]
+        elif path.is_dir() and path.name != "out":
+            found[name] = contents(path)
         elif path.is_file() and not path.name.startswith(f"{_LEDGER}-"):
-            found[path.name] = path.read_bytes()
+            found[name] = path.read_bytes()
     return found
 
 
@@ -275,53 +288,64 @@ def prepare(folder: Path, before: tuple[Command, ...]) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     for does in (f"train rows.csv --text body -o {_MODEL}", *before):
-        code, said = in_child(does, folder)
+        code, _, said = in_child(does, folder)
         assert code == 0, (does, said)
 
 
 # Judging
 
 
-def unsynced(calls: list[Call]) -> Iterator[str]:
-    """What a loss of power could take back, though the command has succeeded."""
-    dirty, moved, linked = set[str](), set[str](), dict[str, str]()
+def unsynced(calls: list[Call], before: set[str]) -> Iterator[str]:
+    """What a loss of power could take back, though the command has succeeded.
+
+    ``before`` has the paths that were there when it began.
+    """
+    dirty, linked = set[str](), dict[str, str]()
+    # Names that are not in their folder yet, after a loss of power.
+    new = set[str]()
     for call in calls:
         # Without the names of judged messages, these are judged again.
         if call.result < 0 or call.path.endswith(" (deleted)") or ".textnb-judged" in call.path:
             continue
         if call.name in ("write", "ftruncate") and not call.path.endswith("-shm"):
             dirty.add(call.path)
+        elif call.name in ("create", "mkdir") and call.path not in before:
+            new.add(call.path)
         elif call.name in ("rename", "exchange"):
             for path in sorted(dirty):
                 if path == call.path or path.startswith(f"{call.path}/"):
                     yield f"{path} is moved to {call.to} before it is synced"
-            moved.add(os.path.dirname(call.to))
+            new = {path for path in new if path != call.path} | {call.to}
         elif call.name == "link":
-            linked[call.path] = os.path.dirname(call.to)
+            linked[call.path] = call.to
+            new.add(call.to)
         elif call.name == "unlink" and call.path.removesuffix("-wal") in dirty - {call.path}:
             yield f"{call.path} is removed before its database is synced"
-        elif call.name == "unlink" and call.path in linked and not _is_temporary(call.path):
-            yield f"{call.path} is removed before {linked[call.path]}, with its link, is synced"
+        elif call.name == "unlink" and linked.get(call.path) in new and not _is_temporary(
+                call.path):
+            yield f"{call.path} is removed before {linked[call.path]} is synced"
         elif call.name == "fsync":
-            moved.discard(call.path)
-            linked = {path: folder for path, folder in linked.items() if folder != call.path}
+            new = {path for path in new if os.path.dirname(path) != call.path}
         if call.name in ("fsync", "unlink", "rename"):
             dirty.discard(call.path)
+        if call.name in ("unlink", "rmdir"):
+            new.discard(call.path)
     # A ledger is what its log says, until that is removed.
     yield from (f"{path} is not synced" for path in sorted(dirty - {_LEDGER})
                 if not _is_temporary(path))
-    yield from (f"the folder {path!r} is not synced after a rename" for path in sorted(moved))
+    yield from (f"the folder of {path} is not synced" for path in sorted(new)
+                if not _is_temporary(path))
 
 
 def _is_temporary(path: str) -> bool:
-    return _TEMPORARY.fullmatch(path.partition("/")[0]) is not None
+    return any(map(_TEMPORARY.fullmatch, path.split("/")))
 
 
 def problems(
-    fault: str, call: str, failure: int, before: Outcome, after: Outcome, now: Outcome,
-    again: Outcome | None,
+    fault: str, call: Call, failure: int, before: Outcome, after: Outcome, now: Outcome,
+    again: Outcome | None, paths: set[str],
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with a run: its kind, and words."""
+    """What is wrong with a run: its kind, and words. ``paths`` were there when it began."""
     known = {**before.files, **after.files}
     old, new = ([name for name in known if now.files.get(name) == one.files.get(name)
                  and before.files.get(name) != after.files.get(name)] for one in (before, after))
@@ -338,17 +362,22 @@ def problems(
     elif now.code == after.code:
         if old and not confirmed:
             yield "lost", f"succeeded, and did not write {old}"
-        for words in set(unsynced(now.calls)) - set(unsynced(after.calls)):
+        if now.answer != after.answer:
+            yield "lost", "succeeded, and did not write the answer"
+        for words in {*unsynced(now.calls, paths)} - {*unsynced(after.calls, paths)}:
             yield "lost", words
     elif now.code != failure or ("error: still" in now.said and fault not in _STAYING):
         yield "unclear", f"ended with {now.code}"
-    elif not any(name in now.said for name in known):
-        yield "unclear", "the message names no file"
+    elif not any(name in now.said for name in names_of(
+            "" if fault in _STAYING else call.path or call.to, known)):
+        yield "unclear", f"the message does not name {call.path}"
     elif {*new} - {_LEDGER} and " is written" not in now.said and not confirmed:
         yield "unclear", f"failed, and does not say that {new} is written"
+    if "Traceback" in now.said:
+        yield "unclear", "it shows a traceback"
     others = sorted({*now.files} - {*known} - {_NEXT})
     # If a lock fails, its empty file stays; the next process that locks it removes it.
-    if others and fault not in ("kill", "EIO ever after") and call not in (
+    if others and fault not in ("kill", "EIO ever after") and call.name not in (
             "unlink", "rmdir", "lock"):
         yield "left", f"{others} stays"
     if again is not None:
@@ -358,11 +387,18 @@ def problems(
             yield "lost", f"run again, it ends with {again.code}, {names} differ: {again.said!r}"
 
 
+def names_of(path: str, known: Iterable[str]) -> set[str]:
+    """The names of which a message has one, if a call failed: that in its path, or else any."""
+    names = {*map(os.path.basename, known)}
+    return {name for name in names if name in path} or names
+
+
 def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dict[str, Any]:
     """Run a command in peace, and with each fault at each of its calls, or some of these cases."""
     (does, *first), template, folder = COMMANDS[name], root / name, root / "work"
     prepare(template, tuple(first))
     before, unchanged = Outcome(0, states(template)), contents(template)
+    paths = {str(path.relative_to(template)) for path in template.rglob("*")}
 
     def run(fault: str, at: int) -> Outcome:
         shutil.rmtree(folder, ignore_errors=True)
@@ -386,11 +422,11 @@ def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dic
             again = shared.run(does, folder)
         counts["kills" if fault == "kill" else "errors"] += 1
         failure = 3 if str(does).startswith("filter") else 1
-        for kind, words in problems(fault, call.name, failure, before, after, now, again):
+        for kind, words in problems(fault, call, failure, before, after, now, again, paths):
             counts[kind] += 1
             found.setdefault(f"{kind}: {fault} of {call.name}: {words}", (
                 f"call {at}: {call.path} {call.to}; code {now.code}: {now.said[-300:]!r}"))
-    for words in unsynced(after.calls):
+    for words in unsynced(after.calls, paths):
         counts["lost"] += 1
         found[f"lost: {words}"] = "in peace"
     return {"command": name, "calls": len(after.calls), "cases": len(every), "found": found, **{

@@ -36,8 +36,9 @@ ROOT = Path(__file__).parents[2]
 # The environment's variable that ends an engine with its first finding.
 UNTIL_FOUND = "TEXTNB_FUZZ_UNTIL_FOUND"
 FINDINGS = ROOT / "tests" / "fuzz"
-# CPU seconds of one input at most, and of one that is too quick to compare with others.
-_HANGS, _QUICK = 20.0, 0.2
+# CPU seconds of one input at most; of one that is too quick to compare with others; and of one at
+# most before there are others.
+_HANGS, _QUICK, _SLOW = 20.0, 0.2, 2.0
 # An input takes too much if it takes this many times what others of its size take.
 _TIMES = 50
 # Bytes of an input.
@@ -164,10 +165,11 @@ class Judge:
         found, seconds, size = self._run(data)
         bits = size.bit_length()
         usual, n = self._usual.get(bits, (0.0, 0))
-        if found is None and n > 20 and seconds > max(_QUICK, _TIMES * usual):
+        limit = max(_QUICK, _TIMES * usual) if n > 20 else _SLOW
+        if found is None and seconds > limit:
             # What is done once, such as an import, is not the input's.
             seconds = min(seconds, *(self._run(data)[1] for _ in range(2)))
-            if seconds > max(_QUICK, _TIMES * usual):
+            if seconds > limit:
                 found = Problem("slow", f"{seconds:.3f} s of CPU time, and {usual:.5f} s is usual "
                                         f"for {size} bytes")
         self._usual[bits] = usual + (seconds - usual) / min(n + 1, 1000), n + 1
@@ -230,14 +232,19 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
         assert process.stderr is not None
         lines, edges = list[str](), list[tuple[int, int]]()
         engine, memory, inputs = "libFuzzer", 0, 0
-        for line in process.stderr:
-            lines = [*lines[-200:], line]
-            if line.startswith("engine: "):
-                engine = line.split()[1]
-            if status := _STATUS.match(line):
-                inputs, memory = int(status[1]), int(status[3] or memory)
-                if not edges or edges[-1][1] != int(status[2]):
-                    edges.append((inputs, int(status[2])))
+        is_interrupted = False
+        try:
+            for line in process.stderr:
+                lines = [*lines[-200:], line]
+                if line.startswith("engine: "):
+                    engine = line.split()[1]
+                if status := _STATUS.match(line):
+                    inputs, memory = int(status[1]), int(status[3] or memory)
+                    if not edges or edges[-1][1] != int(status[2]):
+                        edges.append((inputs, int(status[2])))
+        except KeyboardInterrupt:
+            is_interrupted = True
+            process.kill()
         code = process.wait()
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         findings = {}
@@ -247,9 +254,10 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
                 text = about.read_text() if about.exists() else "".join(lines[-100:])
                 if not until_found and hasattr(target, "build"):
                     _shorten(command, path)
-                kept = _keep(name, target, path.read_bytes(), not until_found)
-                findings[str(kept.relative_to(ROOT))] = text
-        if code and not findings:
+                kept, of_kept = _keep(name, target, path.read_bytes(), not until_found)
+                findings[str(kept.relative_to(ROOT))] = of_kept or text
+        # libFuzzer ends with a code of its own after a finding.
+        if not is_interrupted and (code < 0 or (code and not findings)):
             findings[f"the engine ended with {code}"] = "".join(lines)
     used = [ended.ru_utime - began.ru_utime, ended.ru_stime - began.ru_stime]
     return Run(engine, inputs, sum(used), _few([*edges, (inputs, edges[-1][1] if edges else 0)]),
@@ -262,20 +270,32 @@ def _shorten(command: list[str], path: Path) -> None:
                     f"-exact_artifact_path={path}", str(path)], capture_output=True, check=False)
 
 
-def _keep(name: str, target: Any, data: bytes, makes_small: bool) -> Path:
-    """Write an input with a fault, made as small as can be, to its folder of tests/fuzz."""
+def _keep(name: str, target: Any, data: bytes, makes_small: bool) -> tuple[Path, str]:
+    """Write an input with a fault, made as small as can be, to its folder of tests/fuzz.
+
+    Returns the file, and what is wrong with the small input, if it was made.
+    """
+    text = ""
     if makes_small and not hasattr(target, "build"):
         warnings.simplefilter("ignore")
         Chance.is_sampling, judge = False, Judge(target.check)
         if (first := judge.problem(data)) is not None:
-            pieces = getattr(target, "pieces", None)
-            data = smallest(data, pieces, lambda data: (
-                (problem := judge.problem(data)) is not None and problem.what == first.what))
+            text = first.text
+
+            def is_one(data: bytes) -> bool:
+                nonlocal text
+                problem = judge.problem(data)
+                if problem is None or problem.what != first.what:
+                    return False
+                text = problem.text
+                return True
+
+            data = smallest(data, getattr(target, "pieces", None), is_one)
     folder = FINDINGS / name
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / hashlib.sha256(data).hexdigest()[:12]
     path.write_bytes(data)
-    return path
+    return path, text
 
 
 def smallest(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from fuzzing import harness
 
 FOLDER = Path(__file__).with_name("planted")
 SECONDS = 60
+_SAID = re.compile(r" wrong: |ERROR: |runtime error: ")
 
 
 def faults_of(name: str) -> list[dict[str, str]]:
@@ -54,11 +56,17 @@ def main(name: str, numbers: list[int]) -> None:
                 cwd=root, env={**os.environ, "PYTHONPATH": "scripts:."}, capture_output=True,
                 text=True, errors="replace", check=False)
             file.write_text(source, "utf-8")
-            lines = ran.stdout.strip().splitlines() or ran.stderr.strip().splitlines()
+            if ran.returncode and "\nfinding: tests/" not in ran.stdout:
+                sys.exit(f"fault {number} of {name} does not let the target begin: {ran.stdout}"
+                         f"{ran.stderr}")
+            lines = ran.stdout.strip().splitlines()
             inputs = lines[0].removeprefix(f"{name}: ").split(" inputs")[0]
-            said = "missed" if not ran.returncode else f"after {inputs} inputs: {lines[-1][:100]}"
+            # The kernel and the sanitizers write more after it.
+            what = next(filter(_SAID.search, lines), lines[-1])
+            print(f"{number:>2} {fault['about']}: "
+                  f"{f'after {inputs} inputs: {what[:100]}' if ran.returncode else 'missed'}",
+                  flush=True)
             missed += not ran.returncode
-            print(f"{number:>2} {fault['about']}: {said}", flush=True)
     sys.exit(missed > 0)
 
 

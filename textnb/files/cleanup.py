@@ -21,7 +21,12 @@ def cleanup(remove: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        remove()
+        try:
+            remove()
+        except OSError:
+            # The caller is told; at the end of the process it would fail once more.
+            atexit.unregister(remove)
+            raise
         atexit.unregister(remove)
 
 

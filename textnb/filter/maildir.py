@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from textnb.errors import ParameterError, SourceError
@@ -104,6 +105,13 @@ def _report_moved(path: str) -> Iterator[None]:
         raise MessageMoved(path) from None
 
 
+@cache
+def _sync_folders(*folders: str) -> None:
+    """Once in a process: a loss of power must not take back a folder that was made."""
+    for folder in folders:
+        sync_path(Path(folder))
+
+
 def file_message(path: str, folder: str) -> str:
     """Move a message into a folder of the same Maildir; the folder is made if it is missing.
 
@@ -120,6 +128,7 @@ def file_message(path: str, folder: str) -> str:
     for part in ("tmp", "cur", "new"):
         check_inside(maildir, os.path.join(folder, part))
         os.makedirs(os.path.join(folder, part), mode=0o700, exist_ok=True)
+    _sync_folders(maildir, folder)
     target = os.path.join(folder, "new", os.path.basename(path))
     if os.path.islink(path):
         raise OSError(errno.EINVAL, "it is a symbolic link")

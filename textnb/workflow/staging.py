@@ -16,7 +16,7 @@ from pathlib import Path
 from textnb.errors import SourceError
 from textnb.files.archive import write_document
 from textnb.files.cleanup import cleanup
-from textnb.files.replace import replace_folder, report_write_errors
+from textnb.files.replace import replace_folder, report_write_errors, sync_path
 
 RECORD = "run.json"
 _FORMAT = "textnb-run"
@@ -67,6 +67,8 @@ def _make_parents(target: Path) -> Iterator[None]:
     missing = [folder for folder in target.parents if not folder.exists()]
     with report_write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            sync_path(folder.parent)
     with cleanup(partial(_remove_empty, missing)):
         yield
 

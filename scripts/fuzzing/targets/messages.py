@@ -66,6 +66,7 @@ _PIECES = [
     b"+2AA-", b"=?utf-8?b?!!?=", b"\r\n", b"\r", b"\n\n", b"\n ", b"--b\n", b"--b--\n", b"--c",
     b"--ba\n", b"--cc\n", b"=\n", b"=3D", b"=E9", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"From x\n",
     b">From ", b"<a href=", b"<!--", b"&#", b"\x1b$B", b"<p>" * 50, b"<b" + b" x" * 300,
+    b"\rX-Textnb-Status: ham",
     "\ufdd0L\ufdd1".encode(), "\ud800".encode("utf-8", "surrogatepass")]
 _HEADERS = [
     b"Content-Type: text/plain; name*" + b"9" * 5000 + b"=a",
@@ -130,7 +131,10 @@ def mutate(data: bytes, random: Random) -> bytes:
             lines = [b"Content-Type: multipart/%s; boundary=%s" % (kind, mark)]
             parts = [random.choice([data, body, head + gap])
                      for _ in range(random.choice([1, 2, 2, 9]))]
-            body = b"".join(b"--%s\n%s\n" % (mark, part) for part in parts) + b"--%s--\n" % mark
+            # What only begins with a boundary is none.
+            line = random.choice([b"", b"", b"--%sa\n" % mark])
+            body = b"".join(b"--%s\n%s\n%s" % (mark, part, line) for part in parts)
+            body += b"--%s--\n" % mark
         case 7:
             line = random.choice([_FROM, b"From x\n", b"From a Mon Feb 30 1:00 GMT 2001 remote\n"])
             more = (_FROM + data) * random.choice([0, 1, 3])
@@ -171,7 +175,7 @@ def _filters() -> list[tuple[QuickFilter, MailFilter]]:
     return found
 
 
-def check(data: bytes) -> None:
+def check(data: bytes) -> int | None:
     random = Random(zlib.crc32(data))
     message, structure = read_message(data, ["x-mailer"])
     _check_message(data, message)
@@ -195,6 +199,15 @@ def check(data: bytes) -> None:
             _check_verdicts(data, quick, whole)
     if one_in(500, random):
         _check_files(data, random)
+    return _read_large(data) if one_in(300, random) else None
+
+
+def _read_large(data: bytes) -> int:
+    """Read a message with a body of 200 kB, whose time and memory are compared; its size."""
+    head, gap, body = data.partition(b"\n\n")
+    large = head + gap + body * (200_000 // max(len(body), 1))
+    read_message(large)
+    return len(large)
 
 
 def _check_message(data: bytes, message: MailMessage) -> None:
