@@ -132,6 +132,13 @@ OF_PATH(unlink) OF_PATH(rmdir) OF_PATH_AND(mkdir, 1) OF_PATH_AND(chmod, 0)
 OF_TWO(rename) OF_TWO(link) FCNTL(fcntl) FCNTL(fcntl64)
 WRAP(int, mkdirat, (int at, const char *path, unsigned mode), (at, path, mode), "mkdir", 1, NULL, at, path, 0, NULL)
 WRAP(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), "unlink", 0, NULL, at, path, 0, NULL)
+/* As numbers, so that -1 is a failure. */
+WRAP(long, mmap, (void *place, size_t size, int may, int flags, int file, off_t start),
+     (place, size, may, flags, file, start), "mmap", 0, NULL, file, NULL, 0, NULL)
+WRAP(long, mmap64, (void *place, size_t size, int may, int flags, int file, off_t start),
+     (place, size, may, flags, file, start), "mmap", 0, NULL, file, NULL, 0, NULL)
+WRAP(int, fchown, (int file, unsigned user, unsigned group), (file, user, group),
+     "chown", 0, NULL, file, NULL, 0, NULL)
 WRAP(int, chown, (const char *path, unsigned user, unsigned group), (path, user, group),
      "chown", 0, NULL, HERE, path, 0, NULL)
 WRAP(int, renameat, (int at, const char *path, int to_at, const char *to), (at, path, to_at, to),

@@ -48,7 +48,7 @@ _MODEL, _LEDGER, _NEXT = "m.textnb", "m.textnb.ledger", "m.textnb.ledger.next"
 # Names of temporary files, which nobody removes after a kill.
 _TEMPORARY = re.compile(r"\..*\.tmp|tmp.*|textnb-.*|[a-z0-9_]{8}")
 _ALL = ("open create read write fsync ftruncate close mkdir rename exchange link unlink rmdir "
-        "chmod lock")
+        "chmod chown lock mmap")
 # What a call may do instead of its work, and the calls that may.
 FAULTS = {
     "ENOSPC": (errno.ENOSPC, "create write fsync ftruncate mkdir rename exchange link"),

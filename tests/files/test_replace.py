@@ -1,5 +1,6 @@
 """Folders take their place whole, or not at all; what a killed process left is put right."""
 
+import atexit
 import os
 import stat
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import pytest
 
 from textnb import SourceError
+from textnb.files.cleanup import cleanup
 from textnb.files.replace import replace_file, replace_folder
 
 
@@ -186,3 +188,13 @@ def test_an_owner_that_can_not_be_kept_stops_nothing(tmp_path, monkeypatch):
     with replace_file(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
+
+
+def test_a_removal_that_fails_is_told_once_and_not_tried_at_the_end():
+    def fail():
+        raise OSError("a broken disk")
+
+    before = atexit._ncallbacks()
+    with pytest.raises(OSError, match="broken"), cleanup(fail):
+        pass
+    assert atexit._ncallbacks() == before

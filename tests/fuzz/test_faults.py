@@ -23,7 +23,7 @@ def check(*arguments: str) -> None:
 
 
 def test_some_faults() -> None:
-    check("--cases", "6", "train", "message by ledger", "tell")
+    check("--cases", "6", "train", "message by ledger", "maildir", "tell")
 
 
 @pytest.mark.release
