@@ -252,8 +252,10 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
         return
     try:
         theirs = [str(make_header(decode_header(each))) for each in other.get_all("subject", [])]
-        names = {_letters_of(part.get_filename() or "") for part in parts
-                 if not part.is_multipart() and all(
+        # Longer names are cut.
+        names = {_letters_of(name) for part in parts
+                 if len(name := part.get_filename() or "") < 256
+                 and not part.is_multipart() and all(
                      _PARAMETERS.fullmatch(str(part.get(name, "a")))
                      for name in ("Content-Disposition", "Content-Type"))}
     except (LookupError, ValueError, HeaderParseError):
