@@ -194,8 +194,9 @@ def test_a_removal_that_fails_is_told_once_and_not_tried_at_the_end(monkeypatch)
     def fail():
         raise OSError("a broken disk")
 
-    forgotten = []
-    monkeypatch.setattr(atexit, "unregister", forgotten.append)
+    forgotten, unregister = [], atexit.unregister
+    monkeypatch.setattr(atexit, "unregister", lambda function: (
+        forgotten.append(function), unregister(function)))
     with pytest.raises(OSError, match="broken"), cleanup(fail):
         pass
     assert forgotten == [fail]
