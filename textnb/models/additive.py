@@ -1,6 +1,6 @@
-"""Models that learn a statistic of rows which adds: batches give the model of all rows at once.
+"""Models of a statistic that is a sum over rows: sums of batches give the model of all rows.
 
-    rows -> statistic, a sum over rows -> form
+    rows -> statistic -> form
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class AdditiveModel(FormClassifier):
-    """A model of a statistic: `_count` makes it from rows, and `fit_statistics` a form from it."""
+    """A model of a statistic: `_count` adds rows to it, and `fit_statistics` derives the form."""
 
     statistics_: Any
 
@@ -30,13 +30,13 @@ class AdditiveModel(FormClassifier):
     def _count(
         self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None, before: Any
     ) -> Any:
-        """Check the parameters, and add the statistic of these rows to the one before."""
+        """Check the parameters, and add these rows to the statistic ``before``, if there is one."""
         raise NotImplementedError
 
     def _choose(
         self, X: Any, y: NDArray[Any], statistics: Any, weight: Floats | None
     ) -> dict[str, Any]:
-        """Keyword arguments of `fit_statistics` that are computed from rows."""
+        """Keyword arguments of `fit_statistics` that must be computed from all rows."""
         return {}
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
@@ -67,7 +67,7 @@ class AdditiveModel(FormClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class WeightedAdditiveModel(ClassWeighted, AdditiveModel):
-    """A model whose statistic knows weights of rows."""
+    """A model whose statistic takes sample weights."""
 
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None,
@@ -75,8 +75,7 @@ class WeightedAdditiveModel(ClassWeighted, AdditiveModel):
     ) -> Self:
         """Learn more rows: the model is that of one `fit` on all of them.
 
-        For counts it is so to the bit; for sums of real numbers, as under sample weights, to
-        rounding.
+        Counts give the same bits. Sums of real numbers, as with sample weights, differ by rounding.
 
         Parameters
         ----------

@@ -1,15 +1,15 @@
 """The contract of a model on counts: everything that the rest of the package needs from one.
 
-A model is one class. Its parameters are fields that say their type, default, range and help. Its
-methods are the mathematics that makes a form of counts, and scikit-learn's `fit` and `predict`.
-What it has learned is one value, ``_learned``. The rest of the package never asks for a model's
-type or name, and what a model does not define is refused with an error that names it.
+A model is one class. Its parameters are fields with a type, default, range and help. Its methods
+are scikit-learn's `fit` and `predict`, and the mathematics that turns counts into a form, which
+gives the scores. What it has learned is one value, ``_learned``. The rest of the package never asks
+for a model's type or name. What a model does not define is refused with an error that names it.
 
-A user's own model is such a class under `register_model`. From then on classifiers, files, the
-command line, leave-one-out, exports and reports take it.
+A user's own model is such a class, decorated with `register_model`. Classifiers, files, the command
+line, leave-one-out, exports and reports then accept it.
 
-This module imports neither NumPy nor scikit-learn at its top: ``textnb train --help`` reads the
-fields, and a filter reads a file, without them.
+This module imports neither NumPy nor scikit-learn at its top, because ``textnb train --help``,
+which reads the fields, and a filter, which reads a model file, start without them.
 """
 
 from __future__ import annotations
@@ -44,24 +44,26 @@ class Model(LinearMixin, ClassWeighted):
     Attributes
     ----------
     from_counts : bool
-        Whether counts alone give the form, so that models add. If not, a file keeps the weights.
+        Whether counts alone give the form, so that models can be added, and a file needs no
+        weights.
     """
 
     of_terms: ClassVar[bool] = True
     from_counts: ClassVar[bool] = True
     # How margins of more than two classes become probabilities, as in `Calibration`.
     link: ClassVar[str] = "softmax"
-    # Whether its solver can begin from weights that were learned before.
+    # Whether its solver can start from weights that were learned before.
     starts_warm: ClassVar[bool] = False
-    # Whether weights can be shared among terms: `learn_rows` takes ``sharing``.
+    # Whether `learn_rows` takes ``sharing``, by which similar terms share weights.
     learns_shared: ClassVar[bool] = False
-    # Whether learning from rows can also give out-of-fold scores of these rows.
+    # Whether `learn_rows` can also give out-of-fold scores of its rows.
     scores_left_out: ClassVar[bool] = False
-    # What `Learned.n_iter` counts.
+    # What `Learned.n_iter` counts, in words.
     iterations: ClassVar[str] = "passes"
-    # Whether it can learn lists of labels, each as two classes: see `textnb.bayes.label_form`.
+    # Whether it can learn lists of labels, each label against its absence: see
+    # `textnb.bayes.label_form`.
     learns_labels: ClassVar[bool] = False
-    # What decides the answer if no term of a text is known, in words.
+    # In words: what decides the answer if no term of a text is known.
     without_terms: ClassVar[str] = ""
 
     _accept_sparse = "csr"
@@ -78,24 +80,24 @@ class Model(LinearMixin, ClassWeighted):
 
     @property
     def term_z(self) -> TermZ | None:
-        """How surely terms indicate a class, from counts; None if weights rank them."""
+        """A function of counts: how surely terms indicate a class. None if weights rank terms."""
         raise MissingAttributeError(f"{self.name} does not say how its terms are ranked")
 
     @property
     def counts_beside_weights(self) -> bool:
-        """Whether weights are learned from rows, and no answer depends on counts. Then counts can
-        change while the weights stay those of an earlier fit."""
+        """Whether weights are learned from rows, and no answer depends on counts, so that counts
+        can change while the weights stay as an earlier fit left them."""
         return False
 
-    # What counts.
+    # Whether presence counts, or the number of occurrences.
 
     @property
     def above(self) -> float | None:
-        """The value above which a feature of a matrix counts once; None if values add."""
+        """A feature of a matrix counts once above this value; None if its values are added."""
         return None
 
     def presence_above(self, binary: bool) -> float | None:
-        """The count above which a term of a text counts once; None if occurrences count.
+        """The count above which a term of a text counts once; None if each occurrence counts.
 
         Parameters
         ----------
@@ -112,7 +114,7 @@ class Model(LinearMixin, ClassWeighted):
     # From counts, or rows, to a form.
 
     def derive(self, statistics: Counts, *, binary: bool = False) -> LinearForm:
-        """The form of a statistic.
+        """The form that the counts give.
 
         Parameters
         ----------
@@ -136,7 +138,7 @@ class Model(LinearMixin, ClassWeighted):
         ----------
         statistics : Counts
         l : float, optional
-            The chosen value, if the parameter ``l`` is "auto".
+            The value that was chosen, if the parameter ``l`` is "auto".
         binary : bool
             Whether a term counts once per document.
 
@@ -151,7 +153,7 @@ class Model(LinearMixin, ClassWeighted):
         self, rows: Any, labels: Labels, sample_weight: Floats | None = None, *,
         binary: bool = False, **options: Any,
     ) -> Learned:
-        """Learn from a document-term matrix, if a model needs all rows at once.
+        """Learn from a document-term matrix, for models that need all rows at once.
 
         Parameters
         ----------
@@ -162,17 +164,16 @@ class Model(LinearMixin, ClassWeighted):
         binary : bool
             Whether a term counts once per document.
         **options
-            For a model that `starts_warm`, ``start``, a `WarmStart`, and beside it ``statistics``
-            if rows are a sample of those that were counted; for one that `scores_left_out`,
-            ``left_out``; for one that `learns_shared`, ``sharing``, a `Sharing`.
+            If the model `starts_warm`, ``start``, a `WarmStart`, with the ``statistics`` of all
+            rows if ``rows`` are only a sample of them. If it `scores_left_out`, ``left_out``. If it
+            `learns_shared`, ``sharing``, a `Sharing`.
         """
         raise self._undefined("how it learns from rows")
 
     def restore(
-        self, statistics: Counts, weights: Floats, intercept: Floats, *,
-        binary: bool = False,
+        self, statistics: Counts, weights: Floats, intercept: Floats, *, binary: bool = False,
     ) -> Learned:
-        """`Learned` from the weights in a file; the arguments are those of `form_of_weights`."""
+        """What was learned, from the weights in a file. Parameters as in `form_of_weights`."""
         from textnb.bayes.class_weight import class_weights
         from textnb.bayes.learned import Learned
 
@@ -182,10 +183,9 @@ class Model(LinearMixin, ClassWeighted):
             statistics, weights, intercept, binary=binary))
 
     def form_of_weights(
-        self, statistics: Counts, weights: Floats, intercept: Floats, *,
-        binary: bool = False,
+        self, statistics: Counts, weights: Floats, intercept: Floats, *, binary: bool = False,
     ) -> LinearForm:
-        """The form of weights that were learned from rows.
+        """The form that has the weights that were learned from rows.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class Model(LinearMixin, ClassWeighted):
         return None
 
     def without_choices(self) -> Self:
-        """The same model, but learning chooses nothing on rows that are held out."""
+        """The same model, without settings that hold rows out to choose something."""
         return self
 
     # Leaving rows out.
@@ -218,12 +218,12 @@ class Model(LinearMixin, ClassWeighted):
         self, statistics: Counts, within: Within | None = None,
         presence_above: float | None = None,
     ) -> LeaveOneOut:
-        """A scorer of the rows of a statistic: each row is scored by the model without it.
+        """A scorer of the rows that were counted: each is scored by the model without that row.
 
         Raises
         ------
         ParameterError
-            If subtraction can't give those scores.
+            If subtracting a row's counts can't give these scores.
         """
         raise self._undefined("how rows are left out by subtraction: use k folds, by "
                               "cross_validate, and fit_calibration of its result")
@@ -242,11 +242,11 @@ class Model(LinearMixin, ClassWeighted):
         return self
 
     def _n_features_of(self, statistics: Counts) -> int:
-        """The number of features of rows, and of numbers in a smoothing that is an array."""
+        """The number of columns of X, and of values if ``l`` is an array."""
         return statistics.n_features
 
     def with_smoothing(self, l: float | None) -> Self:
-        """The model with the ``l`` that was chosen in place of "auto", if one was."""
+        """The model with ``l`` in place of "auto"; the same model if ``l`` is None."""
         return self if l is None else replace(self, l=l)
 
     @property
@@ -258,13 +258,13 @@ class Model(LinearMixin, ClassWeighted):
         return self._learned.counts
 
     @property
-    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # an attribute of others
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # other models assign it
         return self._learned.counts.classes
 
     @derived
     def feature_count_(self) -> NDArray[Any]:
-        """int64 (n_classes, n_features): counts, or rows that hold the feature; float64 under
-        sample weights."""
+        """int64 (n_classes, n_features): counts, or numbers of rows that hold the feature; float64
+        under sample weights."""
         return self._learned.counts.feature_count
 
     def __sklearn_tags__(self) -> Any:
@@ -275,11 +275,11 @@ class Model(LinearMixin, ClassWeighted):
         return tags
 
     def score_rows(self, X: Any) -> Floats:
-        # Rows to score are checked like those that were learned.
+        # The parameters of the fit, not the current ones, say which values are allowed.
         return super().score_rows(self._fitted_model._checked(X))
 
     def _checked(self, X: Any) -> Any:
-        """Rows of counts; ValueError for one below 0."""
+        """The rows; ValueError for a count below 0."""
         from sklearn.utils.validation import check_non_negative
 
         check_non_negative(X, self.name)
@@ -295,16 +295,16 @@ def register_model(model: M) -> M:
     """A class decorator: the class is a model that the whole package knows.
 
     It makes a dataclass of the class, so that its annotated fields are its parameters. Classifiers,
-    files, the command line (``--model KIND``), folds, leave-one-out, exports and reports then take
-    it; they import it by themselves if a package has an entry point of the group ``textnb.models``
-    for it, named as its kind. Whatever the class does not say is refused, by name. A subclass of a
-    registered model is not registered, as it may change the mathematics.
+    files, the command line (``--model KIND``), folds, leave-one-out, exports and reports then
+    accept it. They import it by themselves if a package has an entry point for it in the group
+    ``textnb.models``, with the name of its kind. What the class does not define is refused by name.
+    A subclass of a registered model is not registered, as it may change the mathematics.
 
     Raises
     ------
     ParameterError
-        If another model has the name or kind, the class does not say what every model must, or a
-        field can't be a setting.
+        If another model has the name or kind, the class lacks an attribute that every model must
+        have, or a field can't be a setting.
 
     Examples
     --------
@@ -353,7 +353,7 @@ def register_model(model: M) -> M:
 
 
 def _is_same(other: type, model: type) -> bool:
-    """Whether one class is the other, which a notebook may define again."""
+    """Whether both are one class, which a notebook may define repeatedly."""
     return (other.__module__, other.__qualname__) == (model.__module__, model.__qualname__)
 
 
@@ -369,7 +369,7 @@ def check_registered(model: Any, purpose: str) -> None:
     ----------
     model : Model
     purpose : str
-        The step that needs it, as the subject of a sentence.
+        What needs it, as the subject of the error's sentence, such as "a model file".
     """
     if REGISTERED.get(type(model).__name__) is not type(model):
         raise ParameterError(

@@ -1,4 +1,4 @@
-"""Bernoulli naive Bayes: Σ_t over all terms of log p or log(1-p), present or absent."""
+"""Bernoulli naive Bayes: a sum over all terms t of log p_kt if present, log(1-p_kt) if absent."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 class BernoulliNB(CountModel):
     """Naive Bayes for presence and absence: Σ_t over all terms of log p or log(1-p).
 
-    p_kt = (n_kt + l) / (n_k + 2 l), n_kt the rows of class k that hold t: Manning, Raghavan,
-    Schütze (2008), fig. 13.3 for l = 1. The sum over absent terms is folded into the intercept, so
-    scoring is as sparse as the multinomial's.
+    p_kt = (n_kt + l) / (n_k + 2 l), where n_kt of the n_k rows of class k hold term t: Manning,
+    Raghavan, Schütze (2008), fig. 13.3 for l = 1. The intercept includes log(1-p) of all terms, and
+    a present term's weight is log p - log(1-p), so that scoring reads only the terms of a row.
 
     Parameters
     ----------
     l : float, array (n_features,) or "auto"
         Smoothing; "auto" as in `MultinomialNB`.
     binarize : float or None
-        A value above this threshold (>= 0) is presence. With None, X must hold only 0 and 1.
+        A value above this threshold (>= 0) means present. With None, X must hold only 0 and 1.
     fit_prior, class_prior, class_weight
         As in `MultinomialNB`.
 
@@ -122,7 +122,7 @@ class BernoulliNB(CountModel):
         return bernoulli_log_prob(counts.feature_count, counts.class_count, self.l_)[0]
 
     def _checked(self, X: Any) -> Any:
-        """The rows; without a threshold they must hold only 0 and 1."""
+        """The rows; raises DataError for values other than 0 and 1 if there is no threshold."""
         import numpy as np
         import scipy.sparse as sp
 

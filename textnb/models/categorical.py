@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
 
-# The number of cells in a block of rows that is converted to indicators at a time.
-_BLOCK_CELLS = 1 << 20
+# At most this many cells (rows times features) are converted to indicators at a time.
+_MAX_BLOCK_CELLS = 1 << 20
 
 
 @register_model
 class CategoricalNB(FittedArrays, CountModel):
     """Naive Bayes for columns of categories 0, 1, 2 ...
 
-    P(x_i = c | k) = (n_kic + l) / (n_ki + l C_i), a smoothed categorical estimate per class and
-    feature. It is the linear form over indicator columns, one per category.
+    P(x_i = c | k) = (n_kic + l) / (n_ki + l C_i): of the n_ki rows of class k, feature i is c in
+    n_kic, and has C_i categories. The scores are linear in indicator columns, one per category.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class CategoricalNB(FittedArrays, CountModel):
     fit_prior, class_prior, class_weight
         As in `MultinomialNB`.
     min_categories : int or array (n_features,), optional
-        Number of categories per feature, for data that may not show all of them.
+        Minimum number of categories per feature, if the rows may lack some.
 
     Attributes
     ----------
@@ -76,12 +76,12 @@ class CategoricalNB(FittedArrays, CountModel):
     @derived
     def feature_log_prob_(self) -> list[NDArray[Any]]:
         """log of the estimates, base e: float64 (n_classes, n_categories_[i]) of each feature i."""
-        return self._per_feature(super().feature_log_prob_)
+        return self._split_by_feature(super().feature_log_prob_)
 
     @derived
     def category_count_(self) -> list[NDArray[Any]]:
         """int64 (n_classes, n_categories_[i]) of each feature i."""
-        return self._per_feature(self.feature_count_)
+        return self._split_by_feature(self.feature_count_)
 
     def _count(
         self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None,
@@ -94,14 +94,14 @@ class CategoricalNB(FittedArrays, CountModel):
 
         n_classes = len(np.unique(np.asarray(classes)))
         self.check(X.shape[1], n_classes)
-        n_categories, total = self._expected_categories(X), before
+        n_categories, total = self._count_categories(X), before
         if before is not None:
             n_categories = np.maximum(n_categories, self.n_categories_)
-        # As Python's integers, whose sum does not overflow.
+        # The sum of Python's integers does not overflow.
         check_room(n_classes, sum(n_categories.tolist()), 16,
                    "counts and weights of all categories (min_categories)")
         if total is not None:
-            total = total.widened(_new_places(self.n_categories_, n_categories),
+            total = total.widened(_new_columns(self.n_categories_, n_categories),
                                   int(n_categories.sum()))
         self.n_categories_: NDArray[np.int64] = n_categories
         for start, block in _blocks(X):
@@ -113,7 +113,8 @@ class CategoricalNB(FittedArrays, CountModel):
         assert total is not None
         return total
 
-    def _expected_categories(self, X: Any) -> NDArray[np.int64]:
+    def _count_categories(self, X: Any) -> NDArray[np.int64]:
+        """The number of categories of each feature: those of the rows, or `min_categories`."""
         import numpy as np
         import scipy.sparse as sp
 
@@ -121,16 +122,16 @@ class CategoricalNB(FittedArrays, CountModel):
         n_seen = np.asarray(highest).reshape(-1).astype(np.int64) + 1
         if self.min_categories is None:
             return n_seen
-        expected = np.asarray(self.min_categories)
-        if expected.dtype.kind not in "iu" or expected.shape not in ((), n_seen.shape) or (
-                expected.max() > np.iinfo(np.int64).max):
+        minimum = np.asarray(self.min_categories)
+        if minimum.dtype.kind not in "iu" or minimum.shape not in ((), n_seen.shape) or (
+                minimum.max() > np.iinfo(np.int64).max):
             raise ParameterError.out_of_range(
                 "min_categories", f"an int or {len(n_seen)} ints, one per feature",
                 self.min_categories)
-        return np.maximum(n_seen, expected.astype(np.int64))
+        return np.maximum(n_seen, minimum.astype(np.int64))
 
     def _indicators(self, X: NDArray[np.int64], first_row: int) -> sp.csr_array:
-        """One column per feature and category: each row has one 1 per feature."""
+        """A column per feature and category: each row has a 1 for the category of each feature."""
         import numpy as np
         import scipy.sparse as sp
 
@@ -141,14 +142,14 @@ class CategoricalNB(FittedArrays, CountModel):
                 f"row {first_row + row}, feature {feature}: category {X[row, feature]} was not "
                 f"seen in training, which had 0 to {self.n_categories_[feature] - 1}; announce it "
                 "with min_categories")
-        rows, features = X.shape
-        indices = (X + _starts(self.n_categories_)).reshape(-1)
+        n_rows, n_features = X.shape
+        indices = (X + _first_columns(self.n_categories_)).reshape(-1)
         return sp.csr_array(
-            (np.ones(rows * features, dtype=np.int64), indices,
-             np.arange(0, rows * features + 1, features)),
-            shape=(rows, int(self.n_categories_.sum())))
+            (np.ones(n_rows * n_features, dtype=np.int64), indices,
+             np.arange(0, n_rows * n_features + 1, n_features)),
+            shape=(n_rows, int(self.n_categories_.sum())))
 
-    def _per_feature(self, columns: NDArray[Any]) -> list[NDArray[Any]]:
+    def _split_by_feature(self, columns: NDArray[Any]) -> list[NDArray[Any]]:
         import numpy as np
 
         return np.split(columns, np.cumsum(self.n_categories_)[:-1], axis=1)
@@ -175,27 +176,27 @@ class CategoricalNB(FittedArrays, CountModel):
 
 
 def _blocks(X: Any) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Rows as dense blocks, each with the number of its first row.
+    """Dense blocks of rows, each after the number of its first row.
 
-    Indicators have an entry for every row and feature, even if the rows are sparse. So only some
-    rows are converted at a time.
+    Indicators have an entry for every row and feature, even if the rows are sparse: those of all
+    rows might not fit in memory.
     """
     import scipy.sparse as sp
 
-    step = max(1, _BLOCK_CELLS // max(1, X.shape[1]))
+    step = max(1, _MAX_BLOCK_CELLS // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         block = X[start:start + step]
         yield start, block.toarray() if sp.issparse(block) else block
 
 
-def _starts(n_categories: NDArray[np.int64]) -> NDArray[np.int64]:
+def _first_columns(n_categories: NDArray[np.int64]) -> NDArray[np.int64]:
     """The column of the first category of each feature."""
     return n_categories.cumsum() - n_categories
 
 
-def _new_places(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the column of each category moves if features get more categories."""
+def _new_columns(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the column of each category moves to if features get more categories."""
     import numpy as np
 
-    places: NDArray[np.int64] = np.arange(int(before.sum()))
-    return places + np.repeat(_starts(after) - _starts(before), before)
+    columns: NDArray[np.int64] = np.arange(int(before.sum()))
+    return columns + np.repeat(_first_columns(after) - _first_columns(before), before)

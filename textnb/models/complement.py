@@ -1,4 +1,4 @@
-"""Complement naive Bayes: weights are -log θ of all other classes."""
+"""Complement naive Bayes: a class's weights are -log θ, with θ of all other classes together."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 class ComplementNB(CountModel):
     """Naive Bayes on each class's complement, for classes of unequal size.
 
-    Weights are -log θ of all other classes: Rennie, Shih, Teevan, Karger (2003), table 4. The
-    scores have no prior, unless there is only one class.
+    A class's weights are -log θ, where θ are the smoothed shares of the terms in all other classes:
+    Rennie, Shih, Teevan, Karger (2003), table 4. Scores have no prior, unless there is one class.
 
     Parameters
     ----------
     l : float, array (n_features,) or "auto"
-        Smoothing; "auto" as in `MultinomialNB`, but by accuracy, as the scores are not
-        log-probabilities, and not with ``norm``.
+        Smoothing; "auto" as in `MultinomialNB`, but chosen by accuracy, because the scores are not
+        log-probabilities. It can't be combined with ``norm``.
     norm : bool
         Divide each class's weights by their sum (the paper's second normalisation).
     fit_prior, class_prior, class_weight
-        As in `MultinomialNB`; they set ``class_log_prior_`` alone.
+        As in `MultinomialNB`, but priors do not change the scores of several classes.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class ComplementNB(CountModel):
     kind = "complement"
     learns_labels = True
     without_terms = "nothing: all classes score the same, and the first of them is answered"
-    # Scores say how badly the other classes explain a text, not how likely the class makes it.
+    # A score says how badly the other classes explain a text, not how well its own class does.
     scores_are_log_probabilities = False
     leaves_out = True
 
@@ -95,7 +95,7 @@ class ComplementNB(CountModel):
 
         from textnb.bayes.sparse_forms import complement_weights, label_weights
 
-        # Of two classes, a label and its rest, each is the complement of the other.
+        # A label and its absence are two classes, each of which is the complement of the other.
         if counts.is_multilabel:
             return label_weights(counts, l), None
         weights = complement_weights(counts, l)
@@ -107,9 +107,9 @@ class ComplementNB(CountModel):
 
     def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
         term_count, all_counts = sum(counts.values()), sum(sums.counts)
-        logs = [complement(counts.get(k, 0), term_count, all_counts - total, sums.l,
+        logs = [complement(counts.get(k, 0), term_count, all_counts - class_counts, sums.l,
                            sums.l * sums.n_terms, log_ratio)
-                for k, total in enumerate(sums.counts)]
+                for k, class_counts in enumerate(sums.counts)]
         if self.norm:
             return [log / norm for log, norm in zip(logs, sums.norms, strict=True)]
         return [-log for log in logs]

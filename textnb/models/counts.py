@@ -1,4 +1,4 @@
-"""Models whose counts, with a prior, give the form: the base of the naive Bayes models."""
+"""Models whose form is computed from counts and a prior: the base of the naive Bayes models."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CountModel(WeightedAdditiveModel, Model):
-    """A model that adds: counts of rows, reached in any way, give the same weights to the bit."""
+    """A model that adds: the same counts, however they were added up, give the same bits."""
 
     required: ClassVar[tuple[str, ...]] = ("weigh",)
-    # Whether `leave_one_out_type` says how rows are left out.
+    # Whether `leave_one_out_type` is defined.
     leaves_out: ClassVar[bool] = False
 
     fit_prior: bool = setting(True, "Priors from the classes' shares, or equal.", is_common=False)
     class_prior: Priors | None = setting(None, "Priors of the classes, in their order.",
                                          is_option=False)
 
-    # The formula, which each model has.
+    # The formula, which each model defines.
 
     def weigh(self, counts: CountTable, l: Smoothing, log_prior: Floats) -> LinearForm:
         """The form of counts.
@@ -47,34 +47,34 @@ class CountModel(WeightedAdditiveModel, Model):
         counts : CountTable
             Counts times the class weights.
         l : float or float64 (n_features,)
-            Already checked.
+            Smoothing, already checked.
         log_prior : float64 (n_classes,)
         """
         raise self._undefined("how counts become weights")
 
     def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
-        """Whether `weigh_sparse` has weights of these counts, for this smoothing."""
+        """Whether `weigh_sparse` can compute the weights of these counts, with this smoothing."""
         return False
 
     def weigh_sparse(
         self, counts: Counts, l: Smoothing
     ) -> tuple[SparseWeights, Floats | None]:
-        """As `weigh`, of many classes or labels with few counts that are not 0.
+        """As `weigh`, for many classes or labels whose counts are mostly 0.
 
         Returns
         -------
         weights : SparseWeights (n_terms, n_classes)
-            For labels, those of their log-odds.
+            For labels, the weights of their log-odds.
         beside_prior : float64 (n_classes,) or None
-            The intercept less the log prior; None if the intercept has no prior.
+            The intercept minus the log prior; None if the intercept does not include the prior.
         """
         raise self._undefined("how few counts become weights")
 
-    # The weights of one term, in plain numbers.
+    # The weights of one term, in Python's numbers.
 
     @property
     def sums(self) -> tuple[str, ...]:
-        """The fields of `TermSums` that `weigh_term` needs from a file; () without that method."""
+        """The fields of `TermSums` that `weigh_term` reads; () if the model does not define it."""
         return ()
 
     def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
@@ -83,13 +83,13 @@ class CountModel(WeightedAdditiveModel, Model):
         Parameters
         ----------
         counts : mapping of int to float
-            Of the term in each class, by its index; those that are not 0.
+            The term's counts that are not 0, by the index of the class.
         sums : TermSums
         """
         raise self._undefined("the weights of a single term")
 
     def intercept_of(self, sums: TermSums, log_prior: list[float]) -> list[float]:
-        """The intercepts of classes, beside `weigh_term`."""
+        """The intercepts of the classes, without NumPy, as `weigh_term`."""
         return log_prior
 
     def leave_one_out_type(self) -> type[LeaveOneOut]:
@@ -116,7 +116,7 @@ class CountModel(WeightedAdditiveModel, Model):
         return form.of_presence() if binary else form
 
     def derive_dense(self, table: CountTable, l: Smoothing) -> LinearForm:
-        """The form of counts of classes that exclude each other, by `weigh`."""
+        """The form by `weigh`, for classes that exclude each other."""
         from textnb.bayes.class_weight import with_class_weight
 
         counts = with_class_weight(table, self.class_weight)
@@ -137,11 +137,12 @@ class CountModel(WeightedAdditiveModel, Model):
         model = self.with_smoothing(chosen)
         model._check_room(statistics)
         form = model.derive(statistics, binary=binary)
-        expected = statistics.n_features, len(statistics.classes)
-        if form.weights.shape != expected or form.intercept.shape != expected[1:]:
+        shape = statistics.n_features, len(statistics.classes)
+        # A model of a user may return another shape.
+        if form.weights.shape != shape or form.intercept.shape != shape[1:]:
             raise ParameterError(
-                f"the weights of {self.name} must have the shape (terms, classes) {expected}, and "
-                f"its intercepts {expected[1:]}; got {form.weights.shape} and "
+                f"the weights of {self.name} must have the shape (terms, classes) {shape}, and "
+                f"its intercepts {shape[1:]}; got {form.weights.shape} and "
                 f"{form.intercept.shape}")
         return Learned(statistics, form, chosen_l=chosen)
 
@@ -154,10 +155,11 @@ class CountModel(WeightedAdditiveModel, Model):
 
         weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
         l = as_smoothing(self.l, self._n_features_of(statistics))
-        stored = 4 * len(statistics.values) if stays_sparse(self, statistics, l) else None
-        # A count, its weight, and the count times a class weight.
+        # Sparse tables take about four times as much memory for each count, but hold no zeros.
+        n_stored = 4 * len(statistics.values) if stays_sparse(self, statistics, l) else None
+        # A count, its weight, and the count times a class weight, of 8 bytes each.
         check_room(len(statistics.classes), statistics.n_features,
-                   8 * (2 + (weights is not None)), "counts and weights", log=True, stored=stored)
+                   8 * (2 + (weights is not None)), "counts and weights", log=True, stored=n_stored)
 
     def class_log_prior(self, statistics: Counts) -> Floats | None:
         from textnb.bayes.class_weight import with_class_weight
@@ -198,7 +200,7 @@ class CountModel(WeightedAdditiveModel, Model):
     ) -> LeaveOneOut:
         from textnb.bayes.statistics import as_class_prior
 
-        scorer = self.leave_one_out_type()
+        leave_one_out = self.leave_one_out_type()
         if statistics.is_multilabel:
             raise ParameterError.multilabel("leaving rows out by subtraction")
         if self.class_weight is not None:
@@ -209,7 +211,7 @@ class CountModel(WeightedAdditiveModel, Model):
             raise ParameterError("these counts have sample weights, and leave-one-out subtracts "
                                  "rows that count 1: use k folds, or fit without weights")
         prior = as_class_prior(self.class_prior, len(statistics.classes))
-        return scorer(statistics, prior, bool(self.fit_prior), within, presence_above)
+        return leave_one_out(statistics, prior, bool(self.fit_prior), within, presence_above)
 
     # Rows of a matrix.
 
@@ -264,7 +266,7 @@ class CountModel(WeightedAdditiveModel, Model):
     def _choose(
         self, X: Any, y: NDArray[Any], statistics: Counts, weight: Floats | None
     ) -> dict[str, Any]:
-        """The value that "auto" stands for."""
+        """The value of ``l`` that "auto" stands for, by leave-one-out."""
         import scipy.sparse as sp
 
         from textnb.bayes.choice import GRID, choose_l
@@ -283,7 +285,7 @@ class CountModel(WeightedAdditiveModel, Model):
     # What was learned, as scikit-learn's attributes.
 
     @property
-    def class_count_(self) -> NDArray[Any]:  # type: ignore[override]  # an attribute of others
+    def class_count_(self) -> NDArray[Any]:  # type: ignore[override]  # other models assign it
         return self._learned.counts.class_count
 
     @derived
@@ -301,7 +303,7 @@ class CountModel(WeightedAdditiveModel, Model):
 
     @derived
     def class_weight_(self) -> NDArray[np.float64] | None:
-        """The weights in use: float64 (n_classes,)."""
+        """The weights of the classes: float64 (n_classes,), or None."""
         from textnb.bayes.class_weight import class_weights
 
         counts = self._learned.counts
@@ -309,7 +311,7 @@ class CountModel(WeightedAdditiveModel, Model):
 
     @derived
     def feature_log_prob_(self) -> Any:
-        """float64 (n_classes, n_features): by default the weights."""
+        """float64 (n_classes, n_features): the weights, unless a model replaces this property."""
         import numpy as np
 
         return np.asarray(self._form.weights).T

@@ -1,4 +1,4 @@
-"""The base of the models of dense features: priors, and the state that a file stores."""
+"""The bases of the models of dense features, and the state that a model file stores of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DenseModel(FittedArrays, FormClassifier):
-    """A model of dense features: it knows the names of columns."""
+    """A model of dense features, with priors and with names of features for messages."""
 
     scores_are_log_probabilities = True
 
@@ -30,7 +30,7 @@ class DenseModel(FittedArrays, FormClassifier):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """Values that were learned from rows, and that a file stores beside moments, by name."""
+        """Values by name that moments don't give, and that a model file therefore stores."""
         raise NotImplementedError
 
     def check(self, n_features: int, n_classes: int) -> None:
@@ -54,7 +54,7 @@ class DenseModel(FittedArrays, FormClassifier):
         names = getattr(self, "_feature_names", getattr(self, "feature_names_in_", None))
         return None if names is None else [str(name) for name in names]
 
-    def _impossible(self, rows: list[int], total: int) -> ImpossibleRowError:
+    def _impossible_error(self, rows: list[int], total: int) -> ImpossibleRowError:
         rest = f" and {total - len(rows)} more" if total > len(rows) else ""
         density = "its density underflows" if total == 1 else "their densities underflow"
         return ImpossibleRowError(
@@ -67,7 +67,7 @@ class MomentModel(AdditiveModel, DenseModel):
     """A model of moments: count, mean and scatter of each class."""
 
     required: ClassVar[tuple[str, ...]] = ("kind", "derive")
-    # Whether variances suffice, without covariances.
+    # Whether moments with variances suffice, without covariances.
     diagonal: ClassVar[bool] = False
 
     @property
@@ -107,8 +107,8 @@ class MomentModel(AdditiveModel, DenseModel):
         Raises
         ------
         DataError
-            If a label was not announced, or a class has too few rows yet for its own
-            covariance; the model then stays as it was.
+            If a label was not announced, or a class still has too few rows for its own covariance;
+            the model then stays as it was.
         """
         return self._partial_fit(X, y, classes)
 
@@ -119,17 +119,17 @@ class MomentModel(AdditiveModel, DenseModel):
         ----------
         statistics : MomentStatistics
         **chosen
-            Values that the model has learned from rows: `chosen`.
+            The values of the property `chosen`, which moments alone don't give.
         """
         self.check(statistics.n_features, len(statistics.classes))
         statistics.check_size(self._names)
         if len(statistics.classes) < 2:
             raise DataError("these models separate classes; the number of classes in the data has "
                             f"to be greater than one; got one class: {statistics.classes.tolist()}")
-        # The model changes as a whole or not at all.
-        fresh = copy(self)
-        fresh._set_fitted(statistics, chosen)
-        vars(self).update(vars(fresh))
+        # Fit a copy, so that an error leaves the model as it was.
+        fitted = copy(self)
+        fitted._set_fitted(statistics, chosen)
+        vars(self).update(vars(fitted))
         return self
 
     def _set_fitted(self, statistics: MomentStatistics, chosen: dict[str, Any]) -> None:
@@ -141,7 +141,7 @@ class MomentModel(AdditiveModel, DenseModel):
         self.classes_, self.class_count_ = statistics.classes, statistics.class_count
         self.n_features_in_ = statistics.n_features
         weighted = self._weigh_classes(statistics)
-        # A class that was announced and never seen has no mean. No row can be of it.
+        # A class that was announced but has no rows has no mean: it can't be predicted.
         prior = np.where(
             statistics.class_count > 0, self._log_prior(weighted.class_count), -np.inf)
         self.priors_ = np.exp(prior)
@@ -155,14 +155,14 @@ class MomentModel(AdditiveModel, DenseModel):
     def derive(
         self, statistics: MomentStatistics, prior: Floats
     ) -> LinearForm | QuadraticForm:
-        """The form of moments; it may set attributes that only this model has.
+        """The form that the moments give. This method may also set fitted attributes.
 
         Parameters
         ----------
         statistics : MomentStatistics
-            Only with variances if the class has ``diagonal = True``.
+            With variances instead of covariances if the class has ``diagonal = True``.
         prior : float64 (n_classes,)
-            log π; -inf of a class without rows.
+            log π; -inf for a class without rows.
 
         Returns
         -------

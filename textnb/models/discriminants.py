@@ -1,7 +1,7 @@
 """Linear discriminants: Gaussian classes that share a covariance.
 
     linear        one covariance for all classes: full, diagonal, or spherical
-    centroid      the sphere with equal priors
+    centroid      a spherical covariance, with equal priors
 
 References
 ----------
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.moments import MomentStatistics
 
-IN_UNIT = between(0, 1)
+UNIT_RANGE = between(0, 1)
 _SHRINKAGE = Range("'auto' or in [0, 1]", lambda value: (
-    value == "auto" if isinstance(value, str) else IN_UNIT.holds(value)))
+    value == "auto" if isinstance(value, str) else UNIT_RANGE.holds(value)))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -50,8 +50,8 @@ class FullModel(MomentModel):
 class ShrunkModel(FullModel):
     """A model of covariances that are shrunk by a number, or by Ledoit and Wolf's formula.
 
-    The formula ("auto") needs Σ |x - mean|⁴ of standardised rows, which the moments do not hold. It
-    takes all rows at once, so "auto" goes with `fit` and not with `partial_fit`.
+    The formula ("auto") needs Σ |z|⁴ of the standardised rows z, which moments do not hold. So
+    "auto" needs all rows at once, by `fit`, and not by `partial_fit`.
     """
 
     shrinkage: NumberOrAuto | None = setting(
@@ -73,12 +73,13 @@ class ShrunkModel(FullModel):
         """The covariances of the classes that have rows, with divisor n_k."""
         from textnb.bayes.gaussian import class_covariance
 
-        checked = self._checked_fourth(fourth, len(statistics.classes))
+        fourth = self._as_fourth_moments(fourth, len(statistics.classes))
         shrinkage: Any = self.shrinkage
-        return [class_covariance(statistics, k, shrinkage, checked)
+        return [class_covariance(statistics, k, shrinkage, fourth)
                 for k, n in enumerate(statistics.class_count) if n > 0]
 
-    def _checked_fourth(self, fourth: Any, n_classes: int) -> Floats | None:
+    def _as_fourth_moments(self, fourth: Any, n_classes: int) -> Floats | None:
+        """The argument ``fourth`` as float64 (n_classes,), checked; None if it is not needed."""
         import numpy as np
 
         if self.streams:
@@ -97,23 +98,26 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
     """Gaussian classes that share a covariance: their discriminants are linear in x.
 
     ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2`` (Hastie,
-    Tibshirani and Friedman 2009, eq. 4.10). For two classes ``w = Σ⁻¹ (μ_1 - μ_0)``.
+    Tibshirani and Friedman 2009, eq. 4.10), with the classes' means μ_k and priors π_k, and their
+    common covariance Σ. For two classes, ``coef_`` is ``Σ⁻¹ (μ_1 - μ_0)``.
 
     Parameters
     ----------
     covariance : {"full", "diagonal", "spherical"}
-        Shape of the shared covariance. Spherical with equal priors is the nearest-centroid rule.
+        Shape of the shared covariance. With "spherical" and equal priors, the class with the
+        nearest mean is predicted.
     shrinkage : float in [0, 1], "auto" or None
-        Share of tr(Σ)/p I in the covariance; "auto" by Ledoit and Wolf (2004), per class.
+        Share of (tr(Σ) / p) I, for p features, in the covariance; "auto" by the formula of Ledoit
+        and Wolf (2004), per class.
     priors : array (n_classes,), optional
-        By default the classes' shares of the rows. Priors also weigh the classes' covariances,
-        as in scikit-learn.
+        By default the classes' shares of the rows. As in scikit-learn, the shared covariance is the
+        mean of the classes' covariances, weighted by the priors.
     divisor : {"n", "n-K"}
         Divisor of the pooled scatter: maximum likelihood, or unbiased for K classes.
     allow_singular : bool
         Use the pseudo-inverse of a singular covariance, instead of an error.
     n_components : int, optional
-        Number of discriminant axes that `transform` keeps, at most min(K-1, p), the default.
+        Number of discriminant axes for `transform`; by default, and at most, min(K-1, p).
 
     Attributes
     ----------
@@ -125,7 +129,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
     xbar_ : float64 (n_features,)
         Mean of the class means, weighted by the priors.
     scalings_ : float64 (n_features, n_components)
-        The discriminant axes; within classes their covariance is I.
+        The discriminant axes, on which the covariance within classes is I.
     explained_variance_ratio_ : float64 (n_components,)
 
     Examples
@@ -136,7 +140,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
     """
 
     kind = "lda"
-    # What `set_output` gives: see scikit-learn's user guide.
+    # The methods whose output `set_output` changes: see scikit-learn's user guide.
     _sklearn_auto_wrap_output_keys: ClassVar[set[str]] = {"transform"}
 
     covariance: str = setting("full", "Shape of the covariance.",
@@ -158,7 +162,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
                 self.n_components)
 
     def linear_form(self) -> LinearForm:
-        """``a_k = Σ⁻¹ μ_k`` and ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2``, over x without a shift."""
+        """Weights a_k and intercepts b_k for x itself, not for x minus the mean of the rows."""
         import numpy as np
 
         from textnb.bayes.forms import GaussianForm
@@ -172,7 +176,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
                             prior - 0.5 * np.einsum("ki,ki->k", weights, self.means_),
                             relative=self._form)
 
-    # The rows on the discriminant axes, as a transformer of scikit-learn gives them.
+    # The methods of a transformer of scikit-learn.
 
     def transform(self, X: Any) -> Any:
         """Rows on the discriminant axes: float64 (n_rows, n_components)."""
@@ -217,10 +221,10 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
 
         covariances = self._covariances(statistics, fourth)
         pooled = sum(
-            (share * own for share, own in zip(
+            (class_prior * covariance for class_prior, covariance in zip(
                 self.priors_[statistics.class_count > 0], covariances, strict=True)),
             np.zeros((statistics.n_features, statistics.n_features)))
-        self.covariance_ = restricted(pooled * self._correction(statistics), self.covariance)
+        self.covariance_ = restricted(pooled * self._divisor_ratio(statistics), self.covariance)
         self._factor = factorise(self.covariance_, self._names, "the classes, pooled,",
                                  self.allow_singular)
         if not self._factor.rank:
@@ -229,8 +233,8 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         self._set_axes(statistics.mean, self._factor.whiten)
         return linear_gaussian(statistics, self._factor.whiten, prior)
 
-    def _correction(self, statistics: MomentStatistics) -> float:
-        """The divisor n divided by the model's divisor."""
+    def _divisor_ratio(self, statistics: MomentStatistics) -> float:
+        """n / divisor: the classes' covariances have the divisor n."""
         if self.divisor == "n":
             return 1.0
         n_rows = float(statistics.class_count.sum())
@@ -244,24 +248,26 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         import numpy as np
 
         self.xbar_: Floats = self.priors_ @ means
-        spread = np.sqrt(self.priors_)[:, None] * (means - self.xbar_) @ whiten
-        _, singular, axes = np.linalg.svd(spread, full_matrices=False)
+        white_means = np.sqrt(self.priors_)[:, None] * (means - self.xbar_) @ whiten
+        _, singular_values, axes = np.linalg.svd(white_means, full_matrices=False)
         max_components = min(len(means) - 1, means.shape[1])
-        count = min(max_components, self.n_components or max_components,
-                    int((singular > 1e-4 * singular[0]).sum()))
-        total = (singular**2).sum()
-        ratio = singular**2 / total if total > 0 else singular
-        self.explained_variance_ratio_: Floats = ratio[:count]
-        self.scalings_: Floats = whiten @ axes[:count].T
+        # Axes with a smaller singular value are rounding errors, as in scikit-learn.
+        n_axes = int((singular_values > 1e-4 * singular_values[0]).sum())
+        n_components = min(max_components, self.n_components or max_components, n_axes)
+        variances = singular_values**2
+        total = variances.sum()
+        ratios = variances / total if total > 0 else singular_values
+        self.explained_variance_ratio_: Floats = ratios[:n_components]
+        self.scalings_: Floats = whiten @ axes[:n_components].T
 
 
 @register_model
 class NearestCentroid(LinearMixin, MomentModel):
     """The class whose mean is nearest (Euclidean distance), as a linear form.
 
-    It is `LinearDiscriminantAnalysis` with a spherical covariance and equal priors: the scores are
-    ``(x·μ_k - |μ_k|²/2) / σ²``, with σ² the mean variance within classes (weighted by the priors of
-    classes), so that posteriors are those of that model.
+    It gives the posteriors of `LinearDiscriminantAnalysis` with a spherical covariance and equal
+    priors: scores are ``(x·μ_k - |μ_k|²/2) / σ²``, with μ_k the means of the classes, and σ² the
+    mean variance within classes, weighted by their priors.
 
     Parameters
     ----------
@@ -307,7 +313,7 @@ class NearestCentroid(LinearMixin, MomentModel):
         moments = statistics.without_covariances()
         has_rows = moments.class_count > 0
         variance = moments.scatter[has_rows] / moments.class_count[has_rows, None]
-        within = float((self.priors_[has_rows] @ variance).mean())
-        # If all rows lie on their centroids there is no spread, and any scale gives the same rule.
-        precision = np.full(moments.n_features, 1.0 / within if within > 0 else 1.0)
-        return linear_gaussian(moments, precision, prior)
+        within_variance = float((self.priors_[has_rows] @ variance).mean())
+        # If every row equals its class's mean, any scale gives the same predictions.
+        precision = 1.0 / within_variance if within_variance > 0 else 1.0
+        return linear_gaussian(moments, np.full(moments.n_features, precision), prior)

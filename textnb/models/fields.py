@@ -9,7 +9,7 @@ from typing import Any
 from textnb.errors import ParameterError
 from textnb.runtime.settings import Setting, declared, type_of
 
-# Names that a model's fields can't have, as `textnb train` and jobs use them for other settings.
+# Names that a model's fields can't have: `textnb train` or jobs have another setting of that name.
 RESERVED = frozenset({
     "analyzer", "binary", "classes", "confidence", "encoding", "false_positives", "features",
     "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",
@@ -19,24 +19,25 @@ RESERVED = frozenset({
     "set", "sharing", "sklearn", "spam_class", "stop_words", "storage_options",
     "strip_accents", "subfolders", "subwords", "text", "token_columns", "tokenizer", "unlabelled",
     "unspaced", "vector_weight", "vectors", "vocabulary", "warm_start", "weight", "where"})
-# Types that the command line, jobs and model files can read.
+# Types of options, each also with "| None": the command line, jobs and model files can read them.
 _TYPES = ("bool", "int", "float", "str", "Numbers", "NumberOrAuto", "Weights")
 
 
 def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
-    """Raise ParameterError for a field that can't be a setting of this model.
+    """Check that each field of a model can be a setting; if not, raise ParameterError.
 
     Parameters
     ----------
     model : type
         A dataclass with a kind.
     others : iterable of type
-        The models that are registered.
+        The other registered models.
     """
     base_names = {name for base in model.__mro__[1:] for name in vars(base)}
+    # A model may declare a field of its base class again, with another default.
     base_names -= {field.name for base in model.__mro__[1:] if "__dataclass_fields__" in vars(base)
                    for field in fields(base)}
-    # Each option of the other models, with its model and how the command line parses it.
+    # By name, each option of the other models: its model, and how the command line parses it.
     options = {field.name: (other, _parsing(field, facts)) for other in others if other.kind
                for field, facts in declared(other) if facts.is_option}
     for field, facts in declared(model):

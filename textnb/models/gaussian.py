@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
     """Naive Bayes with a normal density per class and feature.
 
-    log P(x, k) = log π_k - ½ Σ_i (log 2π σ²_ki + (x_i - μ_ki)² / σ²_ki), with maximum-likelihood
-    means and variances (divisor n_k). With variances shared between classes the posterior is
-    logistic in x: P(y | x) = 1 / (1 + exp(-y (w·x + b))), w_i = (μ_1i - μ_0i) / σ²_i
+    log P(x, k) = log π_k - ½ Σ_i (log(2π σ²_ki) + (x_i - μ_ki)² / σ²_ki), with maximum-likelihood
+    means μ_ki and variances σ²_ki (divisor n_k). If two classes, y = ±1, share their variances, the
+    posterior is logistic in x: P(y | x) = 1 / (1 + exp(-y (w·x + b))), w_i = (μ_1i - μ_0i) / σ²_i
     (Mitchell 2017, Generative and discriminative classifiers, section 3.1).
 
     Parameters
@@ -31,13 +31,13 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
     priors : array (n_classes,), optional
         By default the classes' shares of the rows.
     var_smoothing : float
-        Share of the largest variance of a feature, over all rows, that is added to all variances.
-        It is computed from all rows, even after `partial_fit`.
+        This share of the largest variance of a feature is added to all variances. It is computed
+        over the rows of all classes, and after `partial_fit` of all batches.
     shared_variance : bool
         One variance per feature for all classes (divisor n), so that scores are linear in x.
     class_weight : mapping of label to number, "balanced" or None
-        Weights of classes, as in `MultinomialNB`. They affect the priors, the shared variance
-        and ``epsilon_``. (The other models of feature tables take ``priors``.)
+        Weights of classes, as in `MultinomialNB`. They change the priors, the shared variance
+        and ``epsilon_``. Other models of feature tables only have ``priors``.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
     theta_ : float64 (n_classes, n_features)
         Means.
     var_ : float64 (n_classes, n_features)
-        Variances, smoothed.
+        Variances plus ``epsilon_``.
     epsilon_ : float
         The amount added to all variances.
 
@@ -103,21 +103,21 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
         from textnb.bayes.gaussian import independent_gaussian, linear_gaussian, variances
 
         moments = statistics.without_covariances()
-        # If nothing varies, as in a first batch of one row, the scale is 1.
-        scale = float(moments.variance().max()) or 1.0
-        self.epsilon_ = float(self.var_smoothing) * scale
+        # In a first batch of one row, say, no feature varies.
+        max_variance = float(moments.variance().max()) or 1.0
+        self.epsilon_ = float(self.var_smoothing) * max_variance
         self.var_ = variances(moments, self.epsilon_, self.shared_variance)
-        self._check_variance(self.var_[moments.class_count > 0])
+        self._check_variances(self.var_[moments.class_count > 0])
         if self.shared_variance:
             return linear_gaussian(moments, 1.0 / self.var_[0], prior)
         return independent_gaussian(moments, self.var_, prior)
 
-    def _check_variance(self, variance: Floats) -> None:
+    def _check_variances(self, variances: Floats) -> None:
         import numpy as np
 
-        constant = np.flatnonzero((variance <= 0).any(axis=0))
-        if len(constant):
-            names = [self._names[i] if self._names else str(i) for i in constant[:10]]
+        constant_columns = np.flatnonzero((variances <= 0).any(axis=0))
+        if len(constant_columns):
+            names = [self._names[i] if self._names else str(i) for i in constant_columns[:10]]
             raise DataError.naming(
                 "columns {names} are constant within a class, so their variance is 0; drop them or "
                 "set {var_smoothing} above 0", names=", ".join(map(repr, names)))

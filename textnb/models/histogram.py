@@ -1,4 +1,4 @@
-"""A density of bins, with scikit-learn's methods of a density."""
+"""A histogram as a density estimator, with the methods of scikit-learn's `KernelDensity`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 class HistogramDensity(FittedArrays, Parameters):
     """A density that is constant within bins, whose probabilities are smoothed counts.
 
-    The density of a bin is ``(n_b + l) / (n + l B) / width``. Columns are assumed to be
-    independent, so that log densities add. A value outside the bins has the density of an empty bin
-    at that end.
+    In a bin that holds ``n_b`` of ``n`` rows, the density is ``(n_b + l) / (n + l B) / width``,
+    for ``B`` bins of a column. Columns are assumed to be independent: log densities add. A value
+    outside the bins has the density that the first or last bin would have if it were empty.
 
     Parameters
     ----------
     bins : int, str or array (n_edges,)
-        Bins per column, at most a million; or a rule of `numpy.histogram_bin_edges` ("auto",
-        "fd", ...); or the edges of the bins, increasing, for every column.
+        The number of bins per column, at most a million; or a rule of `numpy.histogram_bin_edges`
+        ("auto", "fd", ...); or the increasing edges of the bins, the same for all columns.
     l : float
         Smoothing, added to the count of each bin.
 
@@ -74,12 +74,12 @@ class HistogramDensity(FittedArrays, Parameters):
         check_settings(self)
         names = getattr(self, "_feature_names", None) or list(
             getattr(self, "feature_names_in_", np.arange(X.shape[1])).tolist())
-        # The bins of all columns are counted before memory is taken for any.
-        counts = bins_per_column(X, self.bins, names)
-        edges = [edges_of(column, self.bins, count, name)
-                 for column, count, name in zip(X.T, counts, names, strict=True)]
-        densities = [log_densities(column, own, self.l)
-                     for column, own in zip(X.T, edges, strict=True)]
+        # This fails for too many bins, before memory is taken for those of any column.
+        n_bins = bins_per_column(X, self.bins, names)
+        edges = [edges_of(column, self.bins, n, name)
+                 for column, n, name in zip(X.T, n_bins, names, strict=True)]
+        densities = [log_densities(column, column_edges, self.l)
+                     for column, column_edges in zip(X.T, edges, strict=True)]
         self.edges_ = edges
         self.log_density_ = [inside for inside, _ in densities]
         self.log_outside_ = [outside for _, outside in densities]

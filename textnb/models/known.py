@@ -1,7 +1,7 @@
-"""The models of this package, and other registered ones: importing a model registers it.
+"""The models of this package, which are registered by their import, and those of other packages.
 
-Another package offers a model by an entry point of the group ``textnb.models``, whose name is the
-model's kind. It is imported when the kind, or a file, needs it.
+Another package offers a model by an entry point in the group ``textnb.models``, whose name is the
+model's kind. It is imported when a setting or a model file names it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,17 @@ from textnb.models.nblinear import NBLinear
 from textnb.models.nblr import NBLogisticRegression
 from textnb.models.plugin import PlugInBayes
 from textnb.models.prediction import FormClassifier
-from textnb.models.quadratic import (
-    QuadraticDiscriminantAnalysis,
-    RegularizedDiscriminantAnalysis,
-)
+from textnb.models.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
 from textnb.models.tfidf_complement import TfidfComplementNB
 
-# In the order of help texts.
+# In the order in which help texts list them.
 MODELS = (MultinomialNB, BernoulliNB, ComplementNB, TfidfComplementNB, NBLinear,
           NBLogisticRegression, CategoricalNB, GaussianNB, LinearDiscriminantAnalysis,
           QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis, NearestCentroid,
           PlugInBayes)
 
 
-# Names that others use for a model, and its kind here.
+# Names that other libraries use for a model, with its kind here.
 SYNONYMS = {**dict.fromkeys((
     "svm", "svc", "linearsvc", "linear_svc", "linear", "logistic", "logreg", "logisticregression",
     "logistic_regression", "sgd"), "nblinear"), **dict.fromkeys((
@@ -42,17 +39,17 @@ SYNONYMS = {**dict.fromkeys((
 
 
 def import_offered(name: str) -> None:
-    """Import the model that has a kind, or a class of this name, if another package offers it.
+    """Import a model from another package, by its kind or the name of its class.
 
-    Nothing is imported if the model is known, or if nobody offers it.
+    Nothing is imported if the model is already known, or if no package offers it.
     """
     if any(name in (model.kind, model.name) for model in registered_models()):
         return
     from importlib.metadata import entry_points
 
-    for offered in entry_points(group="textnb.models"):
-        if name in (offered.name, offered.attr):
-            offered.load()
+    for entry_point in entry_points(group="textnb.models"):
+        if name in (entry_point.name, entry_point.attr):
+            entry_point.load()
 
 
 def registered_models() -> list[type[Any]]:
@@ -61,7 +58,7 @@ def registered_models() -> list[type[Any]]:
 
 
 def all_models() -> dict[str, type[Any]]:
-    """The models that have a kind, on the command line and in jobs: of texts, then of tables.
+    """The models with a kind, which the command line and jobs know: of texts, then of tables.
 
     Examples
     --------
@@ -72,7 +69,7 @@ def all_models() -> dict[str, type[Any]]:
 
 
 def text_models() -> dict[str, type[Model]]:
-    """The models of texts by kind, such as "multinomial"; those of this package first.
+    """The models of texts by kind, such as "multinomial": first the models of this package.
 
     Examples
     --------
@@ -83,19 +80,20 @@ def text_models() -> dict[str, type[Model]]:
 
 
 def table_models() -> dict[str, type[FormClassifier]]:
-    """The models of feature tables by kind, such as "gaussian"; without those that have none."""
+    """The models of feature tables that have a kind, such as "gaussian", by kind."""
     return {model.kind: model for model in registered_models()
             if model.kind and not model.of_terms}
 
 
 def model_named(name: str, parameters: Any) -> Model:
-    """The model with a name in a file, and its parameters.
+    """The model of texts that a model file names.
 
     Parameters
     ----------
     name : str
+        The name of its class.
     parameters : mapping
-        Missing ones have their defaults.
+        The model's parameters; by default those that its class has.
 
     Raises
     ------

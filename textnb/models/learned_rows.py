@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RowModel(Model):
-    """A model whose weights are learned from rows; its file holds them, and the counts."""
+    """A model whose weights are learned from rows: its file holds both weights and counts."""
 
     required: ClassVar[tuple[str, ...]] = ("_learn",)
     from_counts: ClassVar[bool] = False
@@ -45,8 +45,7 @@ class RowModel(Model):
         raise self._undefined("how it learns from rows")
 
     def form_of_weights(
-        self, statistics: Counts, weights: Floats, intercept: Floats, *,
-        binary: bool = False,
+        self, statistics: Counts, weights: Floats, intercept: Floats, *, binary: bool = False,
     ) -> LinearForm:
         import numpy as np
 
@@ -56,14 +55,14 @@ class RowModel(Model):
                           features=self.feature_map(statistics, binary), link=statistics.link)
 
     def feature_map(self, statistics: Counts, binary: bool) -> FeatureMap:
-        """The steps from counts to the features that have weights.
+        """The steps that turn counts into the features that have weights.
 
         Parameters
         ----------
         statistics : Counts
             What the model has counted.
         binary : bool
-            Whether a term counts once per document, whatever the model says.
+            Whether a term counts once per document, even if the model itself counts occurrences.
         """
         from textnb.bayes.features import presence_map
 
@@ -75,14 +74,14 @@ class RowModel(Model):
         from textnb.bayes.labels import Labels
 
         X = self._checked(X)
-        # As `without_choices` replaces some parameters, all are checked here.
+        # `without_choices` replaces parameters, and `learn_rows` would not check the original ones.
         self.check(X.shape[1], 2)
         return self.set_learned(self.without_choices().learn_rows(
             sp.csr_array(X), Labels.of_classes(y), sample_weight))
 
     @property
     def n_iter_(self) -> int:
-        """The number of passes of the solver; if it runs once per class, the largest of them."""
+        """The number of passes of the solver; if it runs once per class, the maximum."""
         if self._learned.n_iter is None:
             raise AttributeError(f"{self.name} has no solver")
         return self._learned.n_iter
@@ -110,7 +109,7 @@ class TfidfModel(RowModel):
         return 0.0 if self.tf == "presence" else None
 
     def feature_map(self, statistics: Counts, binary: bool) -> FeatureMap:
-        """As `RowModel.feature_map`; ``statistics`` count the documents that contain each term.
+        """As `RowModel.feature_map`; ``statistics`` has the numbers of documents with each term.
 
         Examples
         --------

@@ -1,6 +1,7 @@
 """Log-count ratios: naive Bayes as features for a discriminative linear model.
 
-A transformer of scikit-learn, which this module imports: nothing else in the package uses it.
+A transformer for pipelines of scikit-learn. Nothing else in the package uses it, so that this
+module can import scikit-learn at its top.
 
 References
 ----------
@@ -47,8 +48,9 @@ class LogCountRatio(FittedArrays, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : (n_classes,)
-    ratio_ : float64 (1, n_features) for two classes: log-ratio of the second to the first;
-        (n_classes, n_features) for more classes: of each class to all others.
+    ratio_ : float64 (1 or n_classes, n_features)
+        Log-count ratios: for two classes, one row, of the second class to the first; for more
+        classes, a row for each, of the class to all others.
 
     Examples
     --------
@@ -81,15 +83,14 @@ class LogCountRatio(FittedArrays, TransformerMixin, BaseEstimator):
         block per class, side by side.
         """
         check_is_fitted(self)
-        # Rows are read like those that were learned.
+        # The ``binarize`` of the fit, not the current one, applies.
         rows = self._prepare(
             validate_data(self, X, accept_sparse="csr", reset=False), self._binary)
         blocks = [scale_columns(rows, ratio) for ratio in self.ratio_]
         return blocks[0] if len(blocks) == 1 else sp.csr_array(sp.hstack(blocks, format="csr"))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the scaled features: those of the input, each followed by the class for more
-        than two classes.
+        """Names of the scaled features: as in the input; for more than two classes ``name_class``.
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)

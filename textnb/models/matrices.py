@@ -1,4 +1,4 @@
-"""Rows of a matrix, with labels and weights, checked by scikit-learn as an estimator expects."""
+"""Checks of X, y and sample weights by scikit-learn's functions, as its estimators make them."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from textnb.errors import ParameterError
 def labelled_rows(
     estimator: Any, X: Any, y: Any, *, sparse: str | bool, reset: bool = True
 ) -> tuple[Any, NDArray[Any]]:
-    """Rows to learn and their labels.
+    """Check rows to learn from, and their labels.
 
     Parameters
     ----------
     estimator : estimator
-        It gets ``n_features_in_`` and the names of the features.
+        Its ``n_features_in_`` and ``feature_names_in_`` are set.
     X : array or sparse array (n_rows, n_features)
     y : array (n_rows,)
     sparse : str or bool
         The format of sparse rows, such as "csr", or False if they are refused.
     reset : bool
-        Whether these are the first rows; if not, they must have the features of the first.
+        Whether these are the first rows; if not, they must have the same features as the first.
 
     Raises
     ------
     ValueError
-        On NaN or infinite values, or rows and labels that do not match.
+        On NaN or infinite values, or if there is not one label per row.
     """
     check_int64(y)
-    # scikit-learn's check for NaN adds values, which may overflow to inf and -inf.
+    # scikit-learn's check for NaN adds all values. NumPy would warn if inf and -inf are among them.
     with np.errstate(invalid="ignore"):
         X, y = validate_data(estimator, X, y, accept_sparse=sparse, reset=reset)
     check_classification_targets(y)
@@ -43,13 +43,13 @@ def labelled_rows(
 
 
 def unlabelled_rows(estimator: Any, X: Any, *, sparse: str | bool) -> Any:
-    """Rows to score, which have the features of the first ones; else as `labelled_rows`."""
+    """Check rows to score, which must have the same features as the rows of the fit."""
     with np.errstate(invalid="ignore", over="ignore"):
         return validate_data(estimator, X, accept_sparse=sparse, reset=False)
 
 
 def sample_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float64] | None:
-    """Check weights of rows: float64 (n_rows,), or None."""
+    """Check weights of rows, and return them as float64 (n_rows,), or None."""
     if sample_weight is None:
         return None
     weight: NDArray[np.float64] = _check_sample_weight(

@@ -22,31 +22,32 @@ if TYPE_CHECKING:
 class MultinomialNB(CountModel):
     """Naive Bayes for counts: log P(x, k) = log π_k + Σ_t x_t log θ_kt.
 
-    θ_kt = (n_kt + l) / (Σ_t n_kt + l d), Manning, Raghavan, Schütze (2008), eq. 13.7 for l = 1.
+    θ_kt = (n_kt + l) / (Σ_t n_kt + l d), with n_kt the count of term t in class k, and d the number
+    of terms: Manning, Raghavan, Schütze (2008), eq. 13.7 for l = 1. x_t is its count in the text.
 
     Parameters
     ----------
     l : float, array (n_features,) or "auto"
         Smoothing: added to every count. 0 is allowed; a term that a class never had then weighs
-        -inf. With "auto", `fit` chooses by leave-one-out, from one count: of 17 values from 0.001
-        to 10, the largest whose log loss, after its own temperature, is within one standard error
-        of the lowest. `partial_fit` keeps the choice.
+        -inf. With "auto", `fit` chooses it by leave-one-out, without counting again: of 17 values
+        from 0.001 to 10, the largest whose log loss, after temperature scaling, is within one
+        standard error of the lowest. `partial_fit` does not choose again.
     fit_prior : bool
         Priors are the classes' shares of the rows; if false, they are uniform.
     class_prior : array (n_classes,), optional
         Priors in the order of the sorted classes, in place of the shares.
     class_weight : mapping of label to number, "balanced" or None
         Weights of the rows of classes, with the effect of sample weights; 1 for a class that is not
-        named. "balanced" is n / (K n_k), n_k the rows of class k of K. Counts stay integers,
-        because only the form depends on the weights. Not with leave-one-out.
+        named. "balanced" is n / (K n_k), where n_k of the n rows are in class k of K. Counts stay
+        integers, because only the form depends on the weights. Leave-one-out does not allow them.
 
     Attributes
     ----------
     classes_ : (n_classes,)
     class_weight_ : float64 (n_classes,) or None
-        The weights in use.
+        The weights of the classes.
     class_count_ : int64 (n_classes,)
-        Rows, without weights.
+        Numbers of rows, not multiplied by class weights.
     feature_count_ : int64 (n_classes, n_features)
     class_log_prior_ : float64 (n_classes,)
     feature_log_prob_ : float64 (n_classes, n_features)

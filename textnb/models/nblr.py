@@ -1,4 +1,4 @@
-"""A discriminative linear model on log-count ratios: its weights are learned from rows."""
+"""A linear model whose features are multiplied by log-count ratios, learned from rows."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 class NBLogisticRegression(RowModel):
     """A discriminative linear model on log-count ratios, one against the rest.
 
-    The model of Wang and Manning (2012). Each class's weights w, learned on x∘r, are moved towards
-    their mean magnitude,
-    ``w' = (1 - β) |w| 1 + β w``, and multiplied by r: the form is linear in the original features.
+    The model of Wang and Manning (2012). Each class's weights w are learned on features times the
+    ratios r. They are then moved towards their mean magnitude m, ``w' = (1 - β) m + β w``, and
+    multiplied by r, so that scores are linear in the original features.
 
-    The solver is LIBLINEAR's dual coordinate descent, through scikit-learn's `LogisticRegression`
-    and `LinearSVC`. The default tolerance gives the optimum's accuracy on text;
-    its weights need ``tol=1e-6, max_iter=10_000``.
+    The solver is LIBLINEAR's dual coordinate descent, in scikit-learn's `LogisticRegression` and
+    `LinearSVC`. At the default tolerance the accuracy on text is that of the optimum; for the
+    optimal weights themselves take ``tol=1e-6, max_iter=10_000``.
 
     Parameters
     ----------
@@ -43,21 +43,22 @@ class NBLogisticRegression(RowModel):
     C : float
         Inverse of the regularisation's strength.
     beta : float in [0, 1]
-        Interpolation: 1 is the discriminative model alone, 0 is naive Bayes apart from scale.
+        β, the interpolation of weights: 1 for the learned weights alone, 0 for naive Bayes, apart
+        from the scale of its scores.
     loss : {"log", "hinge"}
         Logistic regression, or a linear support vector machine (squared hinge).
     binarize : bool
         Use presence instead of counts.
     tol : float, optional
-        Largest violation of the dual problem's conditions at which the solver ends: for the
-        logistic loss, how far the log-odds that a row's dual stands for are from its score.
-        By default 4 for the logistic loss and 2 for the squared hinge, which give the optimum's
-        accuracy on text.
+        The solver ends when no row violates the optimality conditions of the dual problem by more.
+        For the logistic loss, the violation of a row is the difference of its score and the
+        log-odds of its dual variable. By default 4 for the logistic loss and 2 for the squared
+        hinge, which give the accuracy of the optimum on text.
     max_iter : int
-        The largest number of passes of the solver over the rows; scikit-learn's ConvergenceWarning
-        says if they did not suffice.
+        The maximum number of passes of the solver over the rows; scikit-learn's ConvergenceWarning
+        says if it was too small.
     random_state : int or None
-        Seed of the solver's order of rows.
+        Seed of the order in which the solver visits rows.
     class_weight : mapping of label to number, "balanced" or None
         Weights of the rows of classes, in the ratios and in the solver's loss, with the effect of
         sample weights; as in `MultinomialNB`.
@@ -68,7 +69,7 @@ class NBLogisticRegression(RowModel):
     ratio_ : float64 (1 or n_classes, n_features)
         As in `LogCountRatio`.
     n_iter_ : int
-        The largest number of passes of a solver.
+        The number of passes of the solver; the maximum over classes.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class NBLogisticRegression(RowModel):
 
     kind = "nblr"
     without_terms = "the classes' intercepts alone"
-    # Its weights are learned, not counted: they rank its terms.
+    # Terms have no z-scores from counts: their learned weights rank them.
     term_z = None
 
     l: NumberOrAuto = setting(1.0, "Smoothing of the ratios.", names=("--l",),
@@ -129,6 +130,6 @@ class NBLogisticRegression(RowModel):
         from textnb.bayes.ratio import ratio_of
         from textnb.bayes.statistics import as_smoothing
 
-        used = self._fitted_model
-        return ratio_of(self.statistics_, as_smoothing(used.l, self.n_features_in_),
-                        used.class_weight)
+        model = self._fitted_model
+        return ratio_of(self.statistics_, as_smoothing(model.l, self.n_features_in_),
+                        model.class_weight)

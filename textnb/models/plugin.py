@@ -31,7 +31,7 @@ class PlugInBayes(DenseModel):
     density : estimator with ``fit`` and ``score_samples``, optional
         It is cloned for each class. By default `KernelDensity()`.
     naive : bool
-        One density per class and feature: features are independent within a class.
+        One density per class and feature, as if features were independent within a class.
     search : mapping of str to sequence, optional
         Settings of the density to choose from, such as ``{"bandwidth": [0.1, 0.3, 1.0]}``, by
         cross-validated log-likelihood within each class (and feature).
@@ -83,7 +83,7 @@ class PlugInBayes(DenseModel):
         self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None, *,
         chosen: Sequence[Mapping[str, Any]] | None = None,
     ) -> Self:
-        """As `fit`, of rows that were checked, with the settings that an earlier search chose."""
+        """As `fit`, with checked rows; ``chosen``, if given, replaces the search by its result."""
         import numpy as np
 
         from textnb.bayes.moments import MomentStatistics
@@ -96,18 +96,18 @@ class PlugInBayes(DenseModel):
                             f"be greater than one; got one class: {classes.tolist()}")
         if not isinstance(self.density, HistogramDensity):
             MomentStatistics.from_matrix(X, codes, diagonal=True).check_size(self._names)
-        columns = [[i] for i in range(X.shape[1])] if self.naive else [[*range(X.shape[1])]]
+        # Each density estimates the columns of one group.
+        groups = [[i] for i in range(X.shape[1])] if self.naive else [[*range(X.shape[1])]]
         choices = None if chosen is None else iter(chosen)
         estimates = [
-            [self._estimate(X[codes == k][:, part], label, part, choices) for part in columns]
+            [self._estimate(X[codes == k][:, group], label, group, choices) for group in groups]
             for k, label in enumerate(classes.tolist())]
-        # From here on nothing fails, so that the model changes as a whole or not at all.
+        # Set attributes only after all that can fail, so that an error leaves the model as it was.
         self.classes_, self.class_count_ = classes, np.bincount(codes)
         self._log_priors = self._log_prior(self.class_count_)
         self.priors_, self._learned_rows = np.exp(self._log_priors), (X, codes)
-        self.densities_ = [[density for density, _ in of_class] for of_class in estimates]
-        self.chosen_ = [
-            choice for of_class in estimates for _, choice in of_class if choice is not None]
+        self.densities_ = [[density for density, _ in pairs] for pairs in estimates]
+        self.chosen_ = [choice for pairs in estimates for _, choice in pairs if choice is not None]
         self.n_features_in_ = X.shape[1]
         return self
 
@@ -146,17 +146,17 @@ class PlugInBayes(DenseModel):
             scores = np.tile(self._log_priors, (len(rows), 1))
             for k, densities in enumerate(self.densities_):
                 for i, density in enumerate(densities):
-                    part = rows if len(densities) == 1 else rows[:, [i]]
-                    scores[:, k] += density.score_samples(part)
-        # NaN is the score of a row whose distance overflows.
+                    columns = rows if len(densities) == 1 else rows[:, [i]]
+                    scores[:, k] += density.score_samples(columns)
+        # A density scores NaN if the distance of a row overflows: the row is too far to have any.
         return np.where(np.isnan(scores), -np.inf, scores)
 
     def training_rows(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The rows and class numbers from which the densities were estimated, to store."""
+        """The rows and class indices that `fit` learned from, which a model file stores."""
         return self._learned_rows
 
     def unfitted_density(self) -> Any:
-        """The parameter ``density``, or the default."""
+        """The parameter ``density``, or the default if it is None."""
         if self.density is not None:
             return self.density
         from sklearn.neighbors import KernelDensity
@@ -166,9 +166,9 @@ class PlugInBayes(DenseModel):
     def _estimate(
         self, rows: Floats, label: Any, columns: list[int], choices: Any
     ) -> tuple[Any, Any]:
-        """The density of a class, and the settings that were chosen for it.
+        """The density of a class in some columns, and the settings that were chosen for it.
 
-        ``choices``, if given, iterates over the settings that an earlier search chose.
+        ``choices`` is None, or iterates over the settings that an earlier search chose.
         """
         from sklearn.base import clone
 
@@ -195,5 +195,5 @@ class PlugInBayes(DenseModel):
             raise DataError(f"class {label!r} has {quantity(len(rows), 'row')}, fewer than "
                             f"cv={self.cv} folds; "
                             "lower cv, or give the density's settings instead of search")
-        best = GridSearchCV(density, dict(self.search), cv=self.cv).fit(rows)
-        return best.best_estimator_, best.best_params_
+        search = GridSearchCV(density, dict(self.search), cv=self.cv).fit(rows)
+        return search.best_estimator_, search.best_params_

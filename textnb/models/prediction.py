@@ -1,4 +1,4 @@
-"""The predictions of every estimator of a form, for the rows of a matrix."""
+"""The predictions that every estimator makes from its form, for the rows of a matrix."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class FormClassifier(Parameters):
-    """An estimator that scores by a form, ``_form``, which `fit` derives.
+    """An estimator that computes scores by its form, ``_form``, which `fit` derives.
 
     Attributes
     ----------
     name : str
-        In model files and messages: the name of the class.
+        The name of the class, which model files and messages use.
     kind : str
-        On the command line and in job files.
+        The model's name on the command line and in job files; "" if it has none there.
     of_terms : bool
-        Whether columns are terms, so that a classifier of texts can use it.
+        Whether columns are terms, so that a classifier of texts can use the model.
     """
 
     name: ClassVar[str] = ""
@@ -38,13 +38,13 @@ class FormClassifier(Parameters):
     class_count_: NDArray[Any]
     n_features_in_: int
     _form: Any
-    # Models on counts have what `fit` has learned, and a model with the parameters of that fit.
+    # Only models on counts: what `fit` has learned, and a model with the parameters of that fit.
     _learned: Learned
     _fitted_model: Any
     _accept_sparse: str | bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Files and messages name a model by its class."""
+        """Take the name of the class as the model's name."""
         super().__init_subclass__(**options)
         cls.name = cls.__name__
 
@@ -55,7 +55,7 @@ class FormClassifier(Parameters):
 
     @property
     def streams(self) -> bool:
-        """Whether moments of rows suffice, so that rows of a table can come in batches."""
+        """Whether the moments of rows suffice, so that a table can be read in batches."""
         return False
 
     @property
@@ -72,17 +72,19 @@ class FormClassifier(Parameters):
         self._feature_names = list(names)
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
-        """As `fit`, of rows, labels and weights that were checked."""
+        """As `fit`, with rows, labels and weights that were already checked."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it learns")
 
     def score_rows(self, X: Any) -> Floats:
-        """As `predict_joint_log_proba`, of rows that were checked."""
+        """As `predict_joint_log_proba`, with rows that were already checked."""
         scores: Floats = self._form.scores(X)
         return scores
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
-        """log P(x, class), base e, of each row and class; of dense features, if all are below the
-        range of float64, the nearest class has the smallest float64.
+        """log P(x, class), base e, of each row and class.
+
+        If all values of a row of dense features are below the range of float64, the nearest class
+        gets the smallest float64.
 
         Parameters
         ----------
@@ -118,7 +120,7 @@ class FormClassifier(Parameters):
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row; the first of them on a tie.
+        """The most probable class of each row; on a tie, the first.
 
         Raises
         ------
@@ -128,7 +130,7 @@ class FormClassifier(Parameters):
         return self.best_classes(self.predict_joint_log_proba(X))
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores of the classes; for two classes, the second's score less the first's.
+        """Scores of the classes; for two classes, the score of the second minus the first's.
 
         Parameters
         ----------
@@ -157,20 +159,21 @@ class FormClassifier(Parameters):
         return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def best_classes(self, scores: Floats) -> NDArray[Any]:
-        """The class of each row of scores; ImpossibleRowError as `predict`."""
+        """The class with the highest score in each row; raises ImpossibleRowError."""
         labels: NDArray[Any] = self.classes_[self.check_possible(scores).argmax(axis=1)]
         return labels
 
     def check_possible(self, scores: Floats) -> Floats:
-        """Scores of the classes; ImpossibleRowError if no class can have produced a row."""
+        """The same scores; raises ImpossibleRowError if no class can have produced a row."""
         import numpy as np
 
         impossible = np.flatnonzero(np.isneginf(scores).all(axis=1))
         if len(impossible):
-            raise self._impossible(impossible[:5].tolist(), len(impossible))
+            raise self._impossible_error(impossible[:5].tolist(), len(impossible))
         return scores
 
-    def _impossible(self, rows: list[int], total: int) -> ImpossibleRowError:
+    def _impossible_error(self, rows: list[int], total: int) -> ImpossibleRowError:
+        """The error that names the first ``rows`` of ``total`` impossible ones."""
         return ImpossibleRowError.rows(rows, total)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -190,13 +193,13 @@ class FormClassifier(Parameters):
         return unlabelled_rows(self, X, sparse=self._accept_sparse)
 
     def _checked(self, X: Any) -> Any:
-        """The rows; ValueError for values that a model can't learn from or score."""
+        """The rows; raises ValueError for values that the model can't learn from or score."""
         return X
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ClassWeighted(FormClassifier):
-    """A model whose rows have weights: their own, and those of their classes."""
+    """A model that accepts weights of rows and of classes."""
 
     class_weight: Weights | None = setting(
         None, "balanced, or a table such as {spam = 2.0}: what rows of a class count for.")
@@ -215,26 +218,26 @@ class ClassWeighted(FormClassifier):
         X : array or sparse array (n_rows, n_features)
         y : array (n_rows,)
         sample_weight : array (n_rows,), optional
-            Weights >= 0, not all 0. Counts are then float64, and depend in their last bits on the
-            order of rows and on batches (log-probabilities by less than 1e-12). Without
-            weights they are integers, and depend on neither.
+            Weights >= 0, not all 0. Counts are then float64, whose last bits depend on the order of
+            rows and on batches (log-probabilities by less than 1e-12). Without weights they are
+            integers, which don't.
 
         Raises
         ------
         ValueError
-            On NaN or infinite values (negative ones too, for counts), or rows and labels that do
-            not match.
+            On NaN or infinite values, on negative values for models on counts, or if there is not
+            one label per row.
         """
         return self._fit(X, y, sample_weight)
 
 
 class LinearMixin:
-    """The linear form of an estimator, in this package's layout and in scikit-learn's."""
+    """An estimator's linear form, and its weights in scikit-learn's layout."""
 
     _form: Any
 
     def linear_form(self) -> LinearForm:
-        """The weights and intercepts of the scores, see `LinearForm`."""
+        """The weights and intercepts that give the scores: see `LinearForm`."""
         check_fitted(self)
         form: LinearForm = self._form.uncentered()
         return form
@@ -244,7 +247,7 @@ class LinearMixin:
         """Weights in scikit-learn's layout: (n_classes, n_features), or (1, n_features) for two."""
         import numpy as np
 
-        form = self._form_of_attributes()
+        form = self._form_or_attribute_error()
         if len(form.classes) == 2:
             return form.binary(form.classes[1])[0][None, :]
         return np.asarray(form.weights).T
@@ -254,13 +257,13 @@ class LinearMixin:
         """Intercepts in scikit-learn's layout: (n_classes,), or (1,) for two classes."""
         import numpy as np
 
-        form = self._form_of_attributes()
+        form = self._form_or_attribute_error()
         if len(form.classes) == 2:
             return np.array([form.binary(form.classes[1])[1]])
         return form.intercept
 
-    def _form_of_attributes(self) -> LinearForm:
-        # `hasattr` expects this error from an attribute that does not exist.
+    def _form_or_attribute_error(self) -> LinearForm:
+        # `hasattr` is False only on an AttributeError.
         try:
             return self.linear_form()
         except (ParameterError, AttributeError, ValueError) as error:

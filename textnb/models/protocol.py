@@ -1,7 +1,7 @@
-"""scikit-learn's protocol of an estimator, without scikit-learn.
+"""The methods that scikit-learn expects of an estimator, without scikit-learn as a base.
 
-`Parameters` has what `clone`, pipelines, searches and displays ask for. Whatever needs scikit-learn
-imports it inside the method, so that an import of an estimator costs no more than its mathematics.
+`Parameters` has the methods that `clone`, pipelines, searches and displays call. Those that need
+scikit-learn import it themselves, so that estimators can be imported without it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from textnb.runtime.caller import warn_caller
 from textnb.runtime.settings import check_smoothing_name, with_checked_names
 
 T = TypeVar("T")
-# The largest number of characters of a `repr`.
-_MAX_REPR = 700
-_VERSION = "_textnb_version"
+_MAX_REPR_LENGTH = 700
+# The key of the version in the state that `pickle` stores.
+_VERSION_KEY = "_textnb_version"
 
 
 class MissingAttributeError(ParameterError, AttributeError):
-    """This kind of object has no such attribute: `hasattr` is False, and `dir` works."""
+    """An object with these parameters has no such attribute, so that `hasattr` is False."""
 
 
 class Parameters:
-    """Base of the estimators: parameters are those of the constructor, kept as they are."""
+    """Base of the estimators: parameters are the constructor's arguments, stored unchanged."""
 
     @classmethod
     def _place_of(cls, name: str) -> str:
-        """Which part has a parameter that this class lacks, for errors; "" if that is not known."""
+        """A hint for errors: which other class has a parameter that this class lacks, or ""."""
         return ""
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -45,37 +45,37 @@ class Parameters:
         Parameters
         ----------
         deep : bool
-            Whether to add those of parameters that are estimators, as ``part__name``.
+            Whether to add the parameters of parameters that are estimators, as ``outer__inner``.
         """
         parameters = {}
-        for name in _names(type(self)):
+        for name in _parameter_names(type(self)):
             parameters[name] = value = getattr(self, name)
             if deep and _is_estimator(value):
-                parameters |= {f"{name}__{part}": own for part, own in value.get_params().items()}
+                parameters |= {f"{name}__{inner}": v for inner, v in value.get_params().items()}
         return parameters
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters; those of a part as ``part__name``. They hold from the next `fit` on.
+        """Set parameters, ``outer__inner`` if nested. They take effect at the next `fit`.
 
         Raises
         ------
         ParameterError
             If one is called ``alpha``, which is ``l`` here, or is not known.
         """
-        known = _names(type(self))
+        known = _parameter_names(type(self))
         check_smoothing_name(type(self).__name__, parameters, known)
         nested: dict[str, dict[str, Any]] = {}
         for name, value in parameters.items():
-            part, _, rest = name.partition("__")
-            if part not in known:
-                raise ParameterError(f"Invalid parameter {part!r} for estimator {self}. "
+            outer, _, inner = name.partition("__")
+            if outer not in known:
+                raise ParameterError(f"Invalid parameter {outer!r} for estimator {self}. "
                                      f"Valid parameters are: {known}")
-            if rest:
-                nested.setdefault(part, {})[rest] = value
+            if inner:
+                nested.setdefault(outer, {})[inner] = value
             else:
                 setattr(self, name, value)
-        for part, values in nested.items():
-            getattr(self, part).set_params(**values)
+        for outer, inner_parameters in nested.items():
+            getattr(self, outer).set_params(**inner_parameters)
         return self
 
     def __repr__(self) -> str:
@@ -84,8 +84,8 @@ class Parameters:
             f"{name}={value!r}" for name, value in self.get_params(deep=False).items()
             if repr(value) != repr(defaults[name].default))
         text = f"{type(self).__name__}({changed})"
-        half = _MAX_REPR // 2
-        return text if len(text) <= _MAX_REPR else f"{text[:half]}...{text[-half:]}"
+        half = _MAX_REPR_LENGTH // 2
+        return text if len(text) <= _MAX_REPR_LENGTH else f"{text[:half]}...{text[-half:]}"
 
     def _repr_html_(self) -> str:
         from sklearn.utils import estimator_html_repr
@@ -93,11 +93,11 @@ class Parameters:
         return str(estimator_html_repr(self))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), _VERSION: __version__}
+        return {**vars(self), _VERSION_KEY: __version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        version = state.pop(_VERSION, "an earlier version")
+        version = state.pop(_VERSION_KEY, "an earlier version")
         if version != __version__:
             warn_caller(f"this {type(self).__name__} was pickled by textnb {version}, and this is "
                         f"{__version__}: it may answer otherwise or fail. A model file (save, "
@@ -135,8 +135,8 @@ class Parameters:
         return self._set_request("score", sample_weight)
 
     def _takes_weights(self, method: str) -> bool:
-        own = getattr(self, method, None)
-        return own is not None and "sample_weight" in inspect.signature(own).parameters
+        function = getattr(self, method, None)
+        return function is not None and "sample_weight" in inspect.signature(function).parameters
 
     def _set_request(self, method: str, sample_weight: bool | str | None) -> Self:
         from sklearn import get_config
@@ -167,17 +167,17 @@ class FittedArrays:
         super().__setattr__(name, value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        restore: Any = super()
-        restore.__setstate__(state)
-        # Pickle and deepcopy give arrays that can be written.
+        parent: Any = super()
+        parent.__setstate__(state)
+        # Arrays from pickle or deepcopy are writable: `__setattr__` makes them read-only again.
         for name, value in [*vars(self).items()]:
             setattr(self, name, value)
 
 
 class derived(property):
-    """A property that is derived from what `fit` has learned, each time: its arrays are read-only.
+    """A property that is computed, at each access, from what `fit` has learned.
 
-    Writing into one would not change any prediction.
+    Its arrays are read-only, as writing into one would not change any prediction.
     """
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -190,26 +190,25 @@ class derived(property):
 
 
 def unfitted(estimator: T) -> T:
-    """A copy of an estimator, with copies of its parameters, that was not fitted.
+    """An unfitted copy of an estimator, with copies of its parameters.
 
     As `sklearn.base.clone`, for estimators of this package.
     """
-    own: Any = estimator
-    fresh = type(own)(**{
+    original: Any = estimator
+    fresh = type(original)(**{
         name: unfitted(value) if _is_estimator(value) else copy(value)
-        for name, value in own.get_params(deep=False).items()})
-    if hasattr(own, "_metadata_request"):
-        fresh._metadata_request = own._metadata_request
-    return fresh  # type: ignore[no-any-return]  # of the estimator's own class
+        for name, value in original.get_params(deep=False).items()})
+    if hasattr(original, "_metadata_request"):
+        fresh._metadata_request = original._metadata_request
+    return fresh  # type: ignore[no-any-return]  # it has the type of ``estimator``
 
 
 def _is_estimator(value: Any) -> bool:
     return hasattr(value, "get_params") and not isinstance(value, type)
 
 
-def _names(kind: type) -> list[str]:
-    """The names of a class's parameters, sorted."""
-    return sorted(inspect.signature(kind).parameters)
+def _parameter_names(estimator_type: type) -> list[str]:
+    return sorted(inspect.signature(estimator_type).parameters)
 
 
 def check_fitted(estimator: Any) -> None:

@@ -1,7 +1,7 @@
 """Quadratic discriminants: Gaussian classes with their own covariances.
 
     quadratic     a covariance per class
-    regularised   a mixture of those covariances, the pooled one, and a sphere
+    regularised   per class, a mixture of its covariance, the pooled one, and a spherical one
 
 References
 ----------
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from textnb.errors import DataError, Mention, ParameterError, quantity
 from textnb.models.base import register_model
-from textnb.models.discriminants import IN_UNIT, FullModel, ShrunkModel
+from textnb.models.discriminants import UNIT_RANGE, FullModel, ShrunkModel
 from textnb.runtime.settings import AT_LEAST_2, Numbers, Range, setting
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _are_shares(value: Any) -> bool:
     import numpy as np
 
     items = [value] if np.ndim(value) == 0 else list(np.asarray(value, dtype=object))
-    return bool(items) and all(map(IN_UNIT.holds, items))
+    return bool(items) and all(map(UNIT_RANGE.holds, items))
 
 
 _SHARES = Range("in [0, 1], or a list of such numbers", _are_shares)
@@ -42,22 +42,23 @@ _SHARES = Range("in [0, 1], or a list of such numbers", _are_shares)
 class QuadraticDiscriminantAnalysis(ShrunkModel):
     """A normal density per class, with its own covariance.
 
-    ``-½ log |Σ_k| - ½ (x - μ_k)ᵀ Σ_k⁻¹ (x - μ_k) + log π_k`` (less p/2 log 2π), by a factor of each
-    covariance (Hastie, Tibshirani and Friedman 2009, eq. 4.12).
+    ``-½ log |Σ_k| - ½ (x - μ_k)ᵀ Σ_k⁻¹ (x - μ_k) + log π_k`` minus the constant p/2 log 2π, with
+    the covariance Σ_k, mean μ_k and prior π_k of class k, and p features (Hastie, Tibshirani and
+    Friedman 2009, eq. 4.12).
 
     Parameters
     ----------
     priors : array (n_classes,), optional
         By default the classes' shares of the rows.
     divisor : {"n", "n-1"}
-        Divisor of each class's scatter.
+        Divisor of the covariance of a class of n rows: maximum likelihood, or unbiased.
     shrinkage : float in [0, 1], "auto" or None
         As in `LinearDiscriminantAnalysis`.
     reg_param : float in [0, 1]
-        (1 - reg_param) Σ_k + reg_param I.
+        Replaces each covariance Σ_k by (1 - reg_param) Σ_k + reg_param I.
     allow_singular : bool
-        For a singular covariance, use the pseudo-inverse and pseudo-determinant, on the support of
-        the class's rows, instead of an error. Deviations outside the support are ignored.
+        For a singular covariance, use the pseudo-inverse and pseudo-determinant instead of an
+        error. Directions in which the class does not vary are then ignored.
 
     Attributes
     ----------
@@ -79,7 +80,7 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
     divisor: str = setting("n", "What each covariance is divided by.", choices=("n", "n-1"),
                            is_option=False)
     reg_param: float = setting(0.0, "Share of the identity in each covariance.", is_option=False,
-                               range=IN_UNIT)
+                               range=UNIT_RANGE)
 
     def derive(
         self, statistics: MomentStatistics, prior: Floats, fourth: Any = None
@@ -90,12 +91,12 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
 
         _check_rows(statistics, 2)
         covariances = []
-        for n, own in zip(statistics.class_count, self._covariances(statistics, fourth),
-                          strict=True):
-            covariance = own * (n / (n - 1.0)) if self.divisor == "n-1" else own
-            share = float(self.reg_param)
-            covariance = (1.0 - share) * covariance
-            covariance[np.diag_indices(len(covariance))] += share
+        identity_share = float(self.reg_param)
+        for n, class_covariance in zip(statistics.class_count,
+                                       self._covariances(statistics, fourth), strict=True):
+            scale = n / (n - 1.0) if self.divisor == "n-1" else 1.0
+            covariance = (1.0 - identity_share) * (scale * class_covariance)
+            covariance[np.diag_indices(len(covariance))] += identity_share
             covariances.append(covariance)
         self.covariance_ = covariances
         factors = _factors(self, statistics, covariances)
@@ -106,18 +107,19 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
 class RegularizedDiscriminantAnalysis(FullModel):
     """Covariances that are mixtures of the class's, the pooled one, and a sphere.
 
-    ``Σ(γ) = γ Σ + (1 - γ) tr(Σ)/p I`` and ``Σ_k(α, γ) = α Σ_k + (1 - α) Σ(γ)``, after Friedman
-    (1989). α = 1 is quadratic; α = 0, γ = 1 linear; α = 0, γ = 0 with equal priors the nearest
-    centroid.
+    ``Σ_k(α, γ) = α Σ_k + (1 - α) Σ(γ)`` and ``Σ(γ) = γ Σ + (1 - γ) (tr(Σ) / p) I``, after Friedman
+    (1989), with Σ_k the covariance of class k, Σ the pooled one, and p features. α = 1 gives the
+    quadratic discriminant, α = 0 and γ = 1 the linear one, and α = γ = 0 with equal priors the
+    nearest centroid.
 
     Parameters
     ----------
     alpha, gamma : float in [0, 1], or a sequence of them
-        If either is a sequence, the pair with the highest cross-validated accuracy is chosen (of
-        equal ones the smaller α, then the smaller γ: the simpler model). The statistics of a fold
-        are subtracted from the whole, so that each row is read once.
+        α and γ. If either is a sequence, the pair with the highest cross-validated accuracy is
+        chosen; on ties the one with the smaller α, then the smaller γ, which is simpler. Each row
+        is read once, because the statistics of a fold can be subtracted from those of all rows.
     cv : int
-        Folds, stratified; row i of a class is in fold i mod cv.
+        The number of stratified folds; row i of each class is in fold i mod cv.
     priors : array (n_classes,), optional
         By default the classes' shares of the rows.
     allow_singular : bool
@@ -126,10 +128,10 @@ class RegularizedDiscriminantAnalysis(FullModel):
     Attributes
     ----------
     alpha_, gamma_ : float
-        The values in use.
+        The parameters, or the pair that was chosen.
     cv_accuracy_ : float64 (n_alpha, n_gamma) or None
-        Cross-validated accuracies; NaN for a pair with a singular covariance in a fold, which is
-        not chosen.
+        Cross-validated accuracies; NaN for a pair that can't be chosen, because a covariance is
+        singular in a fold.
     classes_, class_count_, priors_, means_, covariance_
         As in `QuadraticDiscriminantAnalysis`.
 
@@ -159,7 +161,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
         return np.ndim(self.alpha) == 0 and np.ndim(self.gamma) == 0
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
-        """Choose α and γ if they are sequences; the statistic is then the sum over folds."""
+        """As `fit`, with checked rows. If α or γ is a sequence, choose the pair."""
         import numpy as np
 
         from textnb.bayes.moments import MomentStatistics
@@ -169,44 +171,43 @@ class RegularizedDiscriminantAnalysis(FullModel):
         classes, codes = np.unique(y, return_inverse=True)
         self.check(X.shape[1], len(classes))
         fold = self._folds(codes, classes)
-        parts = [MomentStatistics.from_matrix(X[fold == i], y[fold == i], classes=classes)
-                 for i in range(self.cv)]
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole + part
-        whole.check_size(self._names)
-        chosen, accuracy = self._choose_pair(X, codes, fold, whole, parts)
-        self.fit_statistics(whole, chosen=chosen)
+        fold_moments = [MomentStatistics.from_matrix(X[fold == i], y[fold == i], classes=classes)
+                        for i in range(self.cv)]
+        total = sum(fold_moments[1:], start=fold_moments[0])
+        total.check_size(self._names)
+        chosen, accuracy = self._choose_pair(X, codes, fold, total, fold_moments)
+        self.fit_statistics(total, chosen=chosen)
         self.cv_accuracy_: Floats | None = accuracy
         return self
 
     def _choose_pair(
         self, X: NDArray[Any], codes: NDArray[np.int64], fold: NDArray[np.int64],
-        whole: MomentStatistics, parts: list[MomentStatistics],
+        total: MomentStatistics, fold_moments: list[MomentStatistics],
     ) -> tuple[list[float], Floats]:
-        """The pair with the highest accuracy, and the accuracies of all pairs."""
+        """The pair (α, γ) with the highest accuracy, and the accuracies of all pairs."""
         import numpy as np
 
         alphas, gammas = (np.sort(np.atleast_1d(np.asarray(values, dtype=np.float64)))
                           for values in (self.alpha, self.gamma))
-        correct = np.zeros((len(alphas), len(gammas)))
-        singular: DataError | None = None
-        for i, part in enumerate(parts):
-            rest = whole - part
-            prior = self._log_prior(rest.class_count)
-            held_out, actual = X[fold == i], codes[fold == i]
-            for a, g in zip(*(~np.isnan(correct)).nonzero(), strict=True):
+        # The number of correct predictions; NaN for a pair with a singular covariance.
+        n_correct = np.zeros((len(alphas), len(gammas)))
+        first_error: DataError | None = None
+        for i, moments in enumerate(fold_moments):
+            training = total - moments
+            prior = self._log_prior(training.class_count)
+            held_out_rows, actual = X[fold == i], codes[fold == i]
+            for a, g in zip(*(~np.isnan(n_correct)).nonzero(), strict=True):
                 try:
                     form = self._form_of(
-                        rest, prior, self._mixtures(rest, alphas[a], gammas[g]), alphas[a])
+                        training, prior, self._mixtures(training, alphas[a], gammas[g]), alphas[a])
                 except DataError as error:
-                    correct[a, g], singular = np.nan, singular or error
+                    n_correct[a, g], first_error = np.nan, first_error or error
                     continue
-                correct[a, g] += (form.scores(held_out).argmax(axis=1) == actual).sum()
-        if singular is not None and np.isnan(correct).all():
-            raise singular
-        a, g = divmod(int(np.nanargmax(correct)), len(gammas))
-        return [float(alphas[a]), float(gammas[g])], correct / len(codes)
+                n_correct[a, g] += (form.scores(held_out_rows).argmax(axis=1) == actual).sum()
+        if first_error is not None and np.isnan(n_correct).all():
+            raise first_error
+        a, g = divmod(int(np.nanargmax(n_correct)), len(gammas))
+        return [float(alphas[a]), float(gammas[g])], n_correct / len(codes)
 
     def derive(
         self, statistics: MomentStatistics, prior: Floats, chosen: Any = None
@@ -222,8 +223,8 @@ class RegularizedDiscriminantAnalysis(FullModel):
         if pair is None:
             raise ParameterError("alpha and gamma are chosen from rows, by fit; give numbers")
         alpha, gamma = (float(value) for value in pair)
-        if not (IN_UNIT.holds(alpha) and IN_UNIT.holds(gamma)):
-            raise ParameterError.out_of_range("chosen", IN_UNIT.says, chosen)
+        if not (UNIT_RANGE.holds(alpha) and UNIT_RANGE.holds(gamma)):
+            raise ParameterError.out_of_range("chosen", UNIT_RANGE.says, chosen)
         return alpha, gamma
 
     def _form_of(
@@ -232,6 +233,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
         from textnb.bayes.covariance import factorise
         from textnb.bayes.gaussian import quadratic_gaussian
 
+        # With α = 0 all classes have the same covariance.
         if alpha > 0.0:
             factors = _factors(self, statistics, covariances, "lower alpha and gamma below 1")
         else:
@@ -242,6 +244,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
     def _mixtures(
         self, statistics: MomentStatistics, alpha: float, gamma: float
     ) -> list[Floats]:
+        """Σ_k(α, γ) of each class k."""
         from textnb.bayes.covariance import shrink
 
         _check_rows(statistics, 1)
@@ -250,6 +253,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
                 for scatter, n in zip(statistics.scatter, statistics.class_count, strict=True)]
 
     def _folds(self, codes: NDArray[np.int64], classes: NDArray[Any]) -> NDArray[np.int64]:
+        """The index of the fold of each row."""
         import numpy as np
 
         fold = np.empty(len(codes), dtype=np.int64)
@@ -275,7 +279,7 @@ def _factors(
 
 
 def _check_rows(statistics: MomentStatistics, min_rows: int) -> None:
-    """DataError for a class with fewer rows than its covariance needs."""
+    """Raise DataError for a class with fewer rows than its covariance needs."""
     for label, n in zip(statistics.classes.tolist(), statistics.class_count, strict=True):
         if n < min_rows:
             rows = "one row" if n == 1 else f"{n:g} rows"

@@ -1,4 +1,4 @@
-"""Complement naive Bayes on tf-idf: weights are -log θ of all other classes, on mapped rows."""
+"""Complement naive Bayes on tf-idf features, which it learns from all rows at once."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class TfidfComplementNB(TfidfModel):
     """Complement naive Bayes on tf-idf: with ``norm=True`` the TWCNB of Rennie et al. (2003).
 
     The scores are those of scikit-learn's ``TfidfTransformer(sublinear_tf=True)`` and
-    ``ComplementNB(alpha=l, norm=norm)``, which differ a little from the paper's [1]_. The feature
-    map is part of the model, so that texts, files, explanations and exports have it too.
+    ``ComplementNB(alpha=l, norm=norm)``, which differ a little from the paper's [1]_. The steps
+    from counts to tf-idf are part of the model, and so of its file, explanations and exports.
 
-    Unlike `ComplementNB` it learns from all documents at once. A further document changes the idf
-    of its terms, and so the features of all documents. So there is no `partial_fit`, forgetting,
-    merging or leave-one-out: these would need the documents again.
+    Unlike `ComplementNB` it learns from all documents at once, because a further document changes
+    the idf of its terms, and so the features of all documents. `partial_fit`, forgetting, merging
+    and leave-one-out would need all documents again, and are refused.
 
     Parameters
     ----------
     l : float or array (n_features,)
-        Smoothing: added to every sum of features.
+        Smoothing: added to the sum of each feature over the rows of a class.
     norm : bool
         Divide each class's weights by their sum (the W of TWCNB).
     tf : {"sublinear", "count", "presence"}
@@ -41,7 +41,7 @@ class TfidfComplementNB(TfidfModel):
     unit_length : bool
         Divide each row by its Euclidean length.
     class_weight : mapping of label to number, "balanced" or None
-        Weights of the sums of classes; as in `MultinomialNB`.
+        What the sums of a class are multiplied by; as in `MultinomialNB`.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class TfidfComplementNB(TfidfModel):
     feature_map_ : FeatureMap
         The steps from counts to the features that have weights.
     feature_count_ : int64 (n_classes, n_features)
-        Rows that hold each feature.
+        Numbers of rows that hold each feature.
 
     References
     ----------
@@ -70,7 +70,7 @@ class TfidfComplementNB(TfidfModel):
     learns_from = ("learns from documents, whose features depend on the document frequencies of "
                    "all")
     without_terms = "nothing: all classes score the same, and the first of them is answered"
-    # Weights of the other classes' terms, not of a model of the text.
+    # Weights describe the other classes' terms, not those of the class itself.
     scores_are_log_probabilities = False
 
     l: NumberOrAuto = setting(1.0, "Smoothing.", names=("--l",), range=SMOOTHING_ABOVE_0)
@@ -78,7 +78,7 @@ class TfidfComplementNB(TfidfModel):
 
     @property
     def term_z(self) -> TermZ:
-        """Its counts are documents."""
+        """`proportion_z`, because the counts are numbers of documents."""
         from textnb.bayes.keyness import proportion_z
 
         return proportion_z
