@@ -13,7 +13,7 @@ from textnb.bayes.linear import PreparedRows
 from textnb.selection.candidates import Candidate
 from textnb.selection.metric import Metric
 from textnb.selection.splits import split
-from textnb.selection.trials import Recent, Trials
+from textnb.selection.trials import RecentItems, TrialRunner
 
 # Each differs from the first in one setting; the last three in one that the rows depend on.
 MODELS = [NBLinear(), *(replace(NBLinear(), **change) for change in (
@@ -31,7 +31,8 @@ def rows():
 
 
 def trials(rows, metric="accuracy"):
-    return Trials(rows, ["text"], "label", split(rows.lazy(), "label", folds=3), Metric(metric), 0)
+    folds = split(rows.lazy(), "label", folds=3)
+    return TrialRunner(rows, ["text"], "label", folds, Metric(metric), 0)
 
 
 @pytest.mark.parametrize("descent", [False, True])
@@ -43,8 +44,8 @@ def test_a_trial_has_the_same_bits_whatever_ran_before(rows, metric, descent, mo
                   for tokenizer, min_df in ((PAIRS, 1), (PAIRS, 2), (Tokenizer(), 1))]
     together = trials(rows, metric)
     for candidate in [*candidates, *reversed(candidates)]:
-        alone = trials(rows, metric).judge(candidate, 0)
-        assert np.array_equal(together.judge(candidate, 0).scores, alone.scores)
+        alone = trials(rows, metric).run(candidate, 0)
+        assert np.array_equal(together.run(candidate, 0).scores, alone.scores)
 
 
 def test_rows_are_prepared_once_for_each_fold(rows, monkeypatch):
@@ -57,12 +58,12 @@ def test_rows_are_prepared_once_for_each_fold(rows, monkeypatch):
     monkeypatch.setattr(PreparedRows, "of", count)
     place = trials(rows)
     for model, times in zip(MODELS, (3, 3, 3, 3, 6, 9, 12), strict=True):
-        place.judge(Candidate(PAIRS, 1, model), 0)
+        place.run(Candidate(PAIRS, 1, model), 0)
         assert len(prepared) == times
 
 
 def test_what_was_used_least_recently_is_dropped():
-    cache, made = Recent(len, max_bytes=2), []
+    cache, made = RecentItems(len, max_bytes=2), []
 
     def make():
         made.append(key)

@@ -17,7 +17,7 @@ from textnb.selection.candidates import Candidate, first_candidates, is_spaceles
 from textnb.selection.metric import Metric
 from textnb.selection.search import _schedule, search
 from textnb.selection.splits import split
-from textnb.selection.trials import Trials, margins_of
+from textnb.selection.trials import TrialRunner, subtract_thresholds
 
 BERNOULLI = textnb.BernoulliNB(l=0.03)
 
@@ -27,8 +27,8 @@ def trial_of(rows, estimator, time, metric, subwords=None):
     held = validate(TextClassifier(estimator, tokenizer=PAIRS, min_df=2, subwords=subwords), rows,
                     folds=3, time=time)
     folds = split(rows.lazy(), "label", folds=3, time=time)
-    trials = Trials(rows, ["text"], "label", folds, Metric(metric), 0)
-    return held, trials.judge(
+    trials = TrialRunner(rows, ["text"], "label", folds, Metric(metric), 0)
+    return held, trials.run(
         Candidate(PAIRS, 2, estimator, subwords), len(trials.rungs) - 1)
 
 
@@ -75,10 +75,11 @@ def test_margins_know_the_other_folds_alone():
     draw = np.random.default_rng(1)
     scores, actual = draw.normal(size=(30, 2)), draw.random((30, 2)) < 0.4
     folds = np.arange(30) % 3
-    margins = margins_of("f1", scores, actual, folds)
+    margins = subtract_thresholds("f1", scores, actual, folds)
     other = actual.copy()
     other[folds == 1] = ~other[folds == 1]
-    assert np.array_equal(margins_of("f1", scores, other, folds)[folds == 1], margins[folds == 1])
+    other_margins = subtract_thresholds("f1", scores, other, folds)
+    assert np.array_equal(other_margins[folds == 1], margins[folds == 1])
     others = folds != 2
     np.testing.assert_array_equal(
         margins[folds == 2],

@@ -20,7 +20,7 @@ from textnb.selection.search import Tuned, search
 def fit_by_search(
     parameters: Mapping[str, Any], X: Any, y: Any, sample_weight: Any, progress: Progress | None
 ) -> Tuned:
-    """Search for settings with the default budget.
+    """Search for settings, with the default number of trials.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def fit_by_search(
     Raises
     ------
     ParameterError
-        If there are sample weights, or parameters that the search would choose are set.
+        If there are sample weights, or a parameter is set that the search chooses.
     """
     if sample_weight is not None:
         raise ParameterError("estimator='auto' does not support sample_weight: leave it out, or "
@@ -43,7 +43,7 @@ def fit_by_search(
     if changed:
         raise ParameterError(f"estimator='auto' also chooses the tokenizer and the limits: leave "
                              f"{', '.join(changed)} at the default, or give an estimator")
-    # Only to read the rows by the names of columns: the search chooses all other settings.
+    # These settings only say which columns to read: the search chooses all others.
     settings = TextSettings.of(MultinomialNB(), text=text, label=label)
     has_separate_labels = labels_are_separate(X, y)
     columns = [*settings.columns, *([] if y is not None else [label])]

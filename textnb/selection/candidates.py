@@ -1,4 +1,4 @@
-"""The settings that a search tries: a fixed list first, then the neighbours of the best."""
+"""The settings that a search tries: first a fixed list, then settings similar to the best."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from textnb.models.nblinear import NBLinear
 from textnb.text.characters import UNSPACED
 from textnb.text.tokens import Tokenizer
 
-# The values of settings that are tried. Neighbours of a value stand beside it in its tuple.
+# The values that are tried. The neighbours of a value are those before and after it.
 _C = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _POWER = (0.0, 0.25, 0.5, 0.75, 1.0)
 _RATIO_L = (0.03, 0.1, 0.3, 1.0)
@@ -40,7 +40,7 @@ class Candidate:
     min_df : int
     model : Model
     subwords : (int, int) or None
-        None if the model or its terms have no parts to share.
+        As in `TextClassifier`; None if the model can't share weights, or terms are not words.
     of_lists : bool
         Whether documents have lists of labels.
     """
@@ -69,9 +69,9 @@ class Candidate:
             tokenizer=self.tokenizer, min_df=self.min_df, subwords=self.subwords)
 
     def changes(self) -> dict[str, dict[str, Any]]:
-        """The settings that differ from the defaults: of the tokenizer, limits and model.
+        """The settings that differ from the defaults, as "tokenizer", "limits" and "model".
 
-        ``token_columns`` is not among them, as a fit sees in the rows which columns hold tokens.
+        ``token_columns`` is left out, because a fit sees in the rows which columns hold tokens.
         """
         tokenizer = _changed_fields(
             self.tokenizer, Tokenizer(token_columns=self.tokenizer.token_columns))
@@ -113,13 +113,13 @@ class Candidate:
         return f"TextClassifier({', '.join(arguments)})"
 
 
-def first_candidates(spaceless: bool) -> list[Candidate]:
-    """The settings that do well on many kinds of texts; the first are the defaults.
+def first_candidates(with_spaceless: bool) -> list[Candidate]:
+    """Settings that do well on many kinds of texts: first the defaults.
 
     Parameters
     ----------
-    spaceless : bool
-        Whether many of the texts are in a script that is written without spaces.
+    with_spaceless : bool
+        Whether to add settings for scripts that are written without spaces.
     """
     words, pairs = Tokenizer(), Tokenizer(ngram_range=(1, 2))
     linear = NBLinear()
@@ -135,7 +135,7 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
         Candidate(pairs, 1, MultinomialNB(l=0.1)), Candidate(words, 1, MultinomialNB(l=0.1)),
         Candidate(words, 1, ComplementNB(l=0.1)), Candidate(pairs, 1, ComplementNB(l=0.1)),
         Candidate(pairs, 1, BernoulliNB(l=0.03))]
-    if spaceless:
+    if with_spaceless:
         candidates[3:3] = [
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 3)), 2, linear)]
@@ -143,7 +143,7 @@ def first_candidates(spaceless: bool) -> list[Candidate]:
 
 
 def mail_candidates() -> list[Candidate]:
-    """The settings that do well on the tokens of messages; the first are the default of mail."""
+    """Settings that do well on tokens of mail: first the default of mail."""
     settings = dict(MAIL_RECIPE)
     tokens = Tokenizer(token_columns=(settings.pop("text"),))
     del settings["model"]
@@ -157,43 +157,42 @@ def mail_candidates() -> list[Candidate]:
 
 
 def adapt_to_lists(candidate: Candidate) -> Candidate:
-    """The settings for documents with lists of labels.
-
-    The search chooses the labels' thresholds, so the fit needs none. A candidate with the default
-    terms has those of lists.
-    """
-    model, changed = candidate.model, replace(candidate, of_lists=True)
+    """The settings, changed for documents with lists of labels."""
+    model, adapted = candidate.model, replace(candidate, of_lists=True)
     if not isinstance(model, NBLinear):
-        return changed
+        return adapted
+    # The default tokenizer has no subwords for lists of labels.
     if not candidate.changes()["tokenizer"]:
-        changed = replace(changed, subwords=None)
-    return replace(changed, model=replace(model, held_out=0.0))
+        adapted = replace(adapted, subwords=None)
+    # The search chooses the labels' thresholds, not `fit` on held-out documents.
+    return replace(adapted, model=replace(model, held_out=0.0))
 
 
-def neighbours(best: Candidate, columns: int) -> list[Candidate]:
-    """The settings that differ from the best in one step.
+def neighbours(best: Candidate, n_columns: int) -> list[Candidate]:
+    """Settings that differ from the best in one step.
 
     Parameters
     ----------
     best : Candidate
-    columns : int
+    n_columns : int
         Number of text columns.
     """
     return [
         *(replace(best, model=model) for model in _neighbour_models(best.model)),
         *_with_adjacent(best, "min_df", _MIN_DF),
-        *(other for parts in _SUBWORDS
-          if (other := replace(best, subwords=parts)).subwords != best.subwords),
+        # A candidate that can't have subwords stays the same.
+        *(other for subwords in _SUBWORDS
+          if (other := replace(best, subwords=subwords)).subwords != best.subwords),
         *(replace(best, tokenizer=tokenizer)
-          for tokenizer in _neighbour_tokenizers(best.tokenizer, columns))]
+          for tokenizer in _neighbour_tokenizers(best.tokenizer, n_columns))]
 
 
 def is_spaceless(texts: pl.Series) -> bool:
     """Whether at least a fifth of the letters are of scripts that are written without spaces."""
     sample = texts.head(1_000)
-    letters = int(sample.str.count_matches(r"\p{L}").sum() or 0)
-    spaceless = int(sample.str.count_matches(f"[{UNSPACED}]").sum() or 0)
-    return spaceless > 0 and 5 * spaceless >= letters
+    n_letters = int(sample.str.count_matches(r"\p{L}").sum() or 0)
+    n_spaceless = int(sample.str.count_matches(f"[{UNSPACED}]").sum() or 0)
+    return n_spaceless > 0 and 5 * n_spaceless >= n_letters
 
 
 def _neighbour_models(model: Model) -> Iterator[Model]:
@@ -223,37 +222,36 @@ def _neighbour_models(model: Model) -> Iterator[Model]:
             yield NBLinear()
 
 
-def _neighbour_tokenizers(tokenizer: Tokenizer, columns: int) -> Iterator[Tokenizer]:
+def _neighbour_tokenizers(tokenizer: Tokenizer, n_columns: int) -> Iterator[Tokenizer]:
     if tokenizer.token_columns:
         return
-    words = tokenizer.analyzer == "word"
+    has_words = tokenizer.analyzer == "word"
     yield from _with_adjacent(
-        tokenizer, "ngram_range", _WORD_NGRAMS if words else _CHARACTER_NGRAMS)
+        tokenizer, "ngram_range", _WORD_NGRAMS if has_words else _CHARACTER_NGRAMS)
     yield replace(tokenizer, lowercase=not tokenizer.lowercase)
-    if words:
-        # With words of one letter, "!" and "?", or without.
+    if has_words:
+        # Add or remove words of one letter, "!" and "?".
         other = Tokenizer() if tokenizer.pattern == SHORT_WORDS.pattern else SHORT_WORDS
         yield replace(tokenizer, pattern=other.pattern, keep=other.keep)
-    if columns > 1:
+    if n_columns > 1:
         yield replace(tokenizer, field_prefix=not tokenizer.field_prefix)
 
 
-def _with_adjacent(owner: Any, name: str, values: tuple[Any, ...]) -> list[Any]:
-    """Copies of an object with the values after and before that of a field.
+def _with_adjacent(settings: Any, name: str, values: tuple[Any, ...]) -> list[Any]:
+    """Copies of a dataclass in which a field has the next or the previous one of ``values``.
 
-    With the middle one if the field's value is not among them.
+    If the field's value is not in ``values``, a copy with the middle one.
     """
-    value = getattr(owner, name)
-    places = [len(values) // 2]
+    value = getattr(settings, name)
+    indices = [len(values) // 2]
     if value in values:
-        places = [values.index(value) + 1, values.index(value) - 1]
-    return [replace(owner, **{name: values[place]}) for place in places
-            if 0 <= place < len(values)]
+        indices = [values.index(value) + 1, values.index(value) - 1]
+    return [replace(settings, **{name: values[i]}) for i in indices if 0 <= i < len(values)]
 
 
-def _changed_fields(value: Any, default: Any) -> dict[str, Any]:
-    return {each.name: getattr(value, each.name) for each in fields(value)
-            if getattr(value, each.name) != getattr(default, each.name)}
+def _changed_fields(settings: Any, defaults: Any) -> dict[str, Any]:
+    return {each.name: getattr(settings, each.name) for each in fields(settings)
+            if getattr(settings, each.name) != getattr(defaults, each.name)}
 
 
 def _as_arguments(settings: dict[str, Any]) -> str:

@@ -1,16 +1,16 @@
 """A search for the settings of a text classifier, and an estimate of how good the best are.
 
     rows -> a test part, which no trial uses
-         -> folds of the other rows -> races: a third of the rows for several settings, all rows for
-            the best of them
-    the best settings, learned from the other rows -> judged on the test part
-         -> learned from all rows
+         -> training rows, in folds -> races: trials of several settings on a third of these rows,
+            and of the best of them on all
+    the best settings -> learned from the training rows, and evaluated on the test part
+                      -> learned from all rows
 
-A rung is one of the numbers of rows that settings are judged on; the top rung has all rows.
+A rung is one of the numbers of rows on which settings are tried: a third, then all of them.
 
-The order of trials depends only on the results of earlier trials. A budget that ends within a race
-sends the best of it to all rows at once. So every search compares settings on all rows, and one
-that a time limit ended can be repeated with its number of trials.
+The order of trials depends only on the results of earlier trials. If the budget ends within a race,
+its last trial is that of the best so far, on all rows. So every search compares settings on all
+rows, and a search that a time limit ended can be repeated with its number of trials.
 
 References
 ----------
@@ -59,25 +59,26 @@ from textnb.selection.candidates import (
 )
 from textnb.selection.metric import Metric
 from textnb.selection.splits import Split, check_split, split
-from textnb.selection.trials import TrialResult, Trials
+from textnb.selection.trials import TrialResult, TrialRunner
 
 TRIALS = 40
 FOLDS = 3
-# Folds for thresholds of labels: the default of `cross_validate`.
+# Folds by which thresholds of labels are chosen: the default of `cross_validate`.
 THRESHOLD_FOLDS = 5
 # The rows are divided into this number of parts; the last one is the test part.
-_PARTS = 5
-# Settings in a race, of which the best one goes on to all rows.
-_RACE = 4
-# Trials that a result shows, and the width of their values.
-_SHOWN, _WIDTH = 10, 10
-# Bootstrap samples of the test part.
-_SAMPLES = 500
+_N_PARTS = 5
+# The number of settings in a race. The best of them is then tried on all rows.
+_RACE_SIZE = 4
+# In the repr of a result: the maximum number of trials, and the width of the column of values.
+_MAX_SHOWN, _VALUE_WIDTH = 10, 10
+# The number of bootstrap samples.
+_N_SAMPLES = 500
 _SCHEMA = {
     "trial": pl.Int64, "settings": pl.String, "model": pl.String, "documents": pl.Int64,
     "value": pl.Float64, "best": pl.Boolean, "seconds": pl.Float64}
 
 Advance = Callable[[dict[str, Any]], None]
+# Yields settings and their rung; the gain of this trial is sent back.
 Schedule = Generator[tuple[Candidate, int], float, None]
 
 
@@ -104,7 +105,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Lead:
-    """How far the best trial is ahead of the defaults, on the documents that trials had.
+    """How far the best trial is ahead of the defaults, on the training rows of the search.
 
     Attributes
     ----------
@@ -113,9 +114,9 @@ class Lead:
     value : float
         Difference of the metric, above 0 if the best trial is better.
     low, high : float
-        Bounds that hold with 95 % for all trials together, because one of many that are equally
-        good is ahead by chance. The standard error is that of 500 bootstrap samples of the
-        documents, on which both are judged; the level is 1 - 0.05 / trials on all documents [3]_.
+        The 95 % interval, which is corrected for the number of trials: if many settings are equally
+        good, one of them is ahead by chance. The standard error is from 500 bootstrap samples of
+        the documents. The level is 1 - 0.05 / (the number of trials on all documents) [3]_.
     """
 
     settings: str
@@ -125,7 +126,7 @@ class Lead:
 
     @property
     def is_sure(self) -> bool:
-        """Whether chance alone would seldom give the best of as many trials such a lead."""
+        """Whether the lead is larger than chance explains: the interval is above 0."""
         return self.low > 0
 
     def __str__(self) -> str:
@@ -139,29 +140,32 @@ class Tuned:
     Attributes
     ----------
     fitted : Fitted
-        The settings that were found, learned from all rows.
+        The chosen settings, learned from all rows.
     metric : Metric
     estimate : Estimate
-        The metric of these settings, learned from the rows of the trials, on the test part.
+        The metric of a model with the chosen settings, learned from the training rows, on the test
+        part.
     default : Estimate
-        The metric of `NBLinear` with its defaults, or of the default of mail, on these documents.
+        Likewise for `NBLinear` with its defaults, or for the default of mail.
     trials : DataFrame
-        One row per trial, those on most documents first, and of these the best first: the number of
-        the ``trial`` in the order of the search, from 1, its ``settings`` and ``model``, the number
-        of ``documents`` in its folds, the ``value`` of the metric (null if these settings could not
-        be learned), whether it was the ``best`` so far among trials on all documents, and its
-        ``seconds``. A repeated search gives the same table, apart from ``seconds``.
+        One row per trial, first the trials on all training rows, and the best of them first: the
+        number of the ``trial`` in the order of the search, from 1, its ``settings`` and ``model``,
+        the number of ``documents`` in its folds, the ``value`` of the metric (null if these
+        settings could not be learned), whether it was the ``best`` so far among trials on all
+        documents, and its ``seconds``. A repeated search gives the same table, apart from
+        ``seconds``.
     code : str
         Python that learns the same model without a search, from ``rows``.
     settings : Candidate
-        Those of the best trial if its lead over the defaults is sure, and else the defaults.
+        The chosen settings: of the best trial if its lead over the defaults is sure, or else the
+        defaults.
     lead : Lead or None
         The lead of the best trial; None if that is the trial of the defaults, or if the defaults
         could not be learned.
     method : str
         How the rows were divided, in words.
     untried : tuple of str
-        The settings that every search begins with and that the budget of this one did not reach.
+        Settings with which every search begins, but which the budget of this one did not reach.
     """
 
     fitted: Fitted
@@ -176,14 +180,14 @@ class Tuned:
     untried: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        best = self.trials.head(_SHOWN)
+        shown = self.trials.head(_MAX_SHOWN)
         lines = [f"Tuned({self._score()})", self.comparison(),
-                 f"  {self.metric!s:>{_WIDTH}}  documents  settings"]
-        for row in best.iter_rows(named=True):
+                 f"  {self.metric!s:>{_VALUE_WIDTH}}  documents  settings"]
+        for row in shown.iter_rows(named=True):
             value = "–" if row["value"] is None else f"{row['value']:.4f}"
-            lines.append(f"  {value:>{_WIDTH}}  {row['documents']:>9,}  {row['settings']}")
-        if self.trials.height > best.height:
-            lines.append(f"  ... and {self.trials.height - best.height:,} more")
+            lines.append(f"  {value:>{_VALUE_WIDTH}}  {row['documents']:>9,}  {row['settings']}")
+        if self.trials.height > shown.height:
+            lines.append(f"  ... and {self.trials.height - shown.height:,} more")
         return "\n".join(lines)
 
     def _score(self) -> str:
@@ -192,8 +196,7 @@ class Tuned:
                 f"{self.default.value:.4f}; {quantity(self.trials.height, 'trial')}")
 
     def comparison(self) -> str:
-        """How many settings were compared with the defaults, on how many rows, and which were not.
-        """
+        """A sentence: how many settings were compared with the defaults, and on how many rows."""
         n_documents = max(self.trials["documents"])
         on_all = set(self.trials.filter(pl.col("documents") == n_documents)["settings"])
         on_fewer = set(self.trials["settings"]) - on_all
@@ -222,8 +225,8 @@ class Tuned:
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
-    """Settings that were judged on all rows of the trials."""
+class _FullTrial:
+    """A trial on all training rows, with the gain that `Metric.gain` computes from its value."""
 
     candidate: Candidate
     result: TrialResult
@@ -238,8 +241,8 @@ def search(
 ) -> Tuned:
     """Search for the settings of a classifier of texts: see `textnb.tune`.
 
-    ``of_mail`` is for the column of tokens of a table of mail: the search begins with the default
-    of mail, and a model that can score left-out documents keeps their scores for a threshold.
+    With ``of_mail``, ``text`` is a column of tokens of mail: the search begins with the default of
+    mail, and the model, if it can, stores scores of left-out documents to choose a threshold from.
     """
     _check_budget(trials, seconds)
     check_split(folds, groups, time, seed)
@@ -253,7 +256,7 @@ def search(
                 "tokenizer: give the texts, or compare models of tokens by cross-validation"
             ) from None
         schema = rows.collect_schema()
-        goal = Metric.of(metric, positive, isinstance(schema[label], pl.List))
+        target = Metric.of(metric, positive, isinstance(schema[label], pl.List))
         columns = [*names, label]
         for role, name in (("groups", groups), ("time", time)):
             if name is not None:
@@ -261,14 +264,14 @@ def search(
                     raise SchemaError.missing_column(name, schema.names(), role)
                 columns.append(name)
         columns = list(dict.fromkeys(columns))
-        # Texts may be categories, and also groups: as strings, they make the same groups.
+        # A text column of categories may also be the column of groups: strings give equal groups.
         line().begin("reading")
         table = rows.select(columns).with_columns(
             pl.col(() if of_mail else names).cast(pl.String)).collect()
-    outer = _set_apart(table, label, groups, time, seed)
-    goal.check(outer.classes.to_list())
-    is_training = outer.training_rows(_PARTS - 1)
-    training, test = table.filter(is_training), table.filter(outer.folds == _PARTS - 1)
+    outer = _split_outer(table, label, groups, time, seed)
+    target.check(outer.classes.to_list())
+    is_training = outer.training_rows(_N_PARTS - 1)
+    training, test = table.filter(is_training), table.filter(outer.folds == _N_PARTS - 1)
     labels = outer.labels.of_rows(is_training).without_unused()
     of_lists = labels.link == "sigmoid"
     if len(labels.classes) == 1 and not of_lists:
@@ -277,98 +280,101 @@ def search(
                         "tell apart; give more rows of the other classes"
                         + ("" if time is None else ", or leave out time"))
     inner = split(training.lazy(), label, folds=folds, groups=groups, time=time, seed=seed)
-    judge = Trials(training, names, label, inner, goal, seed)
-    first = mail_candidates() if of_mail else first_candidates(
+    runner = TrialRunner(training, names, label, inner, target, seed)
+    initial = mail_candidates() if of_mail else first_candidates(
         any(is_spaceless(training[name]) for name in names))
     if of_lists:
-        first = [*{each.key: each for each in map(adapt_to_lists, first)}.values()]
-    best, log, default = _run_trials(judge, first, len(names), trials, seconds, seed, progress)
-    tried = set(log["settings"])
+        # Some candidates may become the same settings.
+        initial = [*{each.key: each for each in map(adapt_to_lists, initial)}.values()]
+    best, table_of_trials, default = _run_trials(
+        runner, initial, len(names), trials, seconds, seed, progress)
+    tried = set(table_of_trials["settings"])
     line().begin("comparing the best with the defaults")
     classes = outer.classes
-    n_compared = int((log["documents"] == judge.rungs[-1]).sum()) - 1
-    lead = _lead(goal, best, default, classes.to_list(), n_compared)
+    n_compared = int((table_of_trials["documents"] == runner.rungs[-1]).sum()) - 1
+    lead = _compute_lead(target, best, default, classes.to_list(), n_compared)
     chosen = default if lead is not None and not lead.is_sure else best
     candidate, calibration = chosen.candidate, chosen.result.calibration
-    actual = outer.labels.of_rows(outer.folds == _PARTS - 1).actual
+    actual = outer.labels.of_rows(outer.folds == _N_PARTS - 1).actual
     line().begin("judging on new rows")
-    estimate = _estimate(chosen, training, test, judge, classes, actual)
+    estimate = _estimate(chosen, training, test, runner, classes, actual)
     default_estimate = estimate if candidate is default.candidate else _estimate(
-        default, training, test, judge, classes, actual)
+        default, training, test, runner, classes, actual)
     line().begin("learning from all rows")
     fitted = fit(candidate.settings(names, label), table,
                  left_out=of_mail and not of_lists and candidate.model.scores_left_out)
     code = _code(candidate, calibration, names, label)
     if of_lists:
-        fitted = _with_thresholds(fitted, candidate, table, goal, seed, groups=groups, time=time)
+        fitted = _with_thresholds(fitted, candidate, table, target, seed, groups=groups, time=time)
         arguments = "".join(f", {name}={value!r}" for name, value in (
             ("groups", groups), ("time", time), ("seed", seed)) if value)
         code = (f"import textnb\n{code}\nheld = textnb.cross_validate(model, rows{arguments})\n"
-                f"model.set_decision(textnb.choose_class_thresholds(held, by={goal.label_goal!r}))")
+                "model.set_decision(textnb.choose_class_thresholds(held, "
+                f"by={target.label_goal!r}))")
     elif calibration is not None:
         fitted = fitted.with_calibration(calibration)
     method = (f"{inner.method} of the rows that trials had; estimates on "
               f"{test.height:,} others")
-    return Tuned(fitted, goal, estimate, default_estimate, log, code, candidate, lead, method,
-                 tuple(words for each in first if (words := each.describe()) not in tried))
+    untried = tuple(words for each in initial if (words := each.describe()) not in tried)
+    return Tuned(fitted, target, estimate, default_estimate, table_of_trials, code, candidate, lead,
+                 method, untried)
 
 
 def _with_thresholds(
-    fitted: Fitted, candidate: Candidate, table: pl.DataFrame, goal: Metric, seed: int,
+    fitted: Fitted, candidate: Candidate, table: pl.DataFrame, metric: Metric, seed: int,
     **columns: str | None,
 ) -> Fitted:
     """The model with the thresholds that `cross_validate` and `choose_class_thresholds` give.
 
-    ``columns`` are those of groups and of times, by which rows are divided into folds.
+    ``columns`` are the arguments ``groups`` and ``time`` of `split`.
     """
-    partition = split(
-        table.lazy(), fitted.label, folds=THRESHOLD_FOLDS, seed=seed, **columns)
-    judge = Trials(table, list(fitted.columns), fitted.label, partition, goal, seed)
-    thresholds = judge.judge(candidate, len(judge.rungs) - 1).thresholds
+    partition = split(table.lazy(), fitted.label, folds=THRESHOLD_FOLDS, seed=seed, **columns)
+    runner = TrialRunner(table, list(fitted.columns), fitted.label, partition, metric, seed)
+    thresholds = runner.run(candidate, len(runner.rungs) - 1).thresholds
     if thresholds is None:
-        raise DataError(f"the labels' thresholds can't be chosen: {judge.failure}")
+        raise DataError(f"the labels' thresholds can't be chosen: {runner.failure}")
     return fitted.with_decision(Decision(
         dict(zip(fitted.classes.tolist(), thresholds.tolist(), strict=True)),
-        evidence={"by": goal.label_goal, "documents": int((partition.folds >= 0).sum()),
+        evidence={"by": metric.label_goal, "documents": int((partition.folds >= 0).sum()),
                   "scored": partition.method}))
 
 
-def _set_apart(
+def _split_outer(
     table: pl.DataFrame, label: str, groups: str | None, time: str | None, seed: int
 ) -> Split:
-    """Parts of the rows, of which the last is the test part."""
+    """Divide the rows into parts: the last one is the test part, the others are for training."""
     try:
-        return split(table.lazy(), label, folds=_PARTS, groups=groups, time=time, seed=seed)
+        return split(table.lazy(), label, folds=_N_PARTS, groups=groups, time=time, seed=seed)
     except ParameterError:
-        # The advice of that error is fewer folds, but this number is not the user's.
+        # That error advises fewer folds, but the user can't change the number of parts.
         needed = (
-            f"{_PARTS} groups of {groups!r}, of about equal sizes" if groups is not None
-            else f"{_PARTS + 1} different times in {time!r}" if time is not None
-            else f"{_PARTS} rows of the largest class")
+            f"{_N_PARTS} groups of {groups!r}, of about equal sizes" if groups is not None
+            else f"{_N_PARTS + 1} different times in {time!r}" if time is not None
+            else f"{_N_PARTS} rows of the largest class")
         raise ParameterError(
             f"a search sets a fifth of the rows apart for its estimate, and needs {needed}, or "
             "more. Give more rows, or compare settings by cross-validation") from None
 
 
 def _run_trials(
-    judge: Trials, first: list[Candidate], n_columns: int, trials: int | None,
+    runner: TrialRunner, initial: list[Candidate], n_columns: int, trials: int | None,
     seconds: float | None, seed: int, progress: Advance | None,
-) -> tuple[_Judged, pl.DataFrame, _Judged]:
-    """Judge settings until the budget is spent.
+) -> tuple[_FullTrial, pl.DataFrame, _FullTrial]:
+    """Run trials until the budget is spent.
 
-    Returns the best settings, the table of trials that `Tuned` has, and the defaults.
+    Returns the best trial, the table `Tuned.trials`, and the trial of the defaults.
     """
     budget = math.inf if trials is None and seconds is not None else (trials or TRIALS)
     end = math.inf if seconds is None else clock.monotonic() + seconds
-    top = len(judge.rungs) - 1
-    best: _Judged | None = None
-    default: _Judged | None = None
-    log: list[dict[str, Any]] = []
+    top = len(runner.rungs) - 1
+    best: _FullTrial | None = None
+    default: _FullTrial | None = None
+    rows: list[dict[str, Any]] = []
 
     def remaining() -> float:
-        return budget - len(log) if clock.monotonic() < end else 0
+        return budget - len(rows) if clock.monotonic() < end else 0
 
-    schedule = _schedule(first, judge.rungs, n_columns, seed, judge.of_lists, remaining)
+    schedule = _schedule(initial, runner.rungs, n_columns, seed, runner.of_lists, remaining)
     gain: float | None = None
     status = line()
     status.begin("", None if math.isinf(budget) else Size(int(budget)), "trial", seconds)
@@ -381,44 +387,46 @@ def _run_trials(
         status.step(("" if best is None else f"best {best.result.value:.4f}, now ")
                     + candidate.describe())
         with muted():
-            result = judge.judge(candidate, rung)
-        gain = judge.metric.gain(result.value)
+            result = runner.run(candidate, rung)
+        gain = runner.metric.gain(result.value)
         gain = -math.inf if math.isnan(gain) else gain
         is_best = rung == top and gain > (-math.inf if best is None else best.gain)
         if is_best:
-            best = _Judged(candidate, result, gain)
-        if rung == top and candidate is first[0]:
-            default = _Judged(candidate, result, gain)
-        row = {"trial": len(log) + 1, "settings": candidate.describe(),
-               "model": candidate.model.kind, "documents": judge.rungs[rung],
+            best = _FullTrial(candidate, result, gain)
+        if rung == top and candidate is initial[0]:
+            default = _FullTrial(candidate, result, gain)
+        row = {"trial": len(rows) + 1, "settings": candidate.describe(),
+               "model": candidate.model.kind, "documents": runner.rungs[rung],
                "value": None if math.isnan(result.value) else result.value, "best": is_best,
                "seconds": clock.monotonic() - start}
-        log.append(row)
+        rows.append(row)
         status.advance(1)
         if progress is not None:
             progress(row)
     if best is None or default is None:
         raise ParameterError("no settings could be learned from these rows, whose texts are in "
-                             f"{', '.join(judge.text)}: {judge.failure}")
-    table = pl.DataFrame(log, schema=_SCHEMA).sort(
+                             f"{', '.join(runner.text)}: {runner.failure}")
+    table = pl.DataFrame(rows, schema=_SCHEMA).sort(
         "documents", "value", nulls_last=True, maintain_order=True,
-        descending=[True, judge.metric.gain(1.0) > 0])
+        descending=[True, runner.metric.gain(1.0) > 0])
     return best, table, default
 
 
 def _schedule(
-    first: list[Candidate], rungs: list[int], n_columns: int, seed: int, of_lists: bool,
+    initial: list[Candidate], rungs: list[int], n_columns: int, seed: int, of_lists: bool,
     remaining: Callable[[], float],
 ) -> Schedule:
-    """Yield the settings to judge next and their rung; the caller sends back the gain of each.
+    """Yield the settings to try next, and their rung.
 
     Parameters
     ----------
     remaining : callable
         The number of trials that may still begin.
     """
+    # The rung of all rows, and the one below it. With few rows there is only one, and no race.
     top = len(rungs) - 1
     lower = max(0, top - 1)
+    # For each rung, the gain of the settings that were tried on it.
     gains: list[dict[Candidate, float]] = [{} for _ in rungs]
     tried: set[tuple[Any, ...]] = set()
 
@@ -426,28 +434,28 @@ def _schedule(
         gains[rung][candidate] = yield candidate, rung
         tried.add(candidate.key)
 
-    # The first two are judged on all rows at once, so that every search has a comparison.
-    waiting = [*first]
+    # The first two are tried on all rows at once, so that every search has a comparison.
+    waiting = [*initial]
     for _ in range(2):
         yield from request(waiting.pop(0), top)
         if remaining() <= 0:
             return
     while waiting:
-        race, waiting = waiting[:_RACE], waiting[_RACE:]
+        race, waiting = waiting[:_RACE_SIZE], waiting[_RACE_SIZE:]
         for candidate in race if lower < top else []:
             if remaining() <= 1:
                 break
             yield from request(candidate, lower)
         finalists = race
         if lower < top:
-            # The second of an earlier race may be better than the first of this one.
-            others = [each for each in gains[lower] if each not in gains[top]]
-            finalists = [max(others, key=gains[lower].__getitem__) if others else race[0]]
+            # The second of an earlier race may be better than the winner of this one.
+            contenders = [each for each in gains[lower] if each not in gains[top]]
+            finalists = [max(contenders, key=gains[lower].__getitem__) if contenders else race[0]]
         for candidate in finalists:
             yield from request(candidate, top)
             if remaining() <= 0:
                 return
-    # A neighbour is judged on fewer rows first, and on all rows only if it is not worse there.
+    # A neighbour of the best is tried on fewer rows first, and if it is not worse there, on all.
     random = np.random.default_rng(seed)
     while True:
         best = max(gains[top], key=gains[top].__getitem__)
@@ -457,6 +465,7 @@ def _schedule(
         if not untried:
             return
         candidate = untried[int(random.integers(len(untried)))]
+        # The best may not have been tried on fewer rows yet.
         for each in (best, candidate) if best not in gains[lower] else (candidate,):
             yield from request(each, lower)
             if remaining() <= 0:
@@ -468,67 +477,68 @@ def _schedule(
 
 
 def _estimate(
-    chosen: _Judged, training: pl.DataFrame, test: pl.DataFrame, judge: Trials,
+    chosen: _FullTrial, training: pl.DataFrame, test: pl.DataFrame, runner: TrialRunner,
     classes: pl.Series, actual: NDArray[Any],
 ) -> Estimate:
-    """The metric on the test part, by a model of all other rows."""
-    metric, names, calibration = judge.metric, classes.to_list(), chosen.result.calibration
+    """The metric on the test part, of a model that is learned from the training rows."""
+    metric, names, calibration = runner.metric, classes.to_list(), chosen.result.calibration
     try:
-        fitted = fit(chosen.candidate.settings(judge.text, judge.label), training)
+        fitted = fit(chosen.candidate.settings(runner.text, runner.label), training)
     except (DataError, VocabularyError):
-        # Only the default settings can fail here, if their tokenizer finds no terms in these texts:
-        # the best settings have been learned from parts of these rows before.
+        # The defaults fail if their tokenizer finds no terms in these texts. The best settings
+        # can't fail here, because trials have learned them from parts of these rows.
         return Estimate(math.nan, math.nan, math.nan, test.height)
     if calibration is not None:
         fitted = fitted.with_calibration(calibration)
-    learned, lengths = score_batch(fitted, test)
+    fitted_scores, lengths = score_batch(fitted, test)
     if fitted.calibration is not None:
-        learned = fitted.calibration.apply(learned, lengths)
-    # Labels that only the test part has get no score.
+        fitted_scores = fitted.calibration.apply(fitted_scores, lengths)
+    # The model has no scores for labels that only the test part has.
     scores = np.full((test.height, len(names)), -np.inf)
-    scores[:, classes.search_sorted(fitted.labels).to_numpy()] = learned
+    scores[:, classes.search_sorted(fitted.labels).to_numpy()] = fitted_scores
     if chosen.result.thresholds is not None:
-        scores[:, classes.search_sorted(judge.classes).to_numpy()] -= chosen.result.thresholds
+        scores[:, classes.search_sorted(runner.classes).to_numpy()] -= chosen.result.thresholds
     value = metric.value(scores, actual, names)
     return Estimate(value, *_interval(metric, scores, actual, names), len(actual))
 
 
-def _lead(
-    metric: Metric, best: _Judged, default: _Judged, names: list[Any], n_compared: int
+def _compute_lead(
+    metric: Metric, best: _FullTrial, default: _FullTrial, names: list[Any], n_compared: int
 ) -> Lead | None:
     """The lead of the best of ``n_compared`` trials over the defaults."""
     if best.candidate is default.candidate or math.isinf(default.gain):
         return None
-    ours, theirs, codes = best.result.scores, default.result.scores, default.result.codes
+    codes = default.result.codes
 
-    def difference(rows: NDArray[np.int64]) -> float:
-        own, other = (metric.gain(metric.value(scores[rows], codes[rows], names))
-                      for scores in (ours, theirs))
-        return own - other
+    def sample_lead(rows: NDArray[np.int64]) -> float:
+        best_gain, default_gain = (
+            metric.gain(metric.value(scores[rows], codes[rows], names))
+            for scores in (best.result.scores, default.result.scores))
+        return best_gain - default_gain
 
-    value = best.gain - default.gain
-    samples = _bootstrap(difference, len(codes))
-    error = float(np.std(samples, ddof=1)) if len(samples) > 1 else math.inf
-    width = NormalDist().inv_cdf(1.0 - 0.05 / (2 * n_compared)) * error
-    return Lead(best.candidate.describe(), value, value - width, value + width)
+    lead = best.gain - default.gain
+    samples = _bootstrap(sample_lead, len(codes))
+    standard_error = float(np.std(samples, ddof=1)) if len(samples) > 1 else math.inf
+    # Bonferroni: the two-sided level of 5 % is divided by the number of comparisons.
+    half_width = NormalDist().inv_cdf(1.0 - 0.05 / (2 * n_compared)) * standard_error
+    return Lead(best.candidate.describe(), lead, lead - half_width, lead + half_width)
 
 
 def _interval(
     metric: Metric, scores: Floats, codes: NDArray[Any], names: list[Any]
 ) -> tuple[float, float]:
     values = _bootstrap(lambda rows: metric.value(scores[rows], codes[rows], names), len(codes))
-    if not len(values):
-        return float("nan"), float("nan")
-    low, high = np.quantile(values, [0.025, 0.975])
+    low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (math.nan, math.nan)
     return float(low), float(high)
 
 
-def _bootstrap(value: Callable[[NDArray[np.int64]], float], documents: int) -> Floats:
-    """Values of bootstrap samples of the documents, without NaN, which a sample may have."""
+def _bootstrap(compute: Callable[[NDArray[np.int64]], float], n_documents: int) -> Floats:
+    """A number for each bootstrap sample of the documents, without samples whose number is NaN."""
     random = np.random.default_rng(0)
-    samples = np.array([value(random.integers(documents, size=documents)) for _ in range(_SAMPLES)])
-    values: Floats = samples[~np.isnan(samples)]
-    return values
+    values = np.array([compute(random.integers(n_documents, size=n_documents))
+                       for _ in range(_N_SAMPLES)])
+    valid: Floats = values[~np.isnan(values)]
+    return valid
 
 
 def _code(
@@ -540,7 +550,7 @@ def _code(
     lines = [f"model = {code}.fit(rows)"]
     if calibration is not None:
         names.append("Calibration")
-        # Its repr is rounded.
+        # Written field by field, because the repr of a Calibration rounds numbers.
         values = ", ".join(f"{each.name}={getattr(calibration, each.name)!r}"
                            for each in fields(calibration)
                            if getattr(calibration, each.name) != each.default)

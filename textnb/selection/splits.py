@@ -1,7 +1,6 @@
 """Folds of labelled documents for validation: stratified, by groups, or in order of time.
 
-The splits are those of scikit-learn. Only the columns that a split needs are collected from
-a lazy frame or a file.
+They are the folds of scikit-learn. Only the columns that the division needs are collected.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from textnb.runtime.caller import warn_caller
 from textnb.runtime.settings import SEED, is_whole
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
 
-# The number in place of a fold for documents that all models learn and none scores.
+# In place of a fold: the models of all folds learn these documents, and none scores them.
 LEARNED_ONLY = -1
-_TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.]\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
+_ISO_TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}([.]\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?$"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +33,14 @@ class Split:
     ----------
     labels : Labels
     strata : int64 (n_documents,)
-        The number of each document's class; of lists of labels, that of its rarest label, or one
-        for no label.
+        What the division into folds keeps even: a number for each document's class; with lists of
+        labels for its rarest label, or for no label.
     folds : int64 (n_documents,)
-        From 0; -1 for documents that are learned and not scored (the first part, by time).
+        From 0; -1 for documents that are learned but not scored: the first part in order of time.
     count : int
-        Number of folds.
+        The number of folds.
     method : str
+        How the rows were divided, in words.
     """
 
     labels: Labels
@@ -51,12 +51,12 @@ class Split:
 
     @property
     def classes(self) -> pl.Series:
-        """The sorted classes, in the type that predictions have."""
+        """The sorted classes, with the data type of predictions."""
         return pl.Series(self.labels.classes.tolist())
 
     @property
     def in_time(self) -> bool:
-        """Whether the model of a fold learns the folds before it only, and not all others."""
+        """Whether the model of a fold learns only the folds before it, and not all others."""
         return bool((self.folds == LEARNED_ONLY).any())
 
     def training_rows(self, fold: int) -> NDArray[np.bool_]:
@@ -74,17 +74,17 @@ def split(
     ----------
     frame : LazyFrame
     label : str
-        Column of labels; each fold has about the same share of each class. Of lists, a document
-        counts for its rarest label.
+        Column of labels; each fold has about the same share of each class. In lists of labels, a
+        document's rarest label is its class.
     folds : int
         2 or more.
     groups : str, optional
-        Column whose equal values stay in one fold.
+        Column of groups: documents with the same value are in the same fold.
     time : str, optional
-        Column in whose order the documents are divided into ``folds + 1`` parts, the first of which
-        is fold -1. Equal times stay together: a part ends after them.
+        Column of times, in whose order the documents are divided into ``folds + 1`` parts. The
+        first part is fold -1. Documents with the same time are in the same part.
     seed : int
-        Shuffles the documents, or groups; must be 0 with ``time``.
+        Seed of the order in which documents, or groups, are assigned; must be 0 with ``time``.
 
     Raises
     ------
@@ -98,54 +98,57 @@ def split(
     [1, 1, 0, 0, -1, -1]
     """
     check_split(folds, groups, time, seed)
-    column, key = _read_columns(frame, label, groups, time)
-    if not len(column):
+    label_column, key_column = _read_columns(frame, label, groups, time)
+    if not len(label_column):
         raise DataError.no_rows("the input")
-    labels = labels_of(column)
+    labels = labels_of(label_column)
     if not len(labels.classes):
         raise DataError(NO_LABELS)
-    exclusive = labels.link == "softmax"
-    strata = labels.codes if exclusive else _rarest_labels(labels)
-    if len(labels.classes) == 1 and exclusive:
+    are_exclusive = labels.link == "softmax"
+    strata = labels.codes if are_exclusive else _rarest_labels(labels)
+    if len(labels.classes) == 1 and are_exclusive:
         raise DataError(f"all labels are {labels.classes.tolist()[0]!r}: there is nothing to tell "
                         "apart; validation needs documents of two classes or more")
     method = f"{folds} folds"
-    if key is not None and time is not None:
-        assigned, method = _assign_by_time(key, time, folds), f"{method} in order of {time!r}"
-    elif key is not None and groups is not None:
-        assigned = _assign_by_group(key, groups, strata, folds, seed)
+    if key_column is not None and time is not None:
+        row_folds = _assign_by_time(key_column, time, folds)
+        method = f"{method} in order of {time!r}"
+    elif key_column is not None and groups is not None:
+        row_folds = _assign_by_group(key_column, groups, strata, folds, seed)
         method = f"{method} by {groups!r}"
     else:
-        # Labels of lists may be in fewer folds, but there must be a document for each fold.
-        sizes = _check_class_sizes(strata if exclusive else np.zeros_like(strata), folds)
+        # With lists of labels, each label may have fewer documents than there are folds, but all
+        # documents together, as one class, may not.
+        sizes = _check_class_sizes(strata if are_exclusive else np.zeros_like(strata), folds)
         rare = np.flatnonzero(sizes < folds)
         if len(rare):
             warn_caller(f"{_name_classes(labels, rare)} with fewer documents than the {folds} "
                         "folds: some folds test none of it")
-        assigned = stratified_folds(strata, folds, seed)
-    partition = Split(labels, strata, assigned, folds, method)
-    # Of many labels, some are in one fold only; their scores are -inf there, without a warning.
-    if exclusive:
+        row_folds = stratified_folds(strata, folds, seed)
+    partition = Split(labels, strata, row_folds, folds, method)
+    # In lists, rare labels may well be in one fold only: no warning.
+    if are_exclusive:
         _warn_unlearned(partition)
     return partition
 
 
 def _rarest_labels(labels: Labels) -> Ints:
-    """A code for the rarest label of each document, or for none.
+    """A number for the rarest label of each document, or for no label.
 
     Examples
     --------
     >>> _rarest_labels(labels_of(pl.Series([["a", "b"], ["a"], [], ["a"]]))).tolist()
     [1, 0, 2, 0]
     """
-    rare_last = np.argsort(-labels.sizes[labels.codes], kind="stable")
+    # Of several assignments to a row, the last one holds.
+    rarest_last = np.argsort(-labels.sizes[labels.codes], kind="stable")
     codes = np.full(len(labels), len(labels.classes), dtype=np.int64)
-    codes[labels.rows[rare_last]] = labels.codes[rare_last]
+    codes[labels.rows[rarest_last]] = labels.codes[rarest_last]
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
 def check_split(folds: Any, groups: Any, time: Any, seed: Any) -> None:
-    """Raise ParameterError for settings of `split` that are wrong for any rows."""
+    """Raise ParameterError for arguments of `split` that are wrong whatever the rows are."""
     if not is_whole(folds) or folds < 2:
         raise ParameterError.out_of_range("folds", "an int >= 2", folds)
     for name, value in (("groups", groups), ("time", time)):
@@ -163,17 +166,19 @@ def check_split(folds: Any, groups: Any, time: Any, seed: Any) -> None:
 def _read_columns(
     frame: pl.LazyFrame, label: str, groups: str | None, time: str | None
 ) -> tuple[pl.Series, pl.Series | None]:
+    """The columns of labels, and of groups or times if one of them is named."""
     schema, key = frame.collect_schema(), time if groups is None else groups
     if key is not None and key not in schema:
         raise SchemaError.missing_column(
             key, schema.names(), "time" if groups is None else "groups")
-    keys = [] if key is None else [pl.col(key).alias("\0key")]
-    rows = frame.select(label, *keys).collect()
+    # The name is another one, because the column may be the label column.
+    key_columns = [] if key is None else [pl.col(key).alias("\0key")]
+    rows = frame.select(label, *key_columns).collect()
     return rows[label], None if key is None else rows["\0key"]
 
 
 def _check_class_sizes(codes: Ints, folds: int) -> Ints:
-    """Count the documents of each class; ParameterError if no class has one for each fold."""
+    """Count the documents of each class; raise ParameterError if all have fewer than folds."""
     sizes = np.bincount(codes)
     if sizes.max() < folds:
         raise ParameterError.naming(
@@ -190,8 +195,8 @@ def _assign_by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed
                           "numbers or dates")
     if isinstance(values.dtype, (pl.Categorical, pl.Enum)):
         values = values.cast(pl.String)
-    # Groups are numbered as they appear: sorted, the numbers of a table and the strings of a CSV
-    # file would be in different orders, and the folds would differ.
+    # Groups are numbered in the order in which they appear, because the strings of a CSV file and
+    # the numbers of a table are sorted differently, and would give other folds.
     distinct = values.unique(maintain_order=True)
     if len(distinct) < folds:
         raise ParameterError.naming(
@@ -200,35 +205,38 @@ def _assign_by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed
     numbers = pl.Series(range(len(distinct)), dtype=pl.Int64)
     groups = values.replace_strict(distinct, numbers, return_dtype=pl.Int64).to_numpy()
     _check_class_sizes(codes, folds)
-    assigned = stratified_group_folds(codes, groups, folds, seed)
-    empty = folds - len(np.unique(assigned))
-    if empty:
-        raise ParameterError(f"the groups of {name!r} are too uneven for {folds} folds: {empty} of "
-                             "them would be empty; ask for fewer")
-    return assigned
+    row_folds = stratified_group_folds(codes, groups, folds, seed)
+    n_empty = folds - len(np.unique(row_folds))
+    if n_empty:
+        raise ParameterError(f"the groups of {name!r} are too uneven for {folds} folds: {n_empty} "
+                             "of them would be empty; ask for fewer")
+    return row_folds
 
 
 def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
     _check_no_null(values, name, "time")
+    # The n-th smallest time has the rank n, from 0.
     ranks = _times_as_numbers(values, name).rank("dense").to_numpy().astype(np.int64) - 1
+    # The number of documents up to each time, except the last.
     ends = np.cumsum(np.bincount(ranks))[:-1]
     if len(ends) < folds:
         raise ParameterError.naming(
             "{folds} needs {times} different times; {name!r} has {found}",
             folds=Mention("folds", str(folds)), times=folds + 1, name=name, found=len(ends) + 1)
-    # As scikit-learn's TimeSeriesSplit: all parts but the first have the same size.
+    # As in scikit-learn's TimeSeriesSplit, all parts but the first have the same size.
     cuts = len(ranks) - len(ranks) // (folds + 1) * np.arange(folds, 0, -1)
-    # A cut between equal times moves after the last of them, and each part keeps a time.
+    # The rank of the last time before each cut. A cut between equal times moves after them.
+    last_ranks = np.searchsorted(ends, cuts)
+    # Each part has at least one time: ranks increase, and enough of them are left after each cut.
     step = np.arange(folds)
-    last = np.searchsorted(ends, cuts)
-    last = np.maximum.accumulate(last - step) + step
-    last = np.minimum(last, len(ends) - folds + step)
-    parts: Ints = np.searchsorted(last, ranks).astype(np.int64)
+    last_ranks = np.maximum.accumulate(last_ranks - step) + step
+    last_ranks = np.minimum(last_ranks, len(ends) - folds + step)
+    parts: Ints = np.searchsorted(last_ranks, ranks).astype(np.int64)
     return parts + LEARNED_ONLY
 
 
 def time_order(values: pl.Series, name: str) -> Ints:
-    """The rows in order of a column of times; equal times stay in the order of the rows.
+    """The indices of the rows in order of a column of times, stable for equal times.
 
     Raises
     ------
@@ -240,7 +248,7 @@ def time_order(values: pl.Series, name: str) -> Ints:
 
 
 def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
-    """Times as numbers that sort in their order: strings are parsed, so "10" comes after "9"."""
+    """Times as numbers in the same order. Strings are parsed, so that "10" comes after "9"."""
     dtype = values.dtype
     if dtype.is_temporal():
         return values.to_physical()
@@ -260,24 +268,24 @@ def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
 
 
 def _parse_times(values: pl.Series, name: str) -> pl.Series:
-    """Strings of ISO 8601 as numbers. Polars would guess at others: 05/01/2026 has two meanings."""
-    unmatched = values.filter(~values.str.contains(_TIME))
-    for kind in (pl.Datetime("us"), pl.Date()):
-        times = _strptime(values, kind) if unmatched.is_empty() else None
+    """Strings of ISO 8601 as numbers. Polars would guess what others mean, such as 05/01/2026."""
+    unreadable = values.filter(~values.str.contains(_ISO_TIME))
+    for dtype in (pl.Datetime("us"), pl.Date()):
+        times = _strptime(values, dtype) if unreadable.is_empty() else None
         if times is not None and not times.null_count():
             return times.to_physical()
-        unmatched = unmatched if times is None else values.filter(times.is_null())
-    row = int((values == unmatched[0]).arg_true()[0])
-    raise _no_times(name, f"holds {unmatched[0]!r:.60} in row {row} (counted from 0), which "
+        unreadable = unreadable if times is None else values.filter(times.is_null())
+    row = int((values == unreadable[0]).arg_true()[0])
+    raise _no_times(name, f"holds {unreadable[0]!r:.60} in row {row} (counted from 0), which "
                     "can't be read as a time")
 
 
-def _strptime(values: pl.Series, kind: Any) -> pl.Series:
-    """Parse times; those that can't be parsed are null. Polars fails if that is so for all."""
+def _strptime(values: pl.Series, dtype: Any) -> pl.Series:
+    """Parse times; null for values that can't be parsed, also if Polars fails because all can't."""
     try:
-        return values.str.strptime(kind, strict=False)
+        return values.str.strptime(dtype, strict=False)
     except pl.exceptions.ComputeError:
-        return pl.Series([None], dtype=kind).new_from_index(0, len(values))
+        return pl.Series([None], dtype=dtype).new_from_index(0, len(values))
 
 
 def _no_times(name: str, problem: str) -> SchemaError:
@@ -297,7 +305,7 @@ def _check_no_null(values: pl.Series, name: str, role: str) -> None:
 
 
 def _warn_unlearned(partition: Split) -> None:
-    """Warn if a fold has documents of a class that the model of this fold has not learned."""
+    """Warn if a fold has documents of a class that the model of this fold does not learn."""
     codes, unlearned = partition.labels.codes, set[int]()
     for fold in range(partition.count):
         learned = np.unique(codes[partition.training_rows(fold)])
@@ -308,7 +316,7 @@ def _warn_unlearned(partition: Split) -> None:
                     "count as errors")
 
 
-def _name_classes(labels: Labels, which: Ints) -> str:
-    names = ", ".join(repr(name) for name in labels.classes[which[:5]].tolist())
-    rest = f" and {len(which) - 5} more" if len(which) > 5 else ""
-    return f"class{'es' if len(which) > 1 else ''} {names}{rest}"
+def _name_classes(labels: Labels, codes: Ints) -> str:
+    names = ", ".join(repr(name) for name in labels.classes[codes[:5]].tolist())
+    rest = f" and {len(codes) - 5} more" if len(codes) > 5 else ""
+    return f"class{'es' if len(codes) > 1 else ''} {names}{rest}"

@@ -1,9 +1,9 @@
 """Folds with about the same share of each class, of rows or of whole groups of rows.
 
-They are the folds of scikit-learn's ``StratifiedKFold`` and ``StratifiedGroupKFold`` with
-``shuffle=True``, to the row. They are computed here because scikit-learn warns, without a name, of
-a class with fewer rows than folds: Python's warning filters belong to the whole process, so that
-warning can't be suppressed safely in threads. Here the caller warns, and names the class.
+Every row is in the same fold as in scikit-learn's ``StratifiedKFold`` or ``StratifiedGroupKFold``
+with ``shuffle=True``. Folds are computed here because scikit-learn warns of a class with fewer rows
+than folds, without naming it. Threads can't suppress that warning safely, as Python's warning
+filters belong to the whole process. Callers of this module warn instead, and name the class.
 """
 
 from __future__ import annotations
@@ -35,27 +35,29 @@ def stratified_folds(codes: Ints, folds: int, seed: int) -> Ints:
     [1, 0, 1, 0, 0]
     """
     random = np.random.RandomState(seed)
-    # Classes are numbered in order of appearance, as scikit-learn does.
-    _, first = np.unique(codes, return_index=True)
-    ranks = np.empty(len(first), dtype=np.int64)
-    ranks[np.argsort(first)] = np.arange(len(first))
-    ordered = ranks[codes]
+    # As in scikit-learn, classes are numbered in the order in which they appear.
+    _, first_rows = np.unique(codes, return_index=True)
+    new_codes = np.empty(len(first_rows), dtype=np.int64)
+    new_codes[np.argsort(first_rows)] = np.arange(len(first_rows))
+    codes = new_codes[codes]
+    rows_by_class = np.argsort(codes, kind="stable")
+    # Folds take turns along the rows sorted by class, which says how many rows of it each gets.
     turns = np.arange(len(codes)) % folds
-    assigned = np.empty(len(codes), dtype=np.int64)
-    ends = np.cumsum(np.bincount(ordered))
-    rows = np.argsort(ordered, kind="stable")
+    row_folds = np.empty(len(codes), dtype=np.int64)
+    ends = np.cumsum(np.bincount(codes))
     for start, end in zip([0, *ends[:-1]], ends, strict=True):
-        order = np.sort(turns[start:end])
-        random.shuffle(order)
-        assigned[rows[start:end]] = order
-    return assigned
+        class_folds = np.sort(turns[start:end])
+        random.shuffle(class_folds)
+        row_folds[rows_by_class[start:end]] = class_folds
+    return row_folds
 
 
 def stratified_group_folds(codes: Ints, groups: Ints, folds: int, seed: int) -> Ints:
     """Assign a fold to each row, so that rows of a group stay together.
 
-    The groups whose classes are most uneven come first. Each goes into the fold in which the shares
-    of the classes become most even; among equally good folds, into the one with the fewest rows.
+    Groups are assigned one by one, first those whose numbers of rows per class differ most. A group
+    goes into the fold that then makes the classes' shares most even; on a tie, into the one with
+    the fewest rows.
 
     Parameters
     ----------
@@ -73,28 +75,29 @@ def stratified_group_folds(codes: Ints, groups: Ints, folds: int, seed: int) -> 
     [1, 1, 0, 0]
     """
     random = np.random.RandomState(seed)
-    classes = np.bincount(codes)
+    class_sizes = np.bincount(codes)
     order = np.arange(groups.max() + 1)
     random.shuffle(order)
-    group_counts = np.zeros((len(order), len(classes)))
+    group_counts = np.zeros((len(order), len(class_sizes)))
     np.add.at(group_counts, (groups, codes), 1)
     group_counts = group_counts[order]
-    fold_counts = np.zeros((folds, len(classes)))
-    assigned = np.empty(len(order), dtype=np.int64)
-    for group in np.argsort(-np.std(group_counts, axis=1), kind="stable"):
-        fold = _best_fold(fold_counts, group_counts[group], classes)
-        fold_counts[fold] += group_counts[group]
-        assigned[order[group]] = fold
-    return assigned[groups]
+    fold_counts = np.zeros((folds, len(class_sizes)))
+    group_folds = np.empty(len(order), dtype=np.int64)
+    # Groups are shuffled, so that ties are broken at random.
+    for i in np.argsort(-np.std(group_counts, axis=1), kind="stable"):
+        fold = _best_fold(fold_counts, group_counts[i], class_sizes)
+        fold_counts[fold] += group_counts[i]
+        group_folds[order[i]] = fold
+    return group_folds[groups]
 
 
-def _best_fold(fold_counts: Floats, group: Floats, classes: Ints) -> int:
-    best, lowest, fewest = 0, np.inf, np.inf
+def _best_fold(fold_counts: Floats, group_counts: Floats, class_sizes: Ints) -> int:
+    best, min_spread, min_rows = 0, np.inf, np.inf
     for fold in range(len(fold_counts)):
-        fold_counts[fold] += group
-        unevenness = float(np.mean(np.std(fold_counts / classes, axis=0)))
-        fold_counts[fold] -= group
-        rows = float(fold_counts[fold].sum())
-        if unevenness < lowest or (np.isclose(unevenness, lowest) and rows < fewest):
-            best, lowest, fewest = fold, unevenness, rows
+        fold_counts[fold] += group_counts
+        spread = float(np.mean(np.std(fold_counts / class_sizes, axis=0)))
+        fold_counts[fold] -= group_counts
+        n_rows = float(fold_counts[fold].sum())
+        if spread < min_spread or (np.isclose(spread, min_spread) and n_rows < min_rows):
+            best, min_spread, min_rows = fold, spread, n_rows
     return best

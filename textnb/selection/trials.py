@@ -1,12 +1,12 @@
-"""One trial of a search: a cross-validation of settings on a part of the rows.
+"""One trial of a search: a cross-validation of settings on some of the rows.
 
-Terms are counted once for each tokenizer and number of rows; the rows of each fold are taken from
-that matrix. The model of a fold has only the terms of its own rows. So its scores are bit-identical
-to those of a model that is fitted on these rows.
+Terms are counted once for each tokenizer and rung, in a matrix from which each fold takes its rows.
+The model of a fold has only the terms of the rows that it learns, so that its scores have the bits
+of a model that is fitted on these rows.
 
-Trials share counts of terms, and the rows that `NBLinear` learns from in a fold, but nothing that
-was learned: a solver begins anew in each trial. From the weights of the trial before it would end
-elsewhere within the tolerance, and results would depend on the order of trials.
+Trials share counts of terms, and the matrices from which `NBLinear` learns in a fold, but no
+weights: if a solver started from those of the last trial, it would end elsewhere within the
+tolerance, and results would depend on the order of trials.
 """
 
 from __future__ import annotations
@@ -44,32 +44,31 @@ from textnb.selection.metric import Metric
 from textnb.selection.splits import Split
 from textnb.text.matrix import CountMatrix
 
-# The share of the rows in each rung. Most settings are dropped on the small rungs, which are fast.
+# The share of the rows in each rung: a small rung is fast, and most settings lose there.
 _SHARES = (1 / 3, 1.0)
-# A rung with fewer rows than this says too little, and is left out.
-_MIN_ROWS = 1_000
-# The maximum number of bytes in a cache.
-_MAX_BYTES = 1 << 30
+# On fewer rows settings can't be compared well: there is no such rung.
+_MIN_RUNG_ROWS = 1_000
+_MAX_CACHE_BYTES = 1 << 30
 Item = TypeVar("Item")
-# The rows that a fold's model is learned from, and the mask of its columns: bool (n_terms,).
+# What a fold's model learns from, and the mask of the terms that it has: bool (n_terms,).
 PreparedFold = tuple[PreparedRows, NDArray[np.bool_]]
 
 
-class Recent(Generic[Item]):
-    """A cache of the items that were used last, of limited size.
+class RecentItems(Generic[Item]):
+    """A cache of limited size, which drops the least recently used items.
 
     Parameters
     ----------
-    size : callable
-        The bytes of an item.
+    size_of : callable
+        Returns the size of an item in bytes.
     """
 
-    def __init__(self, size: Callable[[Item], int], max_bytes: int = _MAX_BYTES) -> None:
-        self._size, self._max_bytes = size, max_bytes
+    def __init__(self, size_of: Callable[[Item], int], max_bytes: int = _MAX_CACHE_BYTES) -> None:
+        self._size_of, self._max_bytes = size_of, max_bytes
         self._items: OrderedDict[Hashable, Item] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Item]) -> Item:
-        """Return the item of a key, and make it if it is missing. Threads may call it at once."""
+        """Return the item of a key; make it if it is missing. Threads may call this at once."""
         item = self._items.get(key)
         if item is None:
             item = make()
@@ -80,10 +79,10 @@ class Recent(Generic[Item]):
     def drop_oldest(self) -> None:
         """Drop the least recently used items until the others fit, or one is left.
 
-        Call it from one thread only.
+        Only one thread may call this.
         """
         while len(self._items) > 1 and sum(
-                map(self._size, self._items.values())) > self._max_bytes:
+                map(self._size_of, self._items.values())) > self._max_bytes:
             self._items.popitem(last=False)
 
 
@@ -96,14 +95,15 @@ class TrialResult:
     value : float
         The metric.
     scores : float64 (n_documents, n_classes)
-        Calibrated where the metric needs probabilities. Of lists of labels, less the thresholds
-        that documents of the other folds chose.
+        Calibrated if the metric needs probabilities. With lists of labels, scores minus the
+        thresholds that were chosen on the other folds.
     codes : int64 (n_documents,), or bool (n_documents, n_labels)
+        The class or the labels of each document.
     calibration : Calibration or None
-        The temperature that was fitted to these scores; None if the model calibrates itself, or
-        could not be learned, or of lists of labels.
+        The temperature that was fitted to these scores; None if the model calibrates itself or
+        could not be learned, and for lists of labels.
     thresholds : float64 (n_labels,) or None
-        Of lists of labels: those that all documents chose.
+        Only for lists of labels: the thresholds that were chosen on all documents.
     """
 
     value: float
@@ -113,25 +113,25 @@ class TrialResult:
     thresholds: Floats | None = None
 
 
-class Trials:
-    """Judges settings on the rows of a search and their folds, and caches counts of terms.
+class TrialRunner:
+    """Tries settings on the folds of a search, and caches counts of terms.
 
     Parameters
     ----------
     frame : DataFrame
-        Has the text and label columns.
+        With the text and label columns.
     text : list of str
     label : str
     partition : Split
         The fold of each row.
     metric : Metric
     seed : int
-        Chooses the rows of the smaller rungs.
+        Seed of the choice of rows for the small rung.
 
     Attributes
     ----------
     failure : str
-        Why settings could not be learned, of those that were judged last; "" if all could.
+        The error of the last settings that could not be learned; "" if all could.
     """
 
     def __init__(
@@ -141,15 +141,15 @@ class Trials:
         self.text, self.label, self.metric = text, label, metric
         self._frame, self._partition = frame, partition
         self._classes = partition.classes.to_list()
-        # By their places, which are the columns of scores.
+        # Classes are named by their index, which is the column of their scores.
         self._labels = replace(partition.labels, classes=np.arange(len(self._classes)))
         check_room(len(self._labels), len(self._classes), 3 * 8, "the scores of a trial")
-        shares = [share for share in _SHARES if share * frame.height >= _MIN_ROWS] or [1.0]
+        shares = [share for share in _SHARES if share * frame.height >= _MIN_RUNG_ROWS] or [1.0]
         self._rungs = _nested_rows(partition.folds, partition.strata, shares, seed)
-        self._matrices: Recent[DocumentTermMatrix] = Recent(lambda matrix: (
+        self._matrices: RecentItems[DocumentTermMatrix] = RecentItems(lambda matrix: (
             matrix.counts.data.nbytes + matrix.counts.indices.nbytes
             + matrix.counts.indptr.nbytes + int(matrix.terms.estimated_size())))
-        self._prepared: Recent[PreparedFold] = Recent(
+        self._prepared_folds: RecentItems[PreparedFold] = RecentItems(
             lambda fold: sum(part.nbytes for part in fold))
         self.failure = ""
 
@@ -168,31 +168,31 @@ class Trials:
         """The number of rows of each rung, ascending; the last rung has all rows."""
         return [len(rows) for rows in self._rungs]
 
-    def judge(self, candidate: Candidate, rung: int) -> TrialResult:
+    def run(self, candidate: Candidate, rung: int) -> TrialResult:
         """Cross-validate settings on the rows of a rung.
 
-        Settings that can't be learned from these rows have the value NaN.
+        The value is NaN for settings that can't be learned from these rows.
         """
         rows, classes = self._rungs[rung], self._classes
         folds = self._partition.folds[rows]
-        chosen = np.zeros(len(self._partition.folds), dtype=np.bool_)
-        chosen[rows] = True
-        labels = self._labels.of_rows(chosen)
+        is_in_rung = np.zeros(len(self._partition.folds), dtype=np.bool_)
+        is_in_rung[rows] = True
+        labels = self._labels.of_rows(is_in_rung)
         try:
             matrix = self._matrix(candidate, rung)
             scores = self._held_out_scores(
                 candidate, rung, matrix, replace(self._partition, folds=folds), labels)
         except (DataError, VocabularyError) as error:
             self.failure = str(error)
-            return TrialResult(
-                float("nan"), np.empty((0, len(classes))), np.empty(0, np.int64), None)
-        tested = folds >= 0
-        scores, actual = scores[tested], labels.of_rows(tested).actual
+            return TrialResult(np.nan, np.empty((0, len(classes))), np.empty(0, np.int64), None)
+        # The first part in order of time is in no fold, and has no scores.
+        has_scores = folds >= 0
+        scores, actual = scores[has_scores], labels.of_rows(has_scores).actual
         if self.of_lists:
-            return self._with_thresholds(scores, actual, folds[tested])
+            return self._with_thresholds(scores, actual, folds[has_scores])
         calibration = None
         if candidate.model.from_counts:
-            calibration = _fitted_temperature(scores, actual, f"{self._partition.count} folds")
+            calibration = _fit_temperature(scores, actual, f"{self._partition.count} folds")
             scores = scores / calibration.temperature
         return TrialResult(self.metric.value(scores, actual, classes), scores, actual, calibration)
 
@@ -200,7 +200,7 @@ class Trials:
         self, scores: Floats, actual: NDArray[np.bool_], folds: Ints
     ) -> TrialResult:
         by = self.metric.label_goal
-        margins = margins_of(by, scores, actual, folds)
+        margins = subtract_thresholds(by, scores, actual, folds)
         return TrialResult(
             self.metric.value(margins, actual, self._classes), margins, actual, None,
             f1_thresholds(by, scores, actual))
@@ -209,43 +209,42 @@ class Trials:
         self, candidate: Candidate, rung: int, matrix: DocumentTermMatrix, partition: Split,
         labels: Labels,
     ) -> Floats:
-        """Score each row by the model of its fold; -inf for classes that this model has not
-        learned."""
+        """The scores of each row by the model of its fold; -inf for classes that it lacks."""
         scores = np.full((len(labels), len(self._classes)), -np.inf)
         model, counts = candidate.model, matrix.counts
         if isinstance(model, NBLinear) and not self.metric.needs_probabilities:
-            # Fitting a temperature takes half of the time, and does not change the order of scores.
+            # A temperature takes half of the time, and does not change the order of scores.
             model = replace(model, held_out=0.0)
         settings = replace(candidate, model=model).settings(self.text, self.label)
 
         def score(fold: int) -> None:
-            training = partition.training_rows(fold)
-            tested = np.flatnonzero(partition.folds == fold)
-            own = labels.of_rows(training).without_unused()
-            # A subclass may learn otherwise.
+            is_training = partition.training_rows(fold)
+            test_rows = np.flatnonzero(partition.folds == fold)
+            fold_labels = labels.of_rows(is_training).without_unused()
+            # A subclass may learn in another way.
             if type(model) is NBLinear and not model.held_out:
                 key = (candidate.tokenizer, rung, fold, candidate.min_df, candidate.subwords,
                        model.tf, model.idf, model.unit_length, model.loss)
-                prepared, columns = self._prepared.get(key, lambda: _prepare(
-                    settings, counts[training], matrix.terms, own))
+                prepared, columns = self._prepared_folds.get(key, lambda: _prepare(
+                    settings, counts[is_training], matrix.terms, fold_labels))
                 model.check(int(columns.sum()), 2)
-                learned = prepared.learn(model, own)
+                learned = prepared.learn(model, fold_labels)
             else:
-                learned, columns = learn(settings, counts[training], matrix.terms, own)
-            rows = counts[tested][:, columns]
+                learned, columns = learn(settings, counts[is_training], matrix.terms, fold_labels)
+            rows = counts[test_rows][:, columns]
             fold_scores = learned.form.scores(rows)
             if learned.calibration is not None:
                 fold_scores = learned.calibration.apply(fold_scores, np.asarray(rows.sum(axis=1)))
-            scores[tested[:, None], learned.form.classes] = fold_scores
+            scores[test_rows[:, None], learned.form.classes] = fold_scores
 
         for _ in map_in_threads(score, range(partition.count)):
             pass
-        self._prepared.drop_oldest()
+        self._prepared_folds.drop_oldest()
         return scores
 
     def _matrix(self, candidate: Candidate, rung: int) -> DocumentTermMatrix:
         def count() -> DocumentTermMatrix:
-            # All terms are counted (min_df is 1): which to keep depends on the rows of a fold.
+            # min_df is 1, to count all terms: each fold drops those that are rare in its rows.
             settings = Candidate(candidate.tokenizer, 1, MultinomialNB()).settings(
                 self.text, self.label)
             batches = labelled_batches(settings, self._frame[self._rungs[rung]])
@@ -259,21 +258,21 @@ class Trials:
 def learn(
     settings: TextSettings, counts: CountMatrix, terms: pl.Series, labels: Labels
 ) -> tuple[Learned, NDArray[np.bool_]]:
-    """Fit a model on rows of counts; return it with the mask of the columns that it uses."""
-    columns, mask = _frequent_columns(counts, settings.parameters["min_df"])
+    """Learn from rows of counts; return the result with the mask of the terms that it has."""
+    counts, mask = _frequent_columns(counts, settings.parameters["min_df"])
     model = settings.model
     if not model.from_counts:
-        sharing = sharing_of(settings, terms.filter(pl.Series(mask)), columns)
+        sharing = sharing_of(settings, terms.filter(pl.Series(mask)), counts)
         options: dict[str, Any] = {} if sharing is None else {"sharing": sharing}
-        return model.learn_rows(columns, labels, **options), mask
-    above = model.presence_above(False)
-    features = columns if above is None else presence(columns, above)
+        return model.learn_rows(counts, labels, **options), mask
+    presence_threshold = model.presence_above(False)
+    features = counts if presence_threshold is None else presence(counts, presence_threshold)
     model.check(features.shape[1], 2)
     return model.learn_counts(Counts.from_labels(features, labels)), mask
 
 
-def margins_of(by: str, scores: Floats, actual: NDArray[np.bool_], folds: Ints) -> Floats:
-    """Scores less thresholds that the documents of the other folds chose.
+def subtract_thresholds(by: str, scores: Floats, actual: NDArray[np.bool_], folds: Ints) -> Floats:
+    """Scores minus the labels' thresholds, which for each fold are chosen on the other folds.
 
     Parameters
     ----------
@@ -285,7 +284,7 @@ def margins_of(by: str, scores: Floats, actual: NDArray[np.bool_], folds: Ints) 
     --------
     >>> scores = np.array([[2.0], [1.0], [-1.0], [-3.0]])
     >>> actual = np.array([[True], [True], [True], [False]])
-    >>> margins_of("f1", scores, actual, np.array([0, 1, 0, 1])).round(1).tolist()
+    >>> subtract_thresholds("f1", scores, actual, np.array([0, 1, 0, 1])).round(1).tolist()
     [[3.2], [2.4], [0.2], [-1.6]]
     """
     margins = np.empty(scores.shape)
@@ -298,6 +297,7 @@ def margins_of(by: str, scores: Floats, actual: NDArray[np.bool_], folds: Ints) 
 def _frequent_columns(
     counts: CountMatrix, min_df: int
 ) -> tuple[CountMatrix, NDArray[np.bool_]]:
+    """The columns of terms that are in at least ``min_df`` rows, and the mask of these columns."""
     mask = np.bincount(counts.indices, minlength=counts.shape[1]) >= max(min_df, 1)
     if not mask.any():
         raise VocabularyError("no term is left")
@@ -307,17 +307,19 @@ def _frequent_columns(
 def _prepare(
     settings: TextSettings, counts: CountMatrix, terms: pl.Series, labels: Labels
 ) -> PreparedFold:
-    columns, mask = _frequent_columns(counts, settings.parameters["min_df"])
+    counts, mask = _frequent_columns(counts, settings.parameters["min_df"])
     return PreparedRows.of(
-        settings.model, without_zeros(canonical(columns)), labels,
-        sharing=sharing_of(settings, terms.filter(pl.Series(mask)), columns)), mask
+        settings.model, without_zeros(canonical(counts)), labels,
+        sharing=sharing_of(settings, terms.filter(pl.Series(mask)), counts)), mask
 
 
-def _fitted_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
-    # The fit needs finite scores. A class that a fold's model has not learned gets the lowest score
-    # of the other classes in place of -inf.
-    lowest = np.where(np.isneginf(scores), np.inf, scores).min(axis=1, keepdims=True)
-    finite = np.where(np.isneginf(scores), np.where(np.isposinf(lowest), 0.0, lowest), scores)
+def _fit_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
+    # The fit needs finite scores. A class that a fold's model has not learned gets, in place of
+    # -inf, the lowest score of the other classes, or 0 if no class has a finite score.
+    is_missing = np.isneginf(scores)
+    lowest = np.where(is_missing, np.inf, scores).min(axis=1, keepdims=True)
+    finite = np.where(is_missing, np.where(np.isposinf(lowest), 0.0, lowest), scores)
+    # Scores can't be divided by 0 or infinity.
     temperature = float(np.clip(best_temperature(finite, codes), 1e-9, 1e9))
     return Calibration(temperature, 0.0, len(codes), method)
 
@@ -327,11 +329,13 @@ def _nested_rows(folds: Ints, codes: Ints, shares: list[float], seed: int) -> li
 
     A rung has the same share of each class in each fold, and all rows of the rung before it.
     """
+    # In random order within each cell, that is all rows of one fold and class.
     order = np.random.default_rng(seed).permutation(len(codes))
     order = order[np.lexsort((codes[order], folds[order]))]
     starts = np.flatnonzero(np.concatenate([[True], (np.diff(folds[order]) != 0)
                                             | (np.diff(codes[order]) != 0)]))
     sizes = np.diff(np.append(starts, len(order)))
-    rank = np.arange(len(order)) - np.repeat(starts, sizes)
-    group_size = np.repeat(sizes, sizes)
-    return [np.sort(order[rank < np.ceil(share * group_size)]).astype(np.int64) for share in shares]
+    # For each row, its index in its cell, and the size of the cell.
+    index = np.arange(len(order)) - np.repeat(starts, sizes)
+    size = np.repeat(sizes, sizes)
+    return [np.sort(order[index < np.ceil(share * size)]).astype(np.int64) for share in shares]
