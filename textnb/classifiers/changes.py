@@ -1,8 +1,7 @@
 """Checks that parameters were not changed after `fit`.
 
-`predict`, and everything else that reads a fitted model, uses the parameters of `fit`. Saving,
-learning more, adding and exporting would mix them with the new ones, so they raise an error with
-the names of the parameters that changed.
+A fitted model predicts with the parameters of `fit`, even if they were changed later. Saving,
+learning more, adding and exporting raise an error then, which names the changed parameters.
 """
 
 from __future__ import annotations
@@ -15,25 +14,25 @@ import polars as pl
 from textnb.errors import ParameterError
 from textnb.learning.parameters import to_json_value
 
-# Parameters whose type matters: 1 is a count of documents, and 1.0 a share of them.
-_TYPED = ("min_df", "max_df")
+# Parameters for which 1, a number of documents, differs from 1.0, a share of them.
+_COUNTS_OR_SHARES = ("min_df", "max_df")
 
 
 def check_unchanged(
-    fitted: Mapping[str, Any], now: Mapping[str, Any], estimator: Any, action: str
+    fitted: Mapping[str, Any], current: Mapping[str, Any], estimator: Any, action: str
 ) -> None:
     """Raise ParameterError if parameters are no longer those of `fit`.
 
     Parameters
     ----------
-    fitted, now : mapping of str to value
-        A classifier's parameters, with its estimator: those of `fit`, and the present ones.
+    fitted, current : mapping of str to value
+        A classifier's parameters, with its estimator: at `fit`, and now.
     estimator : estimator
-        The fitted estimator, whose parameters may have changed, too.
+        The fitted estimator, whose own parameters may have been changed, too.
     action : str
-        The action that is not possible then, as the subject of a sentence.
+        What is refused then, as the subject of the error's sentence.
     """
-    changed = _changes(fitted, now) + [
+    changed = _changes(fitted, current) + [
         (f"estimator_.{name.removeprefix('estimator__')}", before, after)
         for name, before, after in _changes(
             {"estimator": fitted["estimator"]}, {"estimator": estimator})]
@@ -49,20 +48,21 @@ def check_unchanged(
 
 
 def _changes(
-    fitted: Mapping[str, Any], now: Mapping[str, Any], part: str = ""
+    fitted: Mapping[str, Any], current: Mapping[str, Any], prefix: str = ""
 ) -> list[tuple[str, Any, Any]]:
+    """The name of each changed parameter, with its value at `fit` and its current value."""
     changed: list[tuple[str, Any, Any]] = []
     for name, before in fitted.items():
-        after: Any = now.get(name)
-        whole = f"{part}{name}"
+        after: Any = current.get(name)
+        full_name = f"{prefix}{name}"
         if name == "token_columns" and after is False:
-            # `fit` sets it by the types of the columns.
+            # It was not changed: `fit` replaces False according to the types of the columns.
             continue
         if _has_parameters(before) and type(before) is type(after):
             changed += _changes(before.get_params(deep=False), after.get_params(deep=False),
-                                f"{whole}__")
-        elif not _same(before, after, typed=name in _TYPED):
-            changed.append((whole, before, after))
+                                f"{full_name}__")
+        elif not _is_same(before, after, compare_types=name in _COUNTS_OR_SHARES):
+            changed.append((full_name, before, after))
     return changed
 
 
@@ -70,13 +70,13 @@ def _has_parameters(value: Any) -> bool:
     return hasattr(value, "get_params") and not isinstance(value, type)
 
 
-def _same(before: Any, after: Any, *, typed: bool) -> bool:
+def _is_same(before: Any, after: Any, *, compare_types: bool) -> bool:
     if before is after:
         return True
-    if typed and isinstance(before, float) != isinstance(after, float):
+    if compare_types and isinstance(before, float) != isinstance(after, float):
         return False
     if isinstance(before, pl.Expr) or isinstance(after, pl.Expr):
-        # `==` between selectors makes an expression, and compares nothing.
+        # `==` between Polars expressions makes another expression instead of comparing them.
         return (isinstance(before, pl.Expr) and isinstance(after, pl.Expr)
                 and bool(before.meta.eq(after)))
     if _has_parameters(before) or _has_parameters(after):

@@ -26,24 +26,25 @@ def load(
     ----------
     path : path
     max_bytes : int
-        A file whose contents would take more memory than this is refused.
+        Files whose contents would take more memory are refused.
     segmenter : callable, optional
-        The function that splits texts, of a model that has learned with ``Tokenizer(segmenter=)``.
-        Without it the model reads lists of tokens: a file names the function and never imports it.
+        The function that splits texts, for a model that was fitted with ``Tokenizer(segmenter=)``.
+        The file only has its name, and nothing is imported: without the function, the model reads
+        lists of tokens.
 
     Returns
     -------
     TextClassifier or TableClassifier
-        It is fitted: its weights are derived from the stored statistics, with the same bits.
+        Fitted, with the bits of the model that was saved.
 
     Raises
     ------
     ModelFileError
-        If the file is truncated, changed, of a later format version, or declares too much.
+        If the file is truncated, damaged, of a later format version, or larger than ``max_bytes``.
     SourceError
         If it can't be opened.
     ParameterError
-        If there is a segmenter and the model has another one, or none.
+        If ``segmenter`` is given, but the model was fitted with another one, or with none.
     """
     name = os.fspath(path)
     document, arrays = read_model(path, max_bytes)

@@ -11,12 +11,12 @@ from textnb.text.tokens import Tokenizer
 
 
 def mail_classifier(**parameters: Any) -> TextClassifier:
-    """A classifier of mail as ``textnb train`` makes it by default: `NBLinear` on tokens.
+    """The classifier that ``textnb train`` makes of mail by default: `NBLinear` on tokens of mail.
 
     Parameters
     ----------
     parameters : dict
-        Of `TextClassifier`, in place of the defaults here.
+        Parameters of `TextClassifier` that replace these defaults.
 
     Examples
     --------

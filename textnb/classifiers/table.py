@@ -1,6 +1,6 @@
 """A classifier of feature tables: a frame goes in, and a frame comes out.
 
-    fit:      frame -> batches -> MomentStatistics, which add -> estimator's form
+    fit:      frame -> batches -> the sum of their MomentStatistics -> the estimator's form
     predict:  frame -> matrix -> form -> the same frame with predictions
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.forms import Floats, LinearForm, log_posterior, margins
 from textnb.bayes.labels import check_int64
 from textnb.classifiers.changes import check_unchanged
-from textnb.classifiers.tabular import ROWS, FittedTable, read_batches, scan_labelled, scan_to_learn
+from textnb.classifiers.tabular import BATCH_ROWS, FittedTable, read_rows, scan_rows, scan_to_learn
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
@@ -26,9 +26,9 @@ from textnb.frames.features import check_values, matrix
 from textnb.frames.kinds import in_memory, to_kind_of
 from textnb.frames.scan import scan_table
 from textnb.frames.texts import labels_are_separate, labels_as
-from textnb.learning.documents import announced_labels, check_known, moments
+from textnb.learning.documents import announced_labels, check_known, sum_moments
 from textnb.learning.journal import log_learned
-from textnb.learning.parameters import copied
+from textnb.learning.parameters import detach
 from textnb.models.base import check_registered
 from textnb.models.gaussian import GaussianNB
 from textnb.models.prediction import FormClassifier
@@ -51,11 +51,11 @@ class TableClassifier(Parameters):
     Parameters
     ----------
     estimator : estimator, optional
-        `GaussianNB` (if not given), `LinearDiscriminantAnalysis`, `QuadraticDiscriminantAnalysis`,
-        `RegularizedDiscriminantAnalysis`, `NearestCentroid`, `PlugInBayes`, or a discrete model. It
-        is cloned. The Gaussian ones learn in bounded memory, batch by batch; those that
-        need all rows (a choice by cross-validation, Ledoit-Wolf shrinkage, densities) collect the
-        features.
+        `GaussianNB` (the default), `LinearDiscriminantAnalysis`, `QuadraticDiscriminantAnalysis`,
+        `RegularizedDiscriminantAnalysis`, `NearestCentroid`, `PlugInBayes`, or a model on counts.
+        It is cloned. Gaussian models learn in bounded memory, batch by batch, unless they need all
+        rows for a choice by cross-validation or for Ledoit-Wolf shrinkage. The other models collect
+        all features in memory.
     features : sequence of str, or polars selector, optional
         The feature columns; by default every numeric column but the label. An Array column is one
         feature per element.
@@ -116,15 +116,15 @@ class TableClassifier(Parameters):
         frame, columns, names = scan_to_learn(X, y, parameters)
         estimator.name_features(names)
         with reading(X):
-            batches_of_rows = read_batches(frame, columns, label, progress)
+            batches_of_rows = read_rows(frame, columns, label, progress)
             if estimator.streams:
-                estimator.fit_statistics(moments(batches_of_rows, estimator.diagonal))
+                estimator.fit_statistics(sum_moments(batches_of_rows, estimator.diagonal))
             else:
-                parts = list(batches_of_rows)
-                if not parts:
+                collected = list(batches_of_rows)
+                if not collected:
                     raise DataError.no_rows("the input")
-                rows = np.concatenate([part for part, _ in parts])
-                labels = pl.concat([labels for _, labels in parts])
+                rows = np.concatenate([rows for rows, _ in collected])
+                labels = pl.concat([labels for _, labels in collected])
                 estimator.fit_rows(rows, labels.to_numpy())
         self.set_fitted(estimator, columns, names, parameters, labels_are_separate(X, y))
         self._log("fit", started)
@@ -141,18 +141,17 @@ class TableClassifier(Parameters):
         X, y, progress
             As in `fit`.
         classes : iterable, optional
-            Announces classes. By default, those of the first call. A class without rows is never
-            predicted.
+            Classes that may occur, beside those that the model knows. By default, the classes of
+            the first call. A class without rows is never predicted.
 
         Raises
         ------
         ParameterError
             If the estimator needs all rows at once.
         DataError
-            If a label was not announced, or is of another type than the known ones; or if the rows
-            learned so far are too few for a covariance (of each class for the quadratic and
-            regularised models, announced ones too): give larger batches, or shrinkage. The model
-            then stays as it was.
+            If a label is not among these classes, or has another type; or if the rows so far are
+            too few for the covariance, which the quadratic and regularised models need of each
+            class: give larger batches, or shrinkage. The model then stays as it was.
         """
         started = time.perf_counter()
         fitted = self._fitted if hasattr(self, "_fitted") else None
@@ -167,9 +166,9 @@ class TableClassifier(Parameters):
             if fitted is None:
                 frame, columns, names = scan_to_learn(X, y, parameters)
             else:
-                columns, names = fitted.columns, fitted.names
-                frame = fitted.scan(scan_labelled(X, y, parameters))
-            added = moments(read_batches(frame, columns, label, progress), estimator.diagonal)
+                columns, names = fitted.columns, fitted.feature_names
+                frame = fitted.scan(scan_rows(X, y, parameters))
+            added = sum_moments(read_rows(frame, columns, label, progress), estimator.diagonal)
         known = ([] if fitted is None else fitted.labels.to_list()) + announced
         check_known(added.classes.tolist(), known if known else added.classes.tolist())
         total = added if fitted is None else fitted.estimator.statistics_ + added
@@ -214,39 +213,40 @@ class TableClassifier(Parameters):
         if isinstance(X, np.ndarray):
             if probability or scores:
                 raise ParameterError("probability and scores add columns: pass a frame")
-            return fitted.predict(check_values(X, fitted.names))
+            return fitted.predict(check_values(X, fitted.feature_names))
         answers = Answers(bool(probability), bool(scores))
         lazy = fitted.scan(X)
         if in_memory(X) and fitted.has_separate_labels and answers == Answers():
-            parts = [fitted.predict(rows) for rows, _ in read_batches(
+            predictions = [fitted.predict(rows) for rows, _ in read_rows(
                 lazy, fitted.columns, None, progress)]
-            labels: NDArray[Any] = np.concatenate([fitted.estimator.classes_[:0], *parts])
+            # Without rows, an empty array has the data type of the classes.
+            labels: NDArray[Any] = np.concatenate([fitted.estimator.classes_[:0], *predictions])
             return labels
 
         def answer(batch: pl.DataFrame) -> pl.DataFrame:
-            # The first row's number is not known, because rows may have been filtered out.
-            joint = fitted.estimator.score_rows(matrix(batch, fitted.columns, None))
+            # None: the number of the batch's first row is not known, as rows may be filtered out.
+            joint_scores = fitted.estimator.score_rows(matrix(batch, fitted.columns, None))
             if progress is not None:
                 progress(batch.height)
-            return pl.DataFrame(answer_columns(joint, fitted.labels, answers)[0])
+            return pl.DataFrame(answer_columns(joint_scores, fitted.labels, answers)[0])
 
         if in_memory(X):
-            # An error about a value can then name its row.
+            # Check all values now, because an error can still name the row.
             matrix(lazy.select(fitted.columns).collect(), fitted.columns, 0)
         result = add_answers(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
-                          lambda rows: batches(rows, rows=ROWS))
+                          lambda rows: batches(rows, rows=BATCH_ROWS))
         return to_kind_of(X, result, fitted.columns)
 
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """log P(row, class), base e, up to a constant per row: (n_rows, n_classes)."""
         fitted = self.fitted_
         if isinstance(X, np.ndarray):
-            joint: Floats = fitted.estimator.score_rows(check_values(X, fitted.names))
-            return joint
+            scores: Floats = fitted.estimator.score_rows(check_values(X, fitted.feature_names))
+            return scores
         with reading(X):
-            parts = [fitted.estimator.score_rows(rows)
-                     for rows, _ in read_batches(fitted.scan(X), fitted.columns, None, None)]
-        return np.concatenate([np.empty((0, len(fitted.labels))), *parts])
+            batch_scores = [fitted.estimator.score_rows(rows) for rows, _ in read_rows(
+                fitted.scan(X), fitted.columns, None, None)]
+        return np.concatenate([np.empty((0, len(fitted.labels))), *batch_scores])
 
     def predict_log_proba(self, X: Any) -> Floats:
         """log P(class | row), base e: float64 (n_rows, n_classes)."""
@@ -257,7 +257,7 @@ class TableClassifier(Parameters):
         return np.exp(self.predict_log_proba(X))
 
     def decision_function(self, X: Any) -> Floats:
-        """Log-odds of the second class for two, scores of all classes for more.
+        """Log-odds of the second of two classes; else scores of all classes.
 
         Returns
         -------
@@ -271,7 +271,7 @@ class TableClassifier(Parameters):
         return margins(self.estimator_.check_possible(self.predict_joint_log_proba(X)))
 
     def score(self, X: Any, y: ArrayLike | None = None) -> float:
-        """Accuracy, against ``y`` or the label column; DataError for a table without rows."""
+        """Accuracy by the labels ``y``, or the label column; DataError if there are no rows."""
         fitted = self.fitted_
         if y is not None:
             if not np.size(y):
@@ -281,12 +281,10 @@ class TableClassifier(Parameters):
                 predicted = predicted.select("predicted").collect().to_series().to_numpy()
             check_int64(y)
             return share_right(predicted, y, "row")
-        label = fitted.label
-        frame = scan_table(X, fitted.columns, label)
+        frame = scan_table(X, fitted.columns, fitted.label)
         with reading(X):
-            return share_right_of_table(
-                self.predict(frame), "predicted", labels_as(label, frame, fitted.labels.dtype),
-                label)
+            actual = labels_as(fitted.label, frame, fitted.labels.dtype)
+            return share_right_of_table(self.predict(frame), "predicted", actual, fitted.label)
 
     def linear_form(self) -> LinearForm:
         """Classes, terms (the features), weights and intercept, if the estimator is linear."""
@@ -294,20 +292,20 @@ class TableClassifier(Parameters):
         if not hasattr(fitted.estimator, "linear_form"):
             raise ParameterError(f"{type(fitted.estimator).__name__} is not linear")
         form: LinearForm = fitted.estimator.linear_form()
-        return form.named(tuple(fitted.names))
+        return form.named(tuple(fitted.feature_names))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model file, statistics and settings, completely or not at all.
+        """Write statistics and settings to a model file, completely or not at all.
 
         Raises
         ------
         ParameterError
-            If parameters were changed since `fit`: they do not match what was learned.
+            If parameters were changed since `fit`, and do not match what was learned.
         """
         fitted = self.fitted_
         self.check_unchanged("saving")
         settings = {"features": fitted.columns, "label": fitted.label}
-        write_model(path, *pack_table(settings, fitted.names, fitted.estimator))
+        write_model(path, *pack_table(settings, fitted.feature_names, fitted.estimator))
 
     def set_fitted(
         self, estimator: FormClassifier, columns: list[str], names: list[str],
@@ -318,11 +316,11 @@ class TableClassifier(Parameters):
         Parameters
         ----------
         estimator : FormClassifier
-            It is fitted.
+            A fitted one.
         columns, names : list of str
             The feature columns, and one name per feature.
         parameters : dict, optional
-            Those of the fit; by default the classifier's present ones.
+            The classifier's parameters at the fit; by default its current ones.
         has_separate_labels : bool
             Whether labels were passed separately from the table.
         """
@@ -337,7 +335,7 @@ class TableClassifier(Parameters):
         Parameters
         ----------
         action : str
-            The action that is not possible then, as the subject of a sentence.
+            What is refused then, as the subject of the error's sentence.
         """
         fitted = self.fitted_
         estimator = GaussianNB() if self.estimator is None else self.estimator
@@ -346,7 +344,7 @@ class TableClassifier(Parameters):
             fitted.estimator, action)
 
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
-        """The columns that are read; SchemaError if the frame lacks one."""
+        """The feature columns; raises SchemaError if the frame lacks one."""
         fitted = self.fitted_
         fitted.scan(frame)
         return fitted.columns
@@ -372,7 +370,7 @@ class TableClassifier(Parameters):
 
     @property
     def feature_names_(self) -> list[str]:
-        return list(self.fitted_.names)
+        return list(self.fitted_.feature_names)
 
     @property
     def has_separate_labels_(self) -> bool:
@@ -406,5 +404,5 @@ class TableClassifier(Parameters):
             raise ParameterError(f"estimator must be one of textnb's; got {got}. Pass an instance, "
                                  "such as GaussianNB()")
         check_registered(estimator, "a classifier of feature tables")
-        return {"estimator": unfitted(estimator), "features": copied(self.features),
+        return {"estimator": unfitted(estimator), "features": detach(self.features),
                 "label": self.label}

@@ -1,4 +1,4 @@
-"""Reads rows of feature tables, and holds the fitted state of their classifier."""
+"""Reading rows of feature tables, and the fitted state of a `TableClassifier`."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from textnb.frames.kinds import select_columns
 from textnb.frames.scan import check_kind_of_labels, scan_table
 from textnb.frames.texts import as_int64, rows_in_memory, with_labels
 
-# Number of rows that are read at a time.
-ROWS = 8192
+# The number of rows that are read at a time.
+BATCH_ROWS = 8192
 
 
 @dataclass(frozen=True, eq=False)
 class FittedTable:
-    """The result of `fit` on a feature table, with its parameters. Each `fit` makes a new one.
+    """The result of a `fit` on a feature table, with its parameters. Each `fit` makes a new one.
 
     Attributes
     ----------
     parameters : dict
-        Parameters of the classifier, with an estimator that is not fitted.
-    columns, names : list of str
-        The feature columns, and one name per feature.
+        Parameters of the classifier, with the unfitted estimator.
+    columns, feature_names : list of str
+        The feature columns, and one name per feature: an Array column has several features.
     estimator : FormClassifier
         The fitted estimator.
     labels : polars.Series
-        The classes, in the type of predictions.
+        The classes, with the data type of predictions.
     has_separate_labels : bool
         Whether labels were passed separately from the table.
     """
 
     parameters: dict[str, Any]
     columns: list[str]
-    names: list[str]
+    feature_names: list[str]
     estimator: Any
     labels: pl.Series
     has_separate_labels: bool = False
@@ -59,10 +59,10 @@ class FittedTable:
         """Scan a table. Raises SchemaError if its features differ from those of `fit`."""
         frame = scan_table(select_columns(X, self.columns), self.columns)
         columns = feature_columns(frame, self.columns, None)
-        if feature_names(frame, columns) != self.names:
+        if feature_names(frame, columns) != self.feature_names:
             raise SchemaError("Array columns have other widths than those that were learned: "
-                              f"expected {quantity(len(self.names), 'feature')}, "
-                              f"{self.names[:8]!r} ...")
+                              f"expected {quantity(len(self.feature_names), 'feature')}, "
+                              f"{self.feature_names[:8]!r} ...")
         return frame
 
 
@@ -70,13 +70,13 @@ def scan_to_learn(
     X: Any, y: ArrayLike | None, parameters: dict[str, Any]
 ) -> tuple[pl.LazyFrame, list[str], list[str]]:
     """The frame to learn from, its feature columns, and the features' names."""
-    frame = scan_labelled(X, y, parameters)
+    frame = scan_rows(X, y, parameters)
     columns = feature_columns(frame, parameters["features"], parameters["label"])
     return frame, columns, feature_names(frame, columns)
 
 
-def scan_labelled(X: Any, y: ArrayLike | None, parameters: dict[str, Any]) -> pl.LazyFrame:
-    """The frame with its labels, which may be passed separately."""
+def scan_rows(X: Any, y: ArrayLike | None, parameters: dict[str, Any]) -> pl.LazyFrame:
+    """The frame with its label column, to which ``y`` is added if it is given."""
     label = parameters["label"]
     if y is None:
         return scan_table(X, parameters["features"], label)
@@ -90,21 +90,21 @@ def scan_labelled(X: Any, y: ArrayLike | None, parameters: dict[str, Any]) -> pl
     return check_kind_of_labels(frame, label, lists=False)
 
 
-def read_batches(
+def read_rows(
     frame: pl.LazyFrame, features: list[str], label: str | None, progress: Progress | None
 ) -> Iterator[tuple[NDArray[Any], pl.Series]]:
-    """Matrices and labels of batches of rows."""
+    """The feature matrix and the labels of each batch. Ignore these if ``label`` is None."""
     columns: Sequence[str] = [*features, *([] if label is None else [label])]
-    first = 0
-    for batch in batches(frame.select(columns), rows=ROWS, progress=progress):
+    first_row = 0
+    for batch in batches(frame.select(columns), rows=BATCH_ROWS, progress=progress):
         if not batch.height:
             continue
         labels = batch[columns[-1]]
         if label is not None and labels.null_count():
-            raise DataError.null_label(label, first + int(labels.is_null().arg_true()[0]))
+            raise DataError.null_label(label, first_row + int(labels.is_null().arg_true()[0]))
         if isinstance(labels.dtype, (pl.Categorical, pl.Enum)):
             labels = labels.cast(pl.String)
         elif label is not None:
             labels = as_int64(labels)
-        yield matrix(batch, features, first), labels
-        first += batch.height
+        yield matrix(batch, features, first_row), labels
+        first_row += batch.height

@@ -22,13 +22,13 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.pruned import Pruned
 from textnb.classifiers.texts import (
-    check_start_of,
+    check_fit_options,
     check_texts_unchanged,
+    default_terms_for,
     is_auto,
-    model_of_texts,
     place_of_setting,
-    terms_of,
-    with_parameters,
+    resolve_not_auto,
+    resolve_text_model,
 )
 from textnb.errors import ParameterError
 from textnb.frames.batches import Progress
@@ -205,7 +205,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             If rows have no text in any text column: null, empty, or white space alone.
         """
         is_search = is_auto(self.estimator)
-        check_start_of(is_search, warm_start, keep_sample, unlabelled)
+        check_fit_options(is_search, warm_start, keep_sample, unlabelled)
         y, indicator = split_indicator(y)
         with watched(progress, "training", lambda: size_of(X)) as advance:
             if is_search:
@@ -590,7 +590,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         if tokenizer_parameters:
             tokenizer = parameters.get("tokenizer", self.tokenizer)
             if tokenizer is None:
-                defaults = terms_of(
+                defaults = default_terms_for(
                     parameters.get("estimator", self.estimator), tokenizer_parameters)
                 tokenizer = defaults["tokenizer"]
                 parameters.setdefault("subwords", self.subwords or defaults["subwords"])
@@ -600,7 +600,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             parameters["tokenizer"] = tokenizer.with_params(**tokenizer_parameters)
         # None stands for the default model: replace it, so that its parameters can be set.
         if any(name.startswith("estimator__") for name in parameters):
-            parameters["estimator"] = with_parameters(parameters.get("estimator", self.estimator))
+            parameters["estimator"] = resolve_not_auto(parameters.get("estimator", self.estimator))
         return super().set_params(**parameters)
 
     def check_unchanged(self, action: str) -> None:
@@ -685,7 +685,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def text_settings(self) -> TextSettings:
         """The current parameters, checked and copied; ParameterError for ``estimator="auto"``."""
         parameters = {name: getattr(self, name) for name in DEFAULTS}
-        return TextSettings.of(model_of_texts(self.estimator), **parameters)
+        return TextSettings.of(resolve_text_model(self.estimator), **parameters)
 
     def _fitted_for(self, action: str) -> Fitted:
         """The fitted state, after a check that no parameter was changed since."""

@@ -1,4 +1,4 @@
-"""The model in a classifier of texts: its checks, and the owners of settings."""
+"""The model of a classifier of texts: what ``estimator`` stands for, and checks of settings."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from textnb.runtime.removed import SETTINGS, removal_message
 from textnb.runtime.settings import is_truth
 from textnb.text.tokens import Tokenizer
 
-# In place of a model: `fit` chooses it, and all settings, by a search.
+# The value of ``estimator`` with which `fit` searches for the model and all settings.
 AUTO = "auto"
 
 
 def is_auto(estimator: Any) -> bool:
-    """Whether `fit` is to choose the model and all settings."""
+    """Whether `fit` searches for the model and all settings."""
     return isinstance(estimator, str) and estimator == AUTO
 
 
-def check_start_of(is_search: bool, warm_start: Any, keep_sample: Any, unlabelled: Any) -> None:
-    """Raise ParameterError if a warm start is not True or False, or goes with a search.
+def check_fit_options(is_search: bool, warm_start: Any, keep_sample: Any, unlabelled: Any) -> None:
+    """Raise ParameterError for options of `fit` that a search does not have, or a wrong warm start.
 
-    A search begins anew, keeps no sample of rows, and reads labelled rows alone.
+    A search starts without earlier weights, keeps no sample of rows, and reads only labelled rows.
     """
     if not is_truth(warm_start):
         raise ParameterError.out_of_range(
@@ -45,83 +45,86 @@ def check_start_of(is_search: bool, warm_start: Any, keep_sample: Any, unlabelle
             raise ParameterError(f"{name} is for NBLinear, and not for estimator='auto'")
 
 
-def check_texts_unchanged(classifier: Any, settings: TextSettings, used: Any, action: str) -> None:
+def check_texts_unchanged(
+    classifier: Any, settings: TextSettings, fitted_estimator: Any, action: str
+) -> None:
     """Raise ParameterError if a classifier's parameters are no longer those of `fit`.
 
     Parameters
     ----------
     classifier : TextClassifier
     settings : TextSettings
-        Those of `fit`.
-    used : estimator or None
-        The fitted estimator, if somebody has got it (``estimator_``), and may have changed it.
+        The settings at `fit`.
+    fitted_estimator : estimator or None
+        The fitted estimator, if somebody has read ``estimator_`` and so may have changed it.
     action : str
         See `check_unchanged`.
     """
     parameters: dict[str, Any] = settings.parameters
     estimator: Any = settings.model
     if is_auto(classifier.estimator):
+        # The search chose the settings of the fit; the classifier's parameters stay defaults.
         parameters = {**DEFAULTS, "text": parameters["text"], "label": parameters["label"]}
-        estimator, used = AUTO, None
-    now = {**{name: getattr(classifier, name) for name in parameters},
-           "estimator": named_model(classifier.estimator)}
-    # Without a tokenizer, parts of words are a default too.
-    by_default = settings.by_default if now["tokenizer"] is None else (
+        estimator, fitted_estimator = AUTO, None
+    current = {**{name: getattr(classifier, name) for name in parameters},
+               "estimator": resolve_estimator(classifier.estimator)}
+    # `fit` replaced some parameters that are None by defaults: that is no change. Subwords have
+    # a default only together with the tokenizer.
+    by_default = settings.by_default if current["tokenizer"] is None else (
         settings.by_default - {"subwords"})
-    now |= {name: parameters[name] for name in by_default if now[name] is None}
-    # A fitted limit is in bytes, even if it was set as text such as "500M".
-    now["memory_limit"] = memory_size(classifier.memory_limit)
-    check_unchanged({**parameters, "estimator": estimator}, now,
-                    estimator if used is None else used, action)
+    current |= {name: parameters[name] for name in by_default if current[name] is None}
+    # The settings have the limit in bytes, even if it was set as text such as "500M".
+    current["memory_limit"] = memory_size(classifier.memory_limit)
+    check_unchanged({**parameters, "estimator": estimator}, current,
+                    estimator if fitted_estimator is None else fitted_estimator, action)
 
 
-def terms_of(estimator: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model of a classifier reads by default, before some settings of it are changed.
+def default_terms_for(estimator: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The default tokenizer and subwords of a classifier, whose ``settings`` are to be changed.
 
-    A search, and another analyzer, begin from plain words.
+    For a search, and for another analyzer than "word", they are plain words.
     """
     if is_auto(estimator) or settings.get("analyzer", "word") != "word":
         return default_terms(MultinomialNB())
-    return default_terms(model_of_texts(estimator))
+    return default_terms(resolve_text_model(estimator))
 
 
-def place_of_setting(owner: type, name: str) -> str:
-    """The owner of a setting that a classifier of texts does not have; "" if nothing has it.
+def place_of_setting(classifier: type, name: str) -> str:
+    """What has a setting that a classifier of texts lacks, for the error; "" if nothing has it.
 
     Parameters
     ----------
-    owner : type
-        The classifier's class.
+    classifier : type
     name : str
-        As it was written, or a similar name.
+        The setting as the user wrote it.
     """
     if name in SETTINGS:
         return removal_message("it", SETTINGS[name])
-    own = list(signature(owner).parameters)
-    of_tokens = Tokenizer().get_params()
-    near = get_close_matches(name, [*own, *of_tokens], n=1, cutoff=0.5)
-    suggested = near[0] if near else name
-    if suggested in of_tokens:
-        return (f"{suggested} is a setting of its tokenizer, "
-                f"{owner.__name__}(tokenizer=Tokenizer({suggested}={of_tokens[suggested]!r}))")
-    for model in () if near else text_models().values():
+    classifier_parameters = list(signature(classifier).parameters)
+    token_settings = Tokenizer().get_params()
+    similar = get_close_matches(name, [*classifier_parameters, *token_settings], n=1, cutoff=0.5)
+    suggestion = similar[0] if similar else name
+    if suggestion in token_settings:
+        return (f"{suggestion} is a setting of its tokenizer, {classifier.__name__}"
+                f"(tokenizer=Tokenizer({suggestion}={token_settings[suggestion]!r}))")
+    for model in () if similar else text_models().values():
         parameters = model().get_params(deep=False)
         if name in parameters:
             return (f"{name} is a setting of its estimator, "
-                    f"{owner.__name__}({model.name}({name}={parameters[name]!r}))")
+                    f"{classifier.__name__}({model.name}({name}={parameters[name]!r}))")
     return ""
 
 
-def with_parameters(estimator: Any) -> Any:
-    """The estimator of a classifier, to set its parameters; ParameterError for "auto"."""
+def resolve_not_auto(estimator: Any) -> Any:
+    """As `resolve_estimator`, but raises ParameterError for "auto", which has no parameters."""
     if is_auto(estimator):
         raise ParameterError("estimator='auto' has no parameters, as fit chooses the model and its "
                              "parameters: give an estimator, such as NBLinear()")
-    return named_model(estimator)
+    return resolve_estimator(estimator)
 
 
-def named_model(estimator: Any) -> Any:
-    """The estimator itself, or the model of its kind, such as "nblinear"; the default for None."""
+def resolve_estimator(estimator: Any) -> Any:
+    """The default model for None, a model for its kind such as "nblinear"; others unchanged."""
     if estimator is None:
         return MultinomialNB()
     if not isinstance(estimator, str) or estimator == AUTO:
@@ -133,13 +136,13 @@ def named_model(estimator: Any) -> Any:
     return text_models()[estimator]()
 
 
-def model_of_texts(estimator: Any) -> Model:
-    """The model of a classifier of texts, unfitted.
+def resolve_text_model(estimator: Any) -> Model:
+    """An unfitted copy of the model that ``estimator`` stands for, checked.
 
     Raises
     ------
     ParameterError
-        If it does not learn from counts of terms, or its class is not registered.
+        If it is "auto" or not a model of texts, or its class is not registered.
     """
     if isinstance(estimator, type):
         raise ParameterError(
@@ -148,9 +151,9 @@ def model_of_texts(estimator: Any) -> Model:
     if is_auto(estimator):
         raise ParameterError("estimator='auto' is chosen by fit, from all documents: call fit, or "
                              "give an estimator")
-    model = named_model(estimator)
+    model = resolve_estimator(estimator)
     if not isinstance(model, Model) or not model.of_terms:
-        *names, last = (known.name for known in text_models().values())
+        *names, last = (text_model.name for text_model in text_models().values())
         raise ParameterError(f"estimator must be {', '.join(names)}, {last} or 'auto'; got "
                              f"{type(model).__name__}")
     check_registered(model, "a classifier of texts")

@@ -1,4 +1,4 @@
-"""A classifier of texts with the settings that do best on its rows."""
+"""`tune`: a search for the settings that classify some rows best."""
 
 from __future__ import annotations
 
@@ -19,59 +19,58 @@ def tune(
 ) -> TextClassifier:
     """Search for the tokenizer, limits, model and parameters that classify these rows best.
 
-    A fifth of the rows is set apart (whole groups, or the last in time). Settings are compared by
-    cross-validation on the others: `NBLinear` with its defaults, then with pairs of words, on all
-    of them; four at a time on a third of the rows, and the best of them on all [1]_; then the
-    neighbours of the best. The best settings are evaluated once, on the rows that were set
-    apart [2]_, and the model is learned from all rows.
+    A fifth of the rows is held out: whole groups, or the last in time. Settings are compared by
+    cross-validation on the other rows: first `NBLinear` with its defaults, and with single words;
+    then races of four settings on a third of these rows, whose winner is tried on all of them [1]_;
+    then settings that differ from the best in one step. The best settings are evaluated once, on
+    the rows that were held out [2]_, and the model is learned from all rows.
 
     Parameters
     ----------
     frame : table or path
-        With the text and label columns. Its rows are collected.
+        It has the text and label columns, and is read into memory.
     text : str or sequence of str
     label : str
     metric : str, optional
-        "accuracy" (the default), "macro-f1", "log-loss", "precision@recall=R" (of the thresholds by
-        which the recall is R or more, the highest precision), or "recall@fpr=R" (the highest recall
-        with at most a share R of false positives). Of lists of labels "micro-f1" (the default),
-        "macro-f1", "example-f1" or "subset-accuracy".
+        "accuracy" (the default), "macro-f1", "log-loss", "precision@recall=R" (the highest
+        precision of a threshold with a recall of R or more), or "recall@fpr=R" (the highest recall
+        of a threshold with a false positive rate of R or less). For lists of labels "micro-f1" (the
+        default), "macro-f1", "example-f1" or "subset-accuracy".
     positive : label, optional
-        The positive class of the last two.
+        The positive class for "precision@recall=R" and "recall@fpr=R".
     trials : int, optional
-        Trials to run; 40 if neither this nor ``seconds`` is given. The first is of the defaults,
-        and from the second on each search compares other settings with them on all rows. It ends
-        earlier if no neighbour is left.
+        The number of trials; 40 if neither this nor ``seconds`` is given. The first trial has the
+        default settings, and the second already compares them with others on the same rows. The
+        search ends earlier if no settings similar to the best are left.
     seconds : float, optional
-        Begin no trial after this time, but that of the best of a race, on all rows. The models
-        that are learned at the end take more time. A search with as many ``trials`` as were run
-        gives the same result.
+        Start no trial after this time, except of the winner of a race. Learning the final models
+        takes more time. A search with as many ``trials`` as were run gives the same result.
     folds : int
-        Of each trial, 2 or more.
+        Folds of each trial, 2 or more.
     groups, time : str, optional
         As in `cross_validate`.
     seed : int
-        Divides and orders; must be 0 with ``time``.
+        For the division into folds and the order of settings; must be 0 with ``time``.
     progress : callable or bool, optional
         Called with each row of the table of trials; or True for a line in a terminal or a notebook
-        with the best so far, the share that is done and the time that is left.
+        with the best score so far, the share of the search that is done, and the time left.
 
     Returns
     -------
     TextClassifier
         Fitted on all rows. ``tuned_`` has the trials, the estimate, and the code that makes this
         model without a search. It has the same bits for the same rows, seed and number of trials.
-        With lists of labels, it has the thresholds with the best F1 of each label ("macro-f1"), or
-        of all pairs of a document and a label (other metrics), on five folds of all rows. In a
-        trial, each fold is evaluated with the thresholds of the other folds, and the rows that were
-        set apart with those of all folds.
+        With lists of labels, it has the thresholds with the best F1 on five folds of all rows: of
+        each label for "macro-f1", or of all pairs of a document and a label for other metrics. In a
+        trial, each fold is evaluated with the thresholds of the other folds, and the held-out rows
+        with the thresholds of all folds.
 
     Raises
     ------
     ParameterError
         If a setting is out of range, or the rows are too few for the folds.
     DataError
-        If there are no rows, one class alone, or a label, group or time is null.
+        If there are no rows or only one class, or a label, group or time is null.
 
     References
     ----------
@@ -91,11 +90,11 @@ def tune(
     <BLANKLINE>
     model = TextClassifier(NBLinear()).fit(rows)
     """
-    names = columns_of(text, label)
-    others = [name for name in (groups, time) if name is not None]
+    columns = [*columns_of(text, label), label,
+               *(name for name in (groups, time) if name is not None)]
     with watched(progress, "tuning") as advance:
         result = search(
-            convert_table(frame, [*names, label, *others]), text=text, label=label, metric=metric,
+            convert_table(frame, columns), text=text, label=label, metric=metric,
             positive=positive, trials=trials, seconds=seconds, folds=folds, groups=groups,
             time=time, seed=seed, progress=None if progress is True else advance)
     model = TextClassifier.of(result.fitted)

@@ -1,4 +1,4 @@
-"""Changes the counts of a model whose weights, learned from rows, stay as they are."""
+"""Updating the counts of a model whose weights, learned from rows, stay as they are."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from textnb.learning.fitted import Fitted, check_one_label
 from textnb.text.vocabulary import Limits
 
 
-def count_beside(fitted: Fitted, documents: LabelledBatches, forget: bool = False) -> Fitted:
-    """The model with documents counted, or removed again; its weights stay as they are.
+def update_counts(fitted: Fitted, documents: LabelledBatches, forget: bool = False) -> Fitted:
+    """The model with documents added to its counts, or subtracted; its weights stay as they are.
 
-    Only terms that have weights are counted: the next fit learns the others.
+    Only terms that have weights are counted. The next fit learns others.
 
     Raises
     ------
     ParameterError
         If its counts have sample weights.
     DataError
-        If a class is not known, or not all the documents to forget can have been learned.
+        If a class is not known, or the model can't have learned some of the documents to forget.
     """
     check_one_label(fitted, "counting beside weights")
     if fitted.counts.class_count.dtype.kind != "i":
         raise weights_not_exact()
-    # Such a model counts the documents that hold a term.
+    # The counts of such a model are numbers of documents with each term.
     spec = replace(documents.spec, limits=Limits(), presence_above=0.0, binary=True)
     all_terms = count_documents(replace(documents, spec=spec))
     check_known(all_terms.classes.tolist(), fitted.classes.tolist())

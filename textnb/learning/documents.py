@@ -1,4 +1,4 @@
-"""From labelled documents to counts per class, or a matrix, from which estimators learn."""
+"""Counting labelled documents: counts per class, or a document-term matrix, to learn from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ class LabelledBatches:
     Attributes
     ----------
     frames : iterable of DataFrame
+        The batches.
     spec : CountSpec
+        How they are counted.
     weight : str or None
         The column of sample weights.
     """
@@ -65,32 +67,33 @@ def counts_of_matrix(
     spec: CountSpec, counts: CountMatrix, terms: pl.Series, labels: Labels,
     weights: NDArray[np.float64] | None = None,
 ) -> Counts:
-    """Counts per class of the rows of a matrix, the same as those of `count_by_label`.
+    """Counts per class of the rows of a matrix, with the result of `count_by_label`.
 
-    Sample weights weigh the counts of classes, but not the numbers of documents and of occurrences,
-    which limit terms.
+    Sample weights change the counts of classes, but not the numbers of documents and occurrences by
+    which terms are limited.
     """
-    above = spec.presence_above
-    frequency = np.bincount(counts.indices, minlength=len(terms)).astype(np.int64)
+    threshold = spec.presence_above
+    document_frequency = np.bincount(counts.indices, minlength=len(terms)).astype(np.int64)
     occurrences = None
     if weights is not None or spec.keeps_occurrences:
-        occurrences = frequency if spec.binary else np.asarray(
+        occurrences = document_frequency if spec.binary else np.asarray(
             counts.sum(axis=0), dtype=np.int64)
+    features = counts if threshold is None else presence(counts, threshold)
     return replace(
-        Counts.from_labels(counts if above is None else presence(counts, above), labels, weights),
-        terms=terms, n_weighted=None if weights is None else len(labels), occurrences=occurrences,
-        document_frequency=frequency if spec.keeps_documents else None)
+        Counts.from_labels(features, labels, weights), terms=terms,
+        n_weighted=None if weights is None else len(labels), occurrences=occurrences,
+        document_frequency=document_frequency if spec.keeps_documents else None)
 
 
 def document_term_matrix(
     documents: LabelledBatches, fixed_terms: pl.Series | None = None
 ) -> DocumentTermMatrix:
-    """The matrix of all documents over the fixed terms, or those that are within the limits."""
+    """The matrix of all documents, with columns for the fixed terms, or for those within limits."""
     spec = documents.spec
-    # They are filled while the texts are counted.
-    columns: list[pl.Series] = []
+    # Both lists are filled while ``frames`` are counted, so that batches are read only once.
+    label_columns: list[pl.Series] = []
     weights: list[NDArray[np.float64]] = []
-    frames = _collect_labels(documents, columns, weights)
+    frames = _collect_labels(documents, label_columns, weights)
     if fixed_terms is not None:
         vocabulary = Vocabulary(spec.tokenizer, fixed_terms)
         counts = stack_blocks(
@@ -98,11 +101,11 @@ def document_term_matrix(
         terms = fixed_terms
     else:
         counts, terms = count_matrix(frames, spec.tokenizer, spec.text, spec.limits)
-    if not columns:
+    if not label_columns:
         raise DataError.no_rows("the input")
     if spec.binary:
         counts.data[:] = 1
-    labels = labels_of(pl.concat(columns))
+    labels = labels_of(pl.concat(label_columns))
     if not len(labels.classes):
         raise DataError(NO_LABELS)
     if documents.weight is None:
@@ -115,21 +118,21 @@ def document_term_matrix(
 
 
 def _collect_labels(
-    documents: LabelledBatches, columns: list[pl.Series], weights: list[NDArray[np.float64]]
+    documents: LabelledBatches, label_columns: list[pl.Series], weights: list[NDArray[np.float64]]
 ) -> Iterator[pl.DataFrame]:
-    """Batches as they come; their labels and weights are checked and appended to the lists."""
-    row = 0
+    """Yield the batches, and append their checked labels and weights to the lists."""
+    first_row = 0
     for frame in documents.frames:
-        check_nulls(frame[documents.spec.label], row)
-        columns.append(frame[documents.spec.label])
+        check_nulls(frame[documents.spec.label], first_row)
+        label_columns.append(frame[documents.spec.label])
         if documents.weight is not None:
-            weights.append(checked_weights(frame[documents.weight], row))
-        row += frame.height
+            weights.append(checked_weights(frame[documents.weight], first_row))
+        first_row += frame.height
         yield frame
 
 
 def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
-    """The labels of documents, one each or lists of them, as the column's type says.
+    """The labels of documents: one for each, or lists of them, according to the column's type.
 
     Parameters
     ----------
@@ -150,14 +153,15 @@ def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
     """
     check_nulls(column, first_row)
     of_lists = isinstance(column.dtype, pl.List)
-    each, rows = each_label(column)
-    if isinstance(each.dtype, (pl.Categorical, pl.Enum, pl.Null)):
-        each = each.cast(pl.String)
-    each = as_int64(each)
-    if each.null_count():
-        check_labels(each, rows, column.name, first_row)
-    classes = each.unique().sort()
-    codes = each.replace_strict(
+    # Single labels, and the row of each; None if each row has one.
+    labels, rows = each_label(column)
+    if isinstance(labels.dtype, (pl.Categorical, pl.Enum, pl.Null)):
+        labels = labels.cast(pl.String)
+    labels = as_int64(labels)
+    if labels.null_count():
+        check_labels(labels, rows, column.name, first_row)
+    classes = labels.unique().sort()
+    codes = labels.replace_strict(
         classes, pl.Series(range(len(classes)), dtype=pl.Int64), return_dtype=pl.Int64)
     check_labels(codes, rows, column.name, first_row)
     return Labels(classes.to_numpy(), np.arange(len(column)) if rows is None else rows,
@@ -165,30 +169,32 @@ def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
 
 
 def check_nulls(column: pl.Series, first_row: int = 0) -> None:
-    """Raise DataError, with the row, for a null label, or a list that is null or holds one."""
-    each, rows = each_label(column)
-    if each.null_count():
-        check_labels(each, rows, column.name, first_row)
+    """Raise DataError, with the row, for a null label, a null list, or a null in a list."""
+    labels, rows = each_label(column)
+    if labels.null_count():
+        check_labels(labels, rows, column.name, first_row)
 
 
-def moments(batches: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool) -> MomentStatistics:
-    """Moments per class of batches of rows and their labels."""
+def sum_moments(
+    batches: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool
+) -> MomentStatistics:
+    """The moments of each class, from batches of rows and their labels."""
     total: MomentStatistics | None = None
     for rows, labels in batches:
-        # Polars codes the labels, because an array of strings would be one object per row.
-        names = labels.unique().sort()
-        codes = names.search_sorted(labels).to_numpy()
-        part = MomentStatistics.from_matrix(
-            rows, codes, classes=np.arange(len(names)), diagonal=diagonal)
-        part = replace(part, classes=names.to_numpy())
-        total = part if total is None else total + part
+        # Polars numbers the classes: an array of strings would hold an object for each row.
+        classes = labels.unique().sort()
+        codes = classes.search_sorted(labels).to_numpy()
+        moments = MomentStatistics.from_matrix(
+            rows, codes, classes=np.arange(len(classes)), diagonal=diagonal)
+        moments = replace(moments, classes=classes.to_numpy())
+        total = moments if total is None else total + moments
     if total is None:
         raise DataError.no_rows("the input")
     return total
 
 
 def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
-    """The classes that a caller announces, as values of Python."""
+    """The argument ``classes`` of `partial_fit`, checked, as Python's strings, ints or bools."""
     if classes is None:
         return []
     expected = "labels of one type: strings, integers or booleans"
@@ -203,7 +209,7 @@ def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
 
 
 def check_known(labels: list[Any], known: list[Any]) -> None:
-    """Raise DataError for labels that are not known, or of another type than the known ones."""
+    """Raise DataError for labels that are not among the known ones, or have another type."""
     types, known_types = ({type(label).__name__ for label in values} for values in (labels, known))
     if len(types | known_types) > 1:
         raise DataError(f"labels are of type {', '.join(sorted(types))}, and the known or "

@@ -36,7 +36,7 @@ from textnb.frames.texts import (
 )
 from textnb.frames.token_columns import ListOfTokens
 from textnb.frames.weights import weight_column, with_weights
-from textnb.learning.beside_weights import count_beside
+from textnb.learning.beside_weights import update_counts
 from textnb.learning.documents import (
     DocumentTermMatrix,
     LabelledBatches,
@@ -49,11 +49,11 @@ from textnb.learning.fitted import Fitted, keep_choices
 from textnb.learning.journal import log_learned
 from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.learning.refitting import (
+    add_sample,
     check_keep_sample,
     forget_rows,
-    learn_rows_more,
-    sample_of,
-    start_of,
+    learn_more_rows,
+    warm_start_from,
 )
 from textnb.learning.sharing import share_weights
 from textnb.learning.text_settings import TextSettings
@@ -154,7 +154,7 @@ def learn_more(
     announced = announced_labels(classes)
     if fitted is not None and fitted.model.counts_beside_weights:
         check_known(announced, fitted.classes.tolist())
-        learn = count_beside if fitted.sample is None else learn_rows_more
+        learn = update_counts if fitted.sample is None else learn_more_rows
         with reading(X):
             return learn(fitted, labelled_batches(settings, X, y, progress=progress, blank=blank))
 
@@ -186,7 +186,7 @@ def forget(
     """Forget texts: see `TextClassifier.forget`."""
     started = time.perf_counter()
     if fitted.model.counts_beside_weights:
-        remove = partial(count_beside, forget=True) if fitted.sample is None else forget_rows
+        remove = partial(update_counts, forget=True) if fitted.sample is None else forget_rows
         with reading(X):
             return remove(fitted, labelled_batches(fitted.settings, X, y, progress=progress))
     learned = counts_that_add(fitted)
@@ -241,7 +241,7 @@ def fit_from_counts(
     with clear_memory_errors(lambda: size):
         if settings.memory_limit is not None:
             statistics = keep_within(statistics, settings.memory_limit)
-        counts, model = settings.with_column(statistics), settings.model
+        counts, model = settings.select_terms(statistics), settings.model
         # Raises an error if the model can't count terms of texts.
         model.presence_above(settings.binary)
         model.check(counts.n_features, len(counts.classes))
@@ -344,12 +344,12 @@ def _fit_rows(
 ) -> tuple[Fitted, int, int]:
     """The model, and the numbers of tokens and documents."""
     if rows.labels.link == "sigmoid":
-        settings = settings.without_parts()
+        settings = settings.without_default_subwords()
     with clear_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
         settings, rows, sharing = share_weights(settings, rows, unlabelled)
         options: dict[str, Any] = {}
         if start is not None:
-            options["start"] = start_of(start, rows.terms)
+            options["start"] = warm_start_from(start, rows.terms)
         if left_out and settings.model.scores_left_out:
             options["left_out"] = True
         if sharing is not None:
@@ -358,7 +358,7 @@ def _fit_rows(
             rows.counts, rows.labels, rows.weights, binary=settings.binary, **options)
     fitted = fit_from_weights(settings, rows.terms, learned)
     if keep_sample is not None:
-        fitted = sample_of(fitted, rows.counts, rows.labels, keep_sample)
+        fitted = add_sample(fitted, rows.counts, rows.labels, keep_sample)
     return fitted, int(learned.counts.values.sum()), len(rows.labels)
 
 
@@ -410,7 +410,7 @@ def _choose_l(
     settings: TextSettings, statistics: Counts, X: Any, y: ArrayLike | None
 ) -> float:
     """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
-    terms, limits, model = settings.with_column(statistics).terms, settings.limits, settings.model
+    terms, limits, model = settings.select_terms(statistics).terms, settings.limits, settings.model
     if statistics.is_multilabel:
         check_labels(model, len(terms), 1.0)
     # A given vocabulary, and the most frequent terms, stay the same when a document is left out.

@@ -1,4 +1,4 @@
-"""Logs what a classifier has learned, in one line of the logger ``textnb.learning`` at INFO."""
+"""A line of the logger ``textnb.learning``, at INFO, for each time that a classifier learns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def log_learned(verb: str, started: float, size: Callable[[], str]) -> None:
     started : float
         The value of ``time.perf_counter`` at the start.
     size : callable
-        Returns the model and its size in words; called only if the log is read.
+        Returns the model and its size in words; called only if the logger is enabled.
     """
     if _LOG.isEnabledFor(logging.INFO):
         _LOG.info("%s: %s; %.2f s", verb, size(), time.perf_counter() - started)

@@ -1,4 +1,4 @@
-"""A limit of memory for the terms of a text model, and what it excludes."""
+"""The setting ``memory_limit``: its sizes, and the settings that it excludes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from textnb.runtime.sizes import byte_size
 _MIN_BYTES = 1 << 20
 
 
-def check_memory_limit(memory: Any, model: Model, has_vocabulary: bool) -> None:
-    """Raise ParameterError for a limit that is no size, or can't go with the other settings."""
-    if memory is None:
+def check_memory_limit(limit: Any, model: Model, has_vocabulary: bool) -> None:
+    """Raise ParameterError for a limit that is out of range, or excludes the other settings."""
+    if limit is None:
         return
-    if not (is_whole(memory) and _MIN_BYTES <= memory < 2**63):
+    if not (is_whole(limit) and _MIN_BYTES <= limit < 2**63):
         raise ParameterError.out_of_range(
             "memory_limit", f"None, a size such as '500M', or a number of bytes from {_MIN_BYTES} "
-            "(1 MiB) to 2**63 - 1", memory)
+            "(1 MiB) to 2**63 - 1", limit)
     if has_vocabulary:
         raise ParameterError.naming(
             "a given vocabulary is not limited: leave {memory_limit} at None")
@@ -43,7 +43,7 @@ def check_memory_limit(memory: Any, model: Model, has_vocabulary: bool) -> None:
 
 
 def byte_words(size: int) -> str:
-    """A number of bytes for people, in the units of `byte_size`.
+    """A number of bytes in words, with the units that `byte_size` reads.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def byte_words(size: int) -> str:
 
 
 def memory_size(value: Any) -> Any:
-    """A limit of memory, as `byte_size`: 1 MiB or more.
+    """The number of bytes of a setting ``memory_limit``, as by `byte_size`; 1 MiB or more.
 
     Examples
     --------

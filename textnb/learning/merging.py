@@ -13,47 +13,48 @@ MERGED_SINCE = "it was chosen for one of the models that were added"
 
 
 def merge(one: Fitted, other: Fitted) -> Fitted:
-    """The model of both models' documents, as one fit on all of them would give it.
+    """The model that one fit on the documents of both models would give.
 
-    Its calibration and decision are those of the first of the two that has any, marked stale.
+    Its calibration and decision are copied, marked stale, from the first model that has one of
+    them.
 
     Raises
     ------
     ParameterError
-        If they differ in a setting, or do not add.
+        If the models differ in a setting, or their counts can't be added.
     """
     counts = [counts_that_add(model) for model in (one, other)]
-    chosen = _check_alike(one, other)
-    merged = fit_from_counts(one.settings, counts[0] + counts[1], l=chosen)
-    choosing = next((model for model in (one, other)
-                     if model.calibration is not None or model.decision is not None), None)
-    return merged if choosing is None else keep_choices(choosing, merged, MERGED_SINCE)
+    _check_same_settings(one, other)
+    merged = fit_from_counts(one.settings, counts[0] + counts[1], l=one.chosen_l)
+    with_choices = next((model for model in (one, other)
+                         if model.calibration is not None or model.decision is not None), None)
+    return merged if with_choices is None else keep_choices(with_choices, merged, MERGED_SINCE)
 
 
-def _check_alike(one: Fitted, other: Fitted) -> float | None:
-    """The ``l`` that was chosen for both, or None; ParameterError if they do not add."""
-    kinds = [type(model.classes.tolist()[0]).__name__ for model in (one, other)]
-    if kinds[0] != kinds[1]:
-        raise ParameterError(f"models differ in the type of their labels: {kinds[0]} and "
-                             f"{kinds[1]}; only models of the same type add")
-    mine, theirs = _settings(one), _settings(other)
-    for name in mine:
-        if to_json_value(mine[name]) != to_json_value(theirs.get(name)):
-            raise ParameterError(f"models differ in {name}: {mine[name]!r} and "
-                                 f"{theirs.get(name)!r}; only models of the same settings add")
-    chosen = [one.chosen_l, other.chosen_l]
-    if chosen[0] != chosen[1]:
-        raise ParameterError(f"models differ in the l that was chosen for them: {chosen[0]:g} "
-                             f"and {chosen[1]:g}; fit them with one number for l, and they add")
-    return chosen[0]
+def _check_same_settings(one: Fitted, other: Fitted) -> None:
+    """Raise ParameterError if models differ in a setting, a chosen ``l``, or the type of labels."""
+    types = [type(model.classes.tolist()[0]).__name__ for model in (one, other)]
+    if types[0] != types[1]:
+        raise ParameterError(f"models differ in the type of their labels: {types[0]} and "
+                             f"{types[1]}; only models of the same type add")
+    settings, other_settings = _all_settings(one), _all_settings(other)
+    for name, value in settings.items():
+        other_value = other_settings.get(name)
+        if to_json_value(value) != to_json_value(other_value):
+            raise ParameterError(f"models differ in {name}: {value!r} and {other_value!r}; only "
+                                 "models of the same settings add")
+    if one.chosen_l != other.chosen_l:
+        raise ParameterError(
+            f"models differ in the l that was chosen for them: {one.chosen_l:g} and "
+            f"{other.chosen_l:g}; fit them with one number for l, and they add")
 
 
-def _settings(model: Fitted) -> dict[str, Any]:
-    """All parameters, those of the model too."""
-    own = model.model
-    return {**model.settings.parameters, "estimator": own.name,
-            # Classes of one name may do something else.
-            "the estimator's class": type(own),
-            "the tokenizer's class": type(model.settings.tokenizer),
+def _all_settings(fitted: Fitted) -> dict[str, Any]:
+    """The parameters of the classifier and of its estimator."""
+    estimator = fitted.model
+    return {**fitted.settings.parameters, "estimator": estimator.name,
+            # Another class of the same name may compute something else.
+            "the estimator's class": type(estimator),
+            "the tokenizer's class": type(fitted.settings.tokenizer),
             **{f"estimator__{name}": value
-               for name, value in own.get_params(deep=False).items()}}
+               for name, value in estimator.get_params(deep=False).items()}}

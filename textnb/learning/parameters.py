@@ -17,24 +17,24 @@ from textnb.models.base import Model
 from textnb.text.token_settings import SHORT_WORD
 from textnb.text.tokens import Tokenizer
 
-# The value in a file for vectors that came as a table.
+# What a model file has as ``vectors`` if they were a table, which it does not hold.
 TABLE = "a table in memory"
 DEFAULTS: Mapping[str, Any] = {
     **{each.name: each.default for group in (ColumnSettings, LimitSettings)
        for each in fields(group)}, "tokenizer": None, "vocabulary": None}
 
-# The default tokenizer of a model that learns weights: words, also of one letter, with "!" and "?".
-# It has pairs of these too, and the parts that words share. On questions, mail, news and reviews,
-# results were never below those of words and pairs of two or more letters alone.
+# Words, also of one letter, with "!" and "?". By default, models that learn weights have these
+# words, pairs of them, and subwords: on questions, mail, news and reviews, results were never worse
+# than with words of two or more letters and pairs of them.
 SHORT_WORDS = Tokenizer(pattern=SHORT_WORD, keep=("punctuation",))
 _LINEAR_TERMS = {"tokenizer": SHORT_WORDS.with_params(ngram_range=(1, 2)), "subwords": (4, 4)}
 
 
 def default_terms(model: Model, of_lists: bool = False) -> dict[str, Any]:
-    """The tokenizer and the parts of words of a model for which no tokenizer is given.
+    """The tokenizer and subwords of a model for which no tokenizer is given.
 
-    There are no parts if documents have lists of labels (``of_lists``), as parts don't help there,
-    nor for a model that can learn more because it keeps counts beside its weights.
+    There are no subwords with lists of labels (``of_lists``), for which they don't help, nor for a
+    model whose counts can be updated beside its weights, which subwords would prevent.
 
     >>> from textnb.models.multinomial import MultinomialNB
     >>> default_terms(MultinomialNB()) == {"tokenizer": Tokenizer(), "subwords": None}
@@ -42,33 +42,33 @@ def default_terms(model: Model, of_lists: bool = False) -> dict[str, Any]:
     """
     if not model.learns_shared:
         return {"tokenizer": Tokenizer(), "subwords": None}
-    # If each term has a smoothing of its own, there is none for parts.
+    # An array has a smoothing for each term, but none for subwords.
     if of_lists or np.ndim(model.l) or model.counts_beside_weights:
         return {**_LINEAR_TERMS, "subwords": None}
     return dict(_LINEAR_TERMS)
 
 
 def without_defaults(parameters: Mapping[str, Any], model: Model) -> dict[str, Any]:
-    """Parameters without a tokenizer and parts of words, if they are those of `default_terms`."""
+    """Parameters in which tokenizer and subwords are None if they are those of `default_terms`."""
     defaults = default_terms(model)
     is_default = all(parameters[name] == value for name, value in defaults.items())
     return {**parameters, **(dict.fromkeys(defaults) if is_default else {})}
 
 
-def copied(value: Any) -> Any:
-    """A copy of a value that can be changed in place."""
+def detach(value: Any) -> Any:
+    """A copy of a setting, if it is a list, array or dict, which its owner could change."""
     if isinstance(value, (list, np.ndarray)):
         return copy(value)
     return dict(value) if isinstance(value, dict) else value
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a setting is a table, of a library of dataframes."""
+    """Whether a setting is a table, such as a DataFrame."""
     return kind_of(value) not in (None, Kind.COLUMNS, Kind.ROWS)
 
 
 def to_json_value(value: Any) -> Any:
-    """A setting as a value of JSON; a table becomes the words of `TABLE`."""
+    """A setting as a value of JSON; `TABLE` for a table."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if is_frame(value):

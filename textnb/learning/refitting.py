@@ -1,6 +1,6 @@
-"""Learn more, and forget, by a refit of a model's weights on the sample of rows that it keeps.
+"""Learning more and forgetting, by refitting weights on the sample of rows that a model keeps.
 
-    learned rows + new rows -> refitted weights -> margins -> the rows of the lowest margins
+    sample + new rows -> refitted weights -> margins -> the rows with the lowest margins: the sample
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from textnb.errors import DataError, Mention, ParameterError, VocabularyError
 from textnb.learning.beside_weights import check_keeps_classes
 from textnb.learning.documents import LabelledBatches, check_known, document_term_matrix
 from textnb.learning.fitted import Fitted, check_one_label, keep_choices
-from textnb.learning.leave_one_out import columns_among
+from textnb.learning.leave_one_out import find_columns
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
 from textnb.runtime.settings import is_whole
 from textnb.text.matrix import CountMatrix, Vocabulary
 from textnb.text.vocabulary import Limits
 
-# The largest number that a model file can hold.
+# The maximum number of rows in a sample, which the check of a model file allows.
 MAX_ROWS = 2**31 - 1
 
 
 def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) -> None:
-    """Raise ParameterError if no sample of the rows can be kept."""
+    """Raise ParameterError if a fit with these settings can't keep a sample of its rows."""
     if not (is_whole(max_rows) and 2 <= max_rows <= MAX_ROWS):
         raise ParameterError.out_of_range("keep_sample", f"an int from 2 to {MAX_ROWS}", max_rows)
     model = settings.model
@@ -53,29 +53,29 @@ def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) 
         raise ParameterError.naming("{keep_sample} and {sample_weight} exclude each other")
 
 
-def sample_of(fitted: Fitted, counts: CountMatrix, labels: Labels, max_rows: int) -> Fitted:
-    """The model with a sample of the rows that it was fitted to."""
+def add_sample(fitted: Fitted, counts: CountMatrix, labels: Labels, max_rows: int) -> Fitted:
+    """The model, with a sample of the rows that it was fitted to."""
     check_one_label(fitted, "a sample of rows for updates", "keep_sample")
     return replace(fitted, sample=RowSample.of(
         int(max_rows), _apply_presence(fitted.settings, counts), labels.codes, fitted.form))
 
 
-def start_of(start: Fitted, terms: pl.Series) -> WarmStart:
-    """The weights of a model as a start for one with these terms."""
-    return WarmStart(start.form, columns_among(terms, start.terms))
+def warm_start_from(start: Fitted, terms: pl.Series) -> WarmStart:
+    """The weights of a model, from which a solver can start to learn these terms."""
+    return WarmStart(start.form, find_columns(terms, start.terms))
 
 
-def learn_rows_more(fitted: Fitted, documents: LabelledBatches) -> Fitted:
-    """The model that has learned more documents: weights refitted on its sample and on them.
+def learn_more_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
+    """The model with more documents: its weights are refitted on its sample and on these.
 
-    Terms that are new get weights too, unless the terms are given or have limits.
+    New terms get weights too, unless the settings have a vocabulary or limits on terms.
     """
     sample = _sample(fitted)
-    new, terms, codes, counts = _rows(
+    new, terms, codes, counts = _read_rows(
         fitted, documents, learns_new_terms=_learns_new_terms(fitted.settings))
-    place = _places(fitted.terms, terms)
-    statistics = fitted.counts.widened(place, len(terms)) + counts
-    old = sample.moved(place, len(terms)).rows
+    new_columns = _columns_of(fitted.terms, terms)
+    statistics = fitted.counts.widened(new_columns, len(terms)) + counts
+    old = sample.moved(new_columns, len(terms)).rows
     rows = SparseRows(
         np.concatenate([old.data, new.data]), np.concatenate([old.indices, new.indices]),
         np.concatenate([old.indptr, old.indptr[-1] + new.indptr[1:]]), len(terms))
@@ -86,44 +86,45 @@ def learn_rows_more(fitted: Fitted, documents: LabelledBatches) -> Fitted:
 
 
 def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
-    """The model without documents: their counts are removed, and the weights refitted.
+    """The model without documents: their counts are subtracted, and its weights refitted.
 
-    Documents that are not in the sample do not change the weights; ``since_fit`` has their number.
+    Documents that are not in the sample do not change the weights. ``since_fit`` counts them.
     """
-    rows, _, codes, counts = _rows(fitted, documents, learns_new_terms=False)
+    rows, _, codes, counts = _read_rows(fitted, documents, learns_new_terms=False)
     statistics = fitted.counts - counts
     check_keeps_classes(statistics)
-    rest, missing = _sample(fitted).without(rows, codes)
-    if len(np.unique(rest.codes)) < len(fitted.classes):
+    sample, n_missing = _sample(fitted).without(rows, codes)
+    if len(np.unique(sample.codes)) < len(fitted.classes):
         raise DataError("the sample would hold no document of a class, from which weights could "
                         "be learned: fit again without these documents; the model is unchanged")
     since = fitted.since_fit
-    if missing:
+    if n_missing:
         since = since or SinceFit()
-        since = replace(since, forgotten=since.forgotten + missing)
-    keep: NDArray[np.bool_] = np.ones(len(fitted.terms), dtype=np.bool_)
+        since = replace(since, forgotten=since.forgotten + n_missing)
+    # Terms that no document has any more are dropped, if they were not given or limited.
+    is_kept: NDArray[np.bool_] = np.ones(len(fitted.terms), dtype=np.bool_)
     if _learns_new_terms(fitted.settings):
-        keep = statistics.all_counts > 0
-        keep[rest.rows.indices] = True
-    rest = rest.moved(np.cumsum(keep) - 1, int(keep.sum()))
+        is_kept = statistics.all_counts > 0
+        is_kept[sample.rows.indices] = True
+    sample = sample.moved(np.cumsum(is_kept) - 1, int(is_kept.sum()))
     return _refit(fitted, replace(
         fitted, since_fit=since, vocabulary=Vocabulary(
-            fitted.settings.tokenizer, fitted.terms.filter(pl.Series(keep))),
-        learned=replace(fitted.learned, counts=statistics.select(keep))),
-        rest.rows, rest.codes)
+            fitted.settings.tokenizer, fitted.terms.filter(pl.Series(is_kept))),
+        learned=replace(fitted.learned, counts=statistics.select(is_kept))),
+        sample.rows, sample.codes)
 
 
 def _refit(
     before: Fitted, fitted: Fitted, rows: SparseRows, codes: NDArray[np.int64]
 ) -> Fitted:
-    """The model with weights and a sample of these rows.
+    """The model with weights that are learned from these rows, and a sample of them.
 
-    ``fitted`` has the next counts and terms, and ``before`` the weights from which the solver
-    begins.
+    ``fitted`` has the new counts and terms, and ``before`` the weights from which the solver
+    starts.
     """
     learned = fitted.model.learn_rows(
         rows.to_csr(), Labels.of_codes(before.classes, codes), binary=fitted.settings.binary,
-        start=start_of(before, fitted.terms), statistics=fitted.counts)
+        start=warm_start_from(before, fitted.terms), statistics=fitted.counts)
     return keep_choices(before, replace(
         fitted, learned=learned,
         sample=RowSample.of(_sample(before).max_rows, rows, codes, learned.form)), LEARNED_SINCE)
@@ -135,16 +136,16 @@ def _sample(fitted: Fitted) -> RowSample:
 
 
 def _learns_new_terms(settings: TextSettings) -> bool:
-    """Whether every term of a learned document gets a weight."""
+    """Whether every term of a document gets a weight, not only given or limited terms."""
     return settings.vocabulary is None and settings.limits == Limits()
 
 
-def _rows(
+def _read_rows(
     fitted: Fitted, documents: LabelledBatches, learns_new_terms: bool
 ) -> tuple[SparseRows, pl.Series, NDArray[np.int64], Counts]:
-    """The rows of documents, the terms of the columns, the classes of the rows, and their counts.
+    """The rows of documents, the terms of their columns, their class indices, and their counts.
 
-    The terms are those of the model, and those of the documents if it learns new ones.
+    The terms are the model's, and also the documents' if the model learns new ones.
     """
     # Imported here, as it imports SciPy.
     from textnb.bayes.ratio import document_statistics
@@ -161,19 +162,19 @@ def _rows(
     terms = fitted.terms
     if learns_new_terms:
         terms = pl.concat([terms, matrix.terms]).unique().sort().alias(terms.name)
-    place = _places(matrix.terms, terms)
-    statistics = document_statistics(matrix.counts, labels).widened(place, len(terms))
+    columns = _columns_of(matrix.terms, terms)
+    statistics = document_statistics(matrix.counts, labels).widened(columns, len(terms))
     rows = _apply_presence(fitted.settings, matrix.counts)
-    return (SparseRows(rows.data, place[rows.indices], rows.indptr, len(terms)), terms,
+    return (SparseRows(rows.data, columns[rows.indices], rows.indptr, len(terms)), terms,
             labels.among(fitted.classes).codes, statistics)
 
 
-def _places(terms: pl.Series, among: pl.Series) -> NDArray[np.int64]:
-    """The places of terms among sorted terms, which hold them all."""
-    return among.search_sorted(terms).to_numpy().astype(np.int64)
+def _columns_of(terms: pl.Series, all_terms: pl.Series) -> NDArray[np.int64]:
+    """The index of each term in sorted terms, which include all of them."""
+    return all_terms.search_sorted(terms).to_numpy().astype(np.int64)
 
 
 def _apply_presence(settings: TextSettings, counts: CountMatrix) -> SparseRows:
-    """Counts as the model uses them: 1 where presence counts."""
+    """The counts, or 1 for each of them if the model only uses the presence of terms."""
     data = counts.data if settings.presence_above is None else np.ones_like(counts.data)
     return SparseRows(data, counts.indices, counts.indptr, counts.shape[1])

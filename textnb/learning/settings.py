@@ -2,8 +2,8 @@
 
 Command-line options, keys of job files and reference pages are generated from these dataclasses and
 from the fields of the models. A test checks that the constructors of the tokenizer and the
-classifier have the same names and defaults. This module imports neither Polars nor NumPy, so that
-``textnb train --help`` starts at once.
+classifier have the same names and defaults. This module imports neither Polars nor NumPy, because
+``textnb train --help`` starts without them.
 """
 
 from __future__ import annotations
@@ -27,14 +27,16 @@ from textnb.runtime.settings import (
 )
 from textnb.text.token_settings import TokenSettings
 
-LONGEST_PART = 8
-_PARTS = Range(f"(min_n, max_n) with 2 <= min_n <= max_n <= {LONGEST_PART}",
-               lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
-               and 2 <= v[0] <= v[1] <= LONGEST_PART)
+# The maximum number of characters of a subword.
+_MAX_SUBWORD = 8
+_SUBWORDS = Range(f"(min_n, max_n) with 2 <= min_n <= max_n <= {_MAX_SUBWORD}",
+                  lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
+                  and 2 <= v[0] <= v[1] <= _MAX_SUBWORD)
 
-# Names of vectors: those of a package, and those that are learned from unlabelled texts.
+# Values of ``vectors`` that are no path: the package wordllama, and vectors learned from unlabelled
+# texts.
 WORDLLAMA, UNLABELLED = "wordllama", "unlabelled"
-# The default maximum number of words with weights that no labelled row holds.
+# The default and largest ``lexicon``: how many words that no labelled row holds may get a weight.
 MAX_WORDS = 20_000
 _LEXICON = Range(f"an integer from 0 to {MAX_WORDS}", lambda v: is_whole(v) and 0 <= v <= MAX_WORDS)
 
@@ -63,7 +65,7 @@ class LimitSettings:
               "terms are left out until the rest fits.", metavar="SIZE")
     subwords: Pair | None = setting(
         None, "Share weights among words with the same parts, of N to M characters, such as 4,4: "
-              "the default of nblinear if no setting of tokens is given.", range=_PARTS)
+              "the default of nblinear if no setting of tokens is given.", range=_SUBWORDS)
     sharing: float | None = setting(
         None, "How much the parts weigh beside words: 0 to 2; the default is by the length of "
               "texts.", under="set", range=between(0, 2))
@@ -80,12 +82,12 @@ class LimitSettings:
               f"the vectors, or those of --unlabelled; by default {MAX_WORDS:,}.", range=_LEXICON)
 
 
-# The default settings for mail: of all models, this one made the fewest errors on tokens of mail.
+# The default settings for mail: with them there were the fewest errors on tokens of mail.
 MAIL_RECIPE: Mapping[str, Any] = {
     "text": "tokens", "model": "nblinear", "tf": "presence", "idf": False, "power": 1.0, "C": 10.0}
-# By default, the rate of ham that a mail filter may classify as spam.
+# The default share of ham that a mail filter may classify as spam.
 FALSE_POSITIVES = 0.001
-# `MAIL_RECIPE` as command-line options.
+# `MAIL_RECIPE` as command-line options. The format "g" writes False as 0.
 MAIL_OPTIONS = " ".join(
     f"--{name} {value}" if name in ("text", "model") else
     f"--set {name}={value if isinstance(value, str) else format(value, 'g')}".replace(
@@ -93,7 +95,7 @@ MAIL_OPTIONS = " ".join(
 
 
 def mail_recipe(names: Iterable[str]) -> dict[str, Any]:
-    """The default settings for mail; empty if the user set any of the text, terms or model.
+    """The default settings for mail; empty if the user has set any that they would replace.
 
     Parameters
     ----------
@@ -105,25 +107,25 @@ def mail_recipe(names: Iterable[str]) -> dict[str, Any]:
     >>> mail_recipe(["label"])["model"], mail_recipe(["label", "min_df"])
     ('nblinear', {})
     """
-    # A mail filter imports this module too, and must start without the models.
+    # Imported here, because a mail filter imports this module and must start without the models.
     from textnb.models.known import all_models
 
     groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
-    replacing = {field.name for group in groups for field, _ in declared(group)} - {"label"}
-    replacing |= {"model", "kind", "tokenizer", "sklearn", "features"}
-    return {} if replacing & set(names) else dict(MAIL_RECIPE)
+    conflicts = {field.name for group in groups for field, _ in declared(group)} - {"label"}
+    conflicts |= {"model", "kind", "tokenizer", "sklearn", "features"}
+    return {} if conflicts & set(names) else dict(MAIL_RECIPE)
 
 
 def is_mail_recipe(settings: Mapping[str, Any]) -> bool:
-    """Whether settings, with the kind of model as ``model``, include the defaults for mail."""
+    """Whether settings, of which ``model`` is the kind of model, include `MAIL_RECIPE`."""
     return all(settings.get(name) == value for name, value in MAIL_RECIPE.items())
 
 
 def foreign_settings(kind: str) -> set[str]:
-    """Settings that this kind of model lacks: those for texts, or those for feature tables."""
+    """Settings that a kind of model lacks, as they are for texts, or for feature tables."""
     from textnb.models.known import table_models
 
-    of_text = {field.name for group in (TokenSettings, LimitSettings)
-               for field, _ in declared(group)}
-    of_text |= {"text", "tokenizer", "sklearn", "weight"}
-    return of_text if kind in table_models() else {"features"}
+    text_settings = {field.name for group in (TokenSettings, LimitSettings)
+                     for field, _ in declared(group)}
+    text_settings |= {"text", "tokenizer", "sklearn", "weight"}
+    return text_settings if kind in table_models() else {"features"}

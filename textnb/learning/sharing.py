@@ -24,7 +24,7 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.parameters import TABLE
 from textnb.learning.settings import UNLABELLED
 from textnb.learning.text_settings import TextSettings
-from textnb.learning.unlabelled import as_terms, open_unlabelled, words_of
+from textnb.learning.unlabelled import collect_words, open_unlabelled, tokenize_words
 from textnb.runtime.caller import warn_caller
 from textnb.text.matrix import CountMatrix, choose_columns
 
@@ -56,14 +56,14 @@ def share_weights(
     """
     with reading(unlabelled):
         texts = None if unlabelled is None else open_unlabelled(settings, unlabelled)
-        new_words = None if texts is None else words_of(settings, texts)
+        new_words = None if texts is None else collect_words(settings, texts)
         settings, source = _find_vectors(settings, rows, new_words, texts)
     if source is not None:
         settings = _choose_weight(settings, rows, source)
         if not settings.parameters["vector_weight"]:
             source = None
     if new_words is None and source is not None and settings.vocabulary is None:
-        new_words = as_terms(settings, source.words)
+        new_words = tokenize_words(settings, source.words)
     wide_rows = rows if new_words is None else _add_terms(settings, rows, new_words, source)
     sharing = _sharing_of_rows(settings, wide_rows, source)
     if sharing is None and new_words is not None:
@@ -142,14 +142,14 @@ def _find_vectors(
     if source is None or _is_named(source, UNLABELLED):
         if texts is None:
             # Folds, and fits of a model from a file, have no unlabelled texts.
-            return settings if source is None else settings.without_own_vectors(), None
+            return settings if source is None else settings.without_unlabelled_vectors(), None
         weight = settings.parameters["vector_weight"]
         vectors = vectors_of_texts(settings, texts) if source or weight != 0 else None
         if vectors is None and weight:
             raise ParameterError.naming(
                 "{unlabelled} texts are too few to learn vectors from: give 20 or more, or no "
                 "{vector_weight}")
-        return (settings, None) if vectors is None else (settings.with_own_vectors(), vectors)
+        return (settings if vectors is None else settings.with_unlabelled_vectors()), vectors
     if _is_named(source, TABLE):
         raise ParameterError("the vectors of this model came from a table, which its file does "
                              "not hold: set vectors to the table again, to fit it")

@@ -1,4 +1,4 @@
-"""The checked settings of a classifier of texts, as copies that its owner can't change."""
+"""The settings of a classifier of texts, checked and copied, so that they can't change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import polars as pl
 from textnb.bayes.counts import Counts
 from textnb.errors import Mention, ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
-from textnb.learning.parameters import DEFAULTS, copied, default_terms, is_frame
+from textnb.learning.parameters import DEFAULTS, default_terms, detach, is_frame
 from textnb.learning.settings import MAX_WORDS, UNLABELLED, LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.settings import check_settings, check_values, is_truth
@@ -29,17 +29,17 @@ class TextSettings:
     Attributes
     ----------
     parameters : dict
-        The classifier's, without its estimator: what a model file keeps.
+        The classifier's parameters without its estimator, which a model file stores.
     model : Model
     columns : list of str
         The text columns.
     limits : Limits
     vocabulary : polars.Series or None
-        The sorted terms, if they are not chosen from documents.
+        The sorted terms, if they were given and are not chosen from documents.
     by_default : set of str
-        The parameters that were not given: "tokenizer" and "subwords", which the model chose (see
-        `textnb.learning.parameters.default_terms`), "vectors", which unlabelled texts gave, and
-        "vector_weight", which the rows chose.
+        The parameters that are None in the classifier, and were chosen: "tokenizer" and "subwords"
+        by the model (see `textnb.learning.parameters.default_terms`), "vectors" because there are
+        unlabelled texts, and "vector_weight" by the rows.
     """
 
     parameters: dict[str, Any]
@@ -51,13 +51,13 @@ class TextSettings:
 
     @classmethod
     def of(cls, model: Model, **parameters: Any) -> TextSettings:
-        """The settings of a model and a classifier's parameters, checked.
+        """Check the parameters of a classifier with this model.
 
         Parameters
         ----------
         model : Model
         **parameters
-            As `TextClassifier` has them; those that are missing have its defaults.
+            Parameters of `TextClassifier`, by default as there.
 
         Raises
         ------
@@ -67,12 +67,12 @@ class TextSettings:
         for name in parameters:
             if name not in DEFAULTS:
                 raise ParameterError.unknown_choice("a setting of texts", name, [*DEFAULTS])
-        parameters = {name: copied(value) for name, value in {**DEFAULTS, **parameters}.items()}
+        parameters = {name: detach(value) for name, value in {**DEFAULTS, **parameters}.items()}
         check_settings(model)
-        chosen = {} if parameters["tokenizer"] is not None else {
+        model_defaults = {} if parameters["tokenizer"] is not None else {
             name: value for name, value in default_terms(model).items()
             if parameters[name] is None}
-        parameters |= chosen
+        parameters |= model_defaults
         parameters["memory_limit"] = memory_size(parameters["memory_limit"])
         tokenizer, binary = parameters["tokenizer"], parameters["binary"]
         if not isinstance(tokenizer, Tokenizer):
@@ -92,14 +92,14 @@ class TextSettings:
         tokenizer.expr(columns)
         return cls(parameters, model, columns, limits,
                    None if vocabulary is None else vocabulary_series(vocabulary),
-                   frozenset(chosen))
+                   frozenset(model_defaults))
 
     @property
     def classifier_parameters(self) -> dict[str, Any]:
-        """The parameters of a classifier with these settings: None for what its model chooses."""
-        # Which columns hold tokens was chosen by the rows, and not by the model.
-        chosen = () if self.token_columns else self.by_default
-        return {**self.parameters, **dict.fromkeys(chosen)}
+        """The parameters of a classifier with these settings: None if they were chosen."""
+        # The default tokenizer of a classifier would not read the columns that hold tokens.
+        unset = () if self.token_columns else self.by_default
+        return {**self.parameters, **dict.fromkeys(unset)}
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -112,9 +112,9 @@ class TextSettings:
         return self.tokenizer.columns_of_tokens(self.columns)
 
     def with_token_columns(self, columns: Sequence[str]) -> TextSettings:
-        """Settings for text columns of which these hold lists of tokens.
+        """The settings, for text columns of which ``columns`` hold lists of tokens.
 
-        Lists are counted as they are, if no tokenizer was given.
+        If no tokenizer was given, tokens in lists are counted unchanged.
 
         Raises
         ------
@@ -123,23 +123,23 @@ class TextSettings:
         """
         tokenizer = Tokenizer() if "tokenizer" in self.by_default else self.tokenizer
         tokenizer = tokenizer.with_params(token_columns=tuple(columns))
-        settings = self.without_parts()
+        settings = self.without_default_subwords()
         # Raises an error if the tokenizer can't read lists.
         tokenizer.expr(self.columns)
         return settings.with_parameters(tokenizer=tokenizer)
 
     def with_parameters(self, *by_default: str, **parameters: Any) -> TextSettings:
-        """Settings with other values of parameters, some of which were not given but chosen."""
+        """The settings with other values of parameters; ``by_default`` names chosen ones."""
         return replace(self, parameters={**self.parameters, **parameters},
                        by_default=self.by_default | {*by_default})
 
-    def without_parts(self) -> TextSettings:
-        """Settings without the parts of words that are there by default.
+    def without_default_subwords(self) -> TextSettings:
+        """The settings without subwords, if these were not given but are the default.
 
         Raises
         ------
         ParameterError
-            If they have a weight that was given.
+            If their weight, ``sharing``, was given.
         """
         if "subwords" not in self.by_default:
             return self
@@ -148,32 +148,32 @@ class TextSettings:
         return settings
 
     def with_vector_weight(self, weight: float) -> TextSettings:
-        """Settings with a weight of vectors that the rows chose."""
+        """The settings with a weight of vectors that was chosen for the rows."""
         return self.with_parameters("vector_weight", vector_weight=weight)
 
-    def with_own_vectors(self) -> TextSettings:
-        """Settings with vectors that are learned from unlabelled texts."""
+    def with_unlabelled_vectors(self) -> TextSettings:
+        """The settings; if they have no vectors, with those of unlabelled texts by default."""
         if self.parameters["vectors"] is not None:
             return self
         return self.with_parameters("vectors", vectors=UNLABELLED)
 
-    def without_own_vectors(self) -> TextSettings:
-        """Settings without vectors, for a fit that has no unlabelled texts to learn them from."""
+    def without_unlabelled_vectors(self) -> TextSettings:
+        """The settings without vectors, for a fit without unlabelled texts to learn them from."""
         return self.with_parameters(vectors=None, vector_weight=None)
 
-    def of_file(self) -> TextSettings:
-        """Settings of a file, in which vectors of unlabelled texts may have been the default."""
-        own = self.parameters["vectors"] == UNLABELLED
-        return self.with_parameters("vectors", "vector_weight") if own else self
+    def restore_defaults(self) -> TextSettings:
+        """The settings of a model file, with vectors of unlabelled texts marked as a default."""
+        is_default = self.parameters["vectors"] == UNLABELLED
+        return self.with_parameters("vectors", "vector_weight") if is_default else self
 
     @property
     def shares_weights(self) -> bool:
-        """Whether words share weights, by their parts or by vectors."""
+        """Whether words share weights, by subwords or by vectors."""
         return self.parameters["subwords"] is not None or self.parameters["vectors"] is not None
 
     @property
     def max_new_words(self) -> int:
-        """The maximum number of words that get a weight only by what they share with others."""
+        """The maximum number of words that no labelled row holds, and that still get a weight."""
         lexicon = self.parameters["lexicon"]
         return MAX_WORDS if lexicon is None else int(lexicon)
 
@@ -201,8 +201,8 @@ class TextSettings:
         return CountSpec(self.tokenizer, self.columns, self.label, self.limits,
                          self.presence_above, self.binary)
 
-    def with_column(self, statistics: Counts) -> Counts:
-        """The counts of the terms that get a column."""
+    def select_terms(self, statistics: Counts) -> Counts:
+        """The counts of the terms that the model has, by the vocabulary or the limits."""
         if self.vocabulary is not None:
             return statistics.over(self.vocabulary)
         if not statistics.n_features:
@@ -211,7 +211,7 @@ class TextSettings:
 
 
 def check_sharing(parameters: dict[str, Any], model: Model) -> None:
-    """Raise ParameterError if words can't share weights by this model or tokenizer."""
+    """Raise ParameterError for settings by which words share weights, if they can't be used."""
     check_values(LimitSettings, {name: parameters[name] for name in (
         "subwords", "sharing", "vector_weight", "lexicon")})
     vectors = parameters["vectors"]
@@ -228,32 +228,32 @@ def check_sharing(parameters: dict[str, Any], model: Model) -> None:
 
 
 def check_words(parameters: dict[str, Any], model: Model) -> None:
-    """Raise ParameterError if what words share does not go with the model or tokenizer."""
+    """Raise ParameterError if the model or tokenizer does not allow subwords or vectors."""
     for name in ("subwords", "vectors"):
         if parameters[name] is None:
             continue
-        shared = Mention(name)
+        setting = Mention(name)
         if not model.learns_shared:
             raise ParameterError.naming(
                 "{shared} is for NBLinear, whose weights are learned; {model} would count the "
-                "evidence of a word again with each word that is like it", shared=shared,
+                "evidence of a word again with each word that is like it", shared=setting,
                 model=model.name)
         if parameters["tokenizer"].analyzer != "word":
             raise ParameterError.naming(
-                "{shared} is for words: leave {analyzer} at 'word'", shared=shared)
+                "{shared} is for words: leave {analyzer} at 'word'", shared=setting)
         if np.ndim(model.l):
             raise ParameterError.naming(
                 "with {shared}, {l} can't have one value for each term, as what words share has "
-                "none: give one number for {l}", shared=shared)
+                "none: give one number for {l}", shared=setting)
 
 
 def columns_of(text: Any, label: Any) -> list[str]:
-    """The text columns, one or several.
+    """The names of the text columns, of which ``text`` is one or a list.
 
     Raises
     ------
     ParameterError
-        If they are not names of different columns, or the label's is among them.
+        If they are not different names, or the label column is among them.
     """
     columns = text_names(text)
     if not isinstance(label, str) or label in columns:
@@ -262,7 +262,7 @@ def columns_of(text: Any, label: Any) -> list[str]:
 
 
 def text_names(text: Any) -> list[str]:
-    """The text columns, one or several; ParameterError if they are not different names."""
+    """As `columns_of`, without a label column."""
     columns = [text] if isinstance(text, str) else (
         list(text) if isinstance(text, (list, tuple)) else [])
     if not columns or not all(isinstance(name, str) for name in columns) or (

@@ -1,4 +1,4 @@
-"""Words of texts without labels, to which `textnb.learning.sharing` gives weights."""
+"""Reading unlabelled texts and their words, to which `textnb.learning.sharing` gives weights."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from textnb.learning.text_settings import TextSettings, check_words
 
 
 def check_unlabelled(settings: TextSettings) -> None:
-    """Raise ParameterError if texts without labels would change nothing."""
+    """Raise ParameterError if these settings make no use of unlabelled texts."""
     parameters, model = settings.parameters, settings.model
     if not model.learns_shared:
         raise ParameterError.naming(
             "{unlabelled} is for NBLinear, whose words share weights; {model} shares none",
             model=model.name)
-    has_parts = parameters["subwords"] is not None and parameters["sharing"] != 0
-    if parameters["vector_weight"] == 0 and not has_parts:
+    shares_subwords = parameters["subwords"] is not None and parameters["sharing"] != 0
+    if parameters["vector_weight"] == 0 and not shares_subwords:
         raise ParameterError.naming(
             "{unlabelled} needs {vector_weight}, or {sharing} of {subwords}, above 0")
     check_words({**parameters, "vectors": UNLABELLED}, model)
@@ -37,7 +37,7 @@ def check_unlabelled(settings: TextSettings) -> None:
 
 
 def check_vectors(settings: TextSettings, unlabelled: Any) -> None:
-    """Raise an error if there are no vectors, or no file of them, where settings ask for some."""
+    """Raise ParameterError or SourceError if settings need vectors, and there are none."""
     parameters = settings.parameters
     vectors = parameters["vectors"]
     if unlabelled is None and parameters["vector_weight"] and vectors is None:
@@ -55,21 +55,22 @@ def check_vectors(settings: TextSettings, unlabelled: Any) -> None:
                           "package)")
 
 
-def texts_of(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
-    """The text columns of a table, or of a sequence of texts.
+def scan_unlabelled(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
+    """Scan the text columns of unlabelled texts: a table, or a sequence of texts.
 
     Raises
     ------
     ParameterError
-        If they can't be read: it says that these are the unlabelled texts.
+        If they can't be read. The error says that these are the unlabelled texts.
     """
-    columns, tokens = settings.columns, settings.token_columns
+    columns, token_columns = settings.columns, settings.token_columns
     if isinstance(unlabelled, str) and unlabelled == "-":
         raise ParameterError("the unlabelled texts are read several times, and standard input only "
                              "once: name a file")
     try:
-        return (scan(select_columns(unlabelled, columns), text=columns, tokens=tokens)
-                if is_table(unlabelled) else table_of_texts(unlabelled, columns, tokens).lazy())
+        if is_table(unlabelled):
+            return scan(select_columns(unlabelled, columns), text=columns, tokens=token_columns)
+        return table_of_texts(unlabelled, columns, token_columns).lazy()
     except ListOfTokens:
         raise
     except (DataError, ParameterError, SchemaError) as error:
@@ -77,51 +78,52 @@ def texts_of(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
 
 
 def open_unlabelled(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
-    """The texts, once the labelled rows have shown which columns hold lists of tokens.
+    """As `scan_unlabelled`, with settings that know which columns of the rows hold lists of tokens.
 
     Raises
     ------
     ParameterError
-        If they would change nothing, or are lists of tokens where the labelled rows are texts.
+        If the settings make no use of the texts, or only these are lists of tokens.
     """
     check_unlabelled(settings)
     try:
-        return texts_of(settings, unlabelled)
+        return scan_unlabelled(settings, unlabelled)
     except ListOfTokens as error:
         raise ParameterError(f"the unlabelled texts: {error}") from error
 
 
-def words_of(settings: TextSettings, texts: pl.LazyFrame) -> pl.Series:
-    """The words of texts that are within the limits on terms, those in the most texts first.
+def collect_words(settings: TextSettings, texts: pl.LazyFrame) -> pl.Series:
+    """The words of texts that are within the limits on terms: first those in the most texts.
 
     Raises
     ------
     DataError
         If the texts have no word.
     """
-    of_texts = texts.select(term=_unique_words(settings))
+    words_per_text = texts.select(term=_unique_words(settings))
     frequencies, n_texts = pl.collect_all([
-        of_texts.explode("term").drop_nulls().group_by("term").len().sort(
-            "len", "term", descending=[True, False]), of_texts.select(pl.len())],
+        words_per_text.explode("term").drop_nulls().group_by("term").len().sort(
+            "len", "term", descending=[True, False]), words_per_text.select(pl.len())],
         engine="streaming")
     if frequencies.is_empty():
         raise DataError("the unlabelled texts have no word")
-    minimum, maximum = settings.limits.bounds(n_texts.item())
-    return frequencies.filter(pl.col("len").is_between(minimum, maximum))["term"]
+    min_texts, max_texts = settings.limits.bounds(n_texts.item())
+    return frequencies.filter(pl.col("len").is_between(min_texts, max_texts))["term"]
 
 
-def as_terms(settings: TextSettings, words: pl.Series) -> pl.Series:
-    """The terms that a tokenizer makes of words in each column, in their order."""
+def tokenize_words(settings: TextSettings, words: pl.Series) -> pl.Series:
+    """The terms of words, in their order, as if each word were the text of every column."""
     columns = settings.columns
     lists = words.reshape((-1, 1)).cast(pl.List(pl.String))
     table = pl.DataFrame([
         (lists if name in settings.token_columns else words).alias(name) for name in columns])
-    # Words that the tokenizer splits into several are left out.
+    # Leave out words that the tokenizer splits: a whole word gives at most a term for each column.
     return table.select(term=_unique_words(settings)).filter(
         pl.col("term").list.len() <= len(columns))["term"].explode().drop_nulls().unique(
             maintain_order=True)
 
 
 def _unique_words(settings: TextSettings) -> pl.Expr:
+    """The terms of one word of each text, each once."""
     words = settings.tokenizer.with_params(ngram_range=(1, 1)).expr(settings.columns)
     return words.list.unique(maintain_order=True)

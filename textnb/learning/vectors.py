@@ -1,9 +1,10 @@
-"""Read the vectors of some words: from tables, text files, and models of parts of words.
+"""Reading the vectors of words from tables, text files, and vectors of subwords.
 
-    table         term, vector            Parquet and other files, or a table in memory
-    text file     word number number ...  of word2vec, GloVe and fastText
-    safetensors   parts of words, beside a tokenizer.json: a word's vector is the sum of its parts'
-    "wordllama"   such a model, from the files of its package, which is not imported
+    table         columns term and vector, in Parquet and other files, or in memory
+    text file     lines such as "word 0.1 0.2 ...", of word2vec, GloVe and fastText
+    safetensors   vectors of the subwords of a tokenizer.json beside it: a word's vector is the sum
+                  of its subwords' vectors
+    "wordllama"   such vectors, from the files of that package, which is not imported
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import count_matrix
 from textnb.text.vocabulary import Limits
 
-# Vectors of unlabelled texts: the largest number of texts, the numbers of texts that a word is in
-# and of words, the largest width, and the number of texts for each dimension.
-_MAX_TEXTS, _MIN_TEXTS, _MAX_WORDS = 10_000, 3, 30_000
-_MAX_WIDTH_OF_TEXTS, _TEXTS_PER_DIMENSION = 100, 10
-# A column that no table of a user has.
+# Vectors learned from unlabelled texts: from this number of texts at most, for this number of words
+# at most, which are in this number of texts at least.
+_MAX_TEXTS, _MAX_WORDS, _MIN_TEXTS_PER_WORD = 10_000, 30_000, 3
+# Their width is at most this number, and one for each ten texts.
+_MAX_LEARNED_WIDTH, _TEXTS_PER_DIMENSION = 100, 10
+# A column name that no table of a user has.
 _KEY = "__textnb_key"
 INSTALL = "pip install 'textnb[vectors]'"
 # The files in the package wordllama, and the SHA-256 of each in version 0.4.
@@ -43,10 +45,11 @@ _WORDLLAMA_FILES = {
         "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5",
     "tokenizers/l2_supercat_tokenizer_config.json":
         "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68"}
-_TEXT_FILES = (".txt", ".vec", ".glove")
-_MAX_WIDTH, _MAX_PARTS = 4096, 1 << 21
-# A word with more parts per character is unknown: it splits nearly into its letters.
-_MAX_PARTS_PER_CHARACTER = 0.5
+_TEXT_FILE_ENDINGS = (".txt", ".vec", ".glove")
+# The maximum shape of a matrix of safetensors.
+_MAX_SUBWORDS, _MAX_WIDTH = 1 << 21, 4096
+# A word with more subwords per character is nearly split into its letters: it is unknown.
+_MAX_SUBWORDS_PER_CHARACTER = 0.5
 
 
 class WordVectors(NamedTuple):
@@ -65,17 +68,19 @@ class WordVectors(NamedTuple):
 
 
 def read_vectors(source: Any, words: pl.Series, n_first: int = 0) -> WordVectors:
-    """The vectors of words, and of the first words of a source, which are the most frequent.
+    """The vectors of words, and of the first words of a source, which are usually most frequent.
 
-    A word that the source lacks has the vector of the first that equals it in lower case.
+    A word that the source lacks has the vector of the source's first word that is the same in lower
+    case.
 
     Parameters
     ----------
     source : table, path, or "wordllama"
         A table with the columns ``term`` and ``vector``, or a file: see the module.
     words : Series of String
-        Different ones.
+        Words without repetitions.
     n_first : int
+        The number of the source's first words that are read too.
 
     Raises
     ------
@@ -100,7 +105,7 @@ def read_vectors(source: Any, words: pl.Series, n_first: int = 0) -> WordVectors
         return _read_subwords(*_find_wordllama(), words, n_first)
     if os.path.isdir(path) or path.endswith(".safetensors"):
         return _read_subwords(*_find_files(Path(path)), words, n_first)
-    if path.removesuffix(".gz").endswith(_TEXT_FILES):
+    if path.removesuffix(".gz").endswith(_TEXT_FILE_ENDINGS):
         return _read_text_file(path, words, n_first)
     with reading(path):
         return _read_table(scan(path), path, words, n_first)
@@ -109,15 +114,15 @@ def read_vectors(source: Any, words: pl.Series, n_first: int = 0) -> WordVectors
 def vectors_of_texts(settings: TextSettings, texts: pl.LazyFrame) -> WordVectors | None:
     """Vectors of words that are in similar texts, by latent semantic analysis [1]_.
 
-    They are the right singular vectors of the texts' tf-idf, times the singular values. Of more
-    than 10,000 texts, that many are used, the same in any order of rows. None if there are too few
-    texts for vectors of two numbers.
+    They are the right singular vectors of the texts' tf-idf, times the singular values. At most
+    10,000 texts are used, the same ones in any order of the rows. None if there are too few texts
+    for vectors of two dimensions.
 
     References
     ----------
     .. [1] S. Deerwester et al. (1990). Indexing by latent semantic analysis. JASIS 41.
     """
-    # Imported here, as that takes longer than most fits.
+    # Imported here, because these imports take longer than most fits.
     from sklearn.utils.extmath import randomized_svd
     from threadpoolctl import threadpool_limits
 
@@ -125,45 +130,47 @@ def vectors_of_texts(settings: TextSettings, texts: pl.LazyFrame) -> WordVectors
 
     columns = settings.columns
     key = _key(texts.collect_schema(), columns)
-    # Choose by hash, so that the same texts are used in any order; each once.
-    first = texts.select(key).drop_nulls().unique().sort(_KEY).head(_MAX_TEXTS).collect(
+    # The texts with the smallest hashes are used, so that the order of rows has no effect.
+    smallest_keys = texts.select(key).drop_nulls().unique().sort(_KEY).head(_MAX_TEXTS).collect(
         engine="streaming")[_KEY]
-    if len(first) < 2 * _TEXTS_PER_DIMENSION:
+    if len(smallest_keys) < 2 * _TEXTS_PER_DIMENSION:
         return None
     keys = list[pl.Series]()
     tokenizer = settings.tokenizer.with_params(ngram_range=(1, 1), field_prefix=False)
-    frames = _first_of_each(texts.select(*columns, key).filter(
-        pl.col(_KEY) <= first.max()), columns, keys)
+    frames = _drop_duplicates(texts.select(*columns, key).filter(
+        pl.col(_KEY) <= smallest_keys.max()), columns, keys)
     try:
         counts, terms = count_matrix(
-            frames, tokenizer, columns, Limits(min_df=_MIN_TEXTS, max_features=_MAX_WORDS))
+            frames, tokenizer, columns,
+            Limits(min_df=_MIN_TEXTS_PER_WORD, max_features=_MAX_WORDS))
     except VocabularyError:
         return None
+    # Rows in the order of their hashes give the same bits for any order of the texts.
     counts = counts[pl.concat(keys).arg_sort().to_numpy()]
-    width = min(_MAX_WIDTH_OF_TEXTS, counts.shape[0] // _TEXTS_PER_DIMENSION, len(terms) - 1)
+    width = min(_MAX_LEARNED_WIDTH, counts.shape[0] // _TEXTS_PER_DIMENSION, len(terms) - 1)
     if width < 2:
         return None
     tf_idf = FeatureMap((Sublinear(), Idf.smooth(count_columns(counts), counts.shape[0]), Length()))
     # With one thread, the bits do not depend on the number of cores.
     with threadpool_limits(1):
-        _, singular, components = randomized_svd(
+        _, singular_values, components = randomized_svd(
             tf_idf.sparse(counts), width, n_iter=2, random_state=0)
-    values = (components * singular[:, None]).T.astype(np.float32)
-    return WordVectors(terms, values)
+    return WordVectors(terms, (components * singular_values[:, None]).T.astype(np.float32))
 
 
 def _key(schema: pl.Schema, columns: Sequence[str]) -> pl.Expr:
-    """A hash of the texts of a row, or of their tokens; null of a row without any."""
+    """A hash of a row's texts, or of their tokens; null if these are empty."""
+    # The separators keep the columns "a b", "c" apart from "a", "b c".
     texts = pl.concat_str([
         pl.col(name).list.join("\0", ignore_nulls=True) if isinstance(schema[name], pl.List) else (
             pl.col(name).cast(pl.String)) for name in columns], separator="\1", ignore_nulls=True)
     return pl.when(texts.str.contains(r"[^\s\x00\x01]")).then(texts.hash()).alias(_KEY)
 
 
-def _first_of_each(
+def _drop_duplicates(
     rows: pl.LazyFrame, columns: Sequence[str], keys: list[pl.Series]
 ) -> Iterator[pl.DataFrame]:
-    """Batches without the rows whose key came before; the keys of the others are appended."""
+    """Yield batches without rows whose key came before; append the keys of the other rows."""
     for batch in batches(rows, columns):
         new = batch.unique(_KEY, keep="first", maintain_order=True)
         if keys:
@@ -176,9 +183,9 @@ def _read_table(
     table: pl.LazyFrame, name: str, words: pl.Series, n_first: int
 ) -> WordVectors:
     schema = table.collect_schema()
-    types = schema.get("term"), schema.get("vector")
-    if types[0] != pl.String or not isinstance(types[1], (pl.List, pl.Array)) or (
-            not types[1].inner.is_numeric()):
+    term_type, vector_type = schema.get("term"), schema.get("vector")
+    if term_type != pl.String or not isinstance(vector_type, (pl.List, pl.Array)) or (
+            not vector_type.inner.is_numeric()):
         raise SchemaError(f'{name} must have the columns "term" (strings) and "vector" (lists of '
                           f"numbers); it has {', '.join(map(repr, schema)) or 'none'}")
     with reading(name):
@@ -187,11 +194,11 @@ def _read_table(
             | pl.col("term").str.to_lowercase().is_in(words.implode())).collect()
     vectors = rows["vector"].cast(pl.List(pl.Float32))
     widths = vectors.list.len()
-    is_other = widths.ne_missing(widths.first()) | widths.is_null()
-    if is_other.any():
-        place = int(is_other.arg_true()[0])
-        raise SourceError(f"{name}: the vector of {rows['term'][place]!r} has "
-                          f"{widths[place] or 'no'} numbers, and that of {rows['term'][0]!r} "
+    has_other_width = widths.ne_missing(widths.first()) | widths.is_null()
+    if has_other_width.any():
+        row = int(has_other_width.arg_true()[0])
+        raise SourceError(f"{name}: the vector of {rows['term'][row]!r} has "
+                          f"{widths[row] or 'no'} numbers, and that of {rows['term'][0]!r} "
                           f"{widths[0]}: all must have the same width")
     width = int(widths[0]) if rows.height else 0
     values = vectors.explode().fill_null(np.nan).to_numpy().reshape(rows.height, width)
@@ -199,43 +206,43 @@ def _read_table(
 
 
 def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
-    """Read a file with a word and its numbers in each line, perhaps after a line of two counts."""
-    requested, names, vectors = set(words.to_list()), list[str](), list[NDArray[np.float32]]()
+    """Read a file with a word and its numbers in each line."""
+    requested, file_words, vectors = set(words.to_list()), list[str](), list[NDArray[np.float32]]()
     width, n_headers = None, 0
-    for number, line in enumerate(_lines(path)):
+    for i, line in enumerate(_read_lines(path)):
         word, _, numbers = line.rstrip(" \r\n").partition(" ")
-        if number == 0 and numbers.isdigit() and word.isdigit():
-            # Files of word2vec and fastText begin with the numbers of words and of columns.
+        if i == 0 and numbers.isdigit() and word.isdigit():
+            # The first line of word2vec and fastText: the number of words, and the width.
             n_headers = 1
             continue
-        if number - n_headers >= n_first and not (word in requested or word.lower() in requested):
+        if i - n_headers >= n_first and not (word in requested or word.lower() in requested):
             continue
         try:
             vector = np.array(numbers.split(" "), dtype=np.float32)
         except ValueError:
-            raise SourceError(f"{path}: line {number + 1} is not a word and its numbers, with a "
+            raise SourceError(f"{path}: line {i + 1} is not a word and its numbers, with a "
                               f"space between them: {line[:60]!r}") from None
         if len(vector) != (width := width or len(vector)):
-            raise SourceError(f"{path}: line {number + 1} has {len(vector)} numbers, and others "
+            raise SourceError(f"{path}: line {i + 1} has {len(vector)} numbers, and others "
                               f"have {width}: all must have the same width")
-        names.append(word)
+        file_words.append(word)
         vectors.append(vector)
     values = np.stack(vectors) if vectors else np.empty((0, 0), np.float32)
-    return _select(path, pl.Series(names, dtype=pl.String), values, words, n_first)
+    return _select(path, pl.Series(file_words, dtype=pl.String), values, words, n_first)
 
 
-def _lines(path: str) -> Iterator[str]:
+def _read_lines(path: str) -> Iterator[str]:
     with reading(path):
         try:
-            opened = gzip.open if path.endswith(".gz") else open
-            with opened(path, "rt", encoding="utf-8", newline="\n") as file:
+            open_file = gzip.open if path.endswith(".gz") else open
+            with open_file(path, "rt", encoding="utf-8", newline="\n") as file:
                 yield from file
         except (EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
             raise SourceError.unreadable(path, first_line(error)) from error
 
 
 def _find_wordllama() -> tuple[Path, Path]:
-    """The files of vectors and of the tokenizer in the package."""
+    """The files of vectors and of the tokenizer in the package wordllama."""
     spec = find_spec(WORDLLAMA)
     if spec is None or spec.origin is None:
         raise ParameterError(f"the vectors of wordllama need its package: {INSTALL}")
@@ -248,7 +255,7 @@ def _find_wordllama() -> tuple[Path, Path]:
 
 
 def _find_files(path: Path) -> tuple[Path, Path]:
-    """The files of vectors and of the tokenizer: path is the former, or the folder of both."""
+    """The files of vectors and of the tokenizer, from the path of the first or of their folder."""
     if path.is_dir():
         files = sorted(path.glob("*.safetensors"))
         if len(files) != 1:
@@ -259,7 +266,7 @@ def _find_files(path: Path) -> tuple[Path, Path]:
 
 
 def _read_subwords(path: Path, tokenizer: Path, words: pl.Series, n_first: int) -> WordVectors:
-    """Read the vectors of parts of words; a word's vector is the sum of those of its parts."""
+    """Read vectors of subwords; a word's vector is the sum of its subwords' vectors."""
     try:
         from safetensors import SafetensorError
         from tokenizers import Tokenizer
@@ -267,7 +274,7 @@ def _read_subwords(path: Path, tokenizer: Path, words: pl.Series, n_first: int) 
         raise ParameterError(f"vectors of parts of words need {INSTALL} ({error})") from error
     try:
         with reading(path):
-            table = _matrix(path)
+            subword_vectors = _read_matrix(path)
     except SafetensorError as error:
         raise SourceError.unreadable(str(path), first_line(error)) from error
     with reading(tokenizer):
@@ -276,8 +283,8 @@ def _read_subwords(path: Path, tokenizer: Path, words: pl.Series, n_first: int) 
         splitter = Tokenizer.from_str(text)
         splitter.no_truncation()
         splitter.no_padding()
-        first = _whole_words(splitter, n_first)
-        n_first, candidates = len(first), pl.concat([first, words]).unique(maintain_order=True)
+        first_words = _first_words(splitter, n_first)
+        candidates = pl.concat([first_words, words]).unique(maintain_order=True)
         ids = [encoding.ids for encoding in splitter.encode_batch(
             candidates.to_list(), add_special_tokens=False)]
     except BaseException as error:
@@ -285,24 +292,26 @@ def _read_subwords(path: Path, tokenizer: Path, words: pl.Series, n_first: int) 
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise SourceError.unreadable(str(tokenizer), first_line(error)) from error
-    sizes = np.array([len(each) for each in ids], dtype=np.int64)
-    characters = candidates.str.len_chars().to_numpy()
-    flat = np.array([part for each in ids for part in each], dtype=np.int64)
-    if flat.max(initial=0) >= len(table):
+    # The number of subwords of each word, and the subwords of all words, one after the other.
+    sizes = np.array([len(word_ids) for word_ids in ids], dtype=np.int64)
+    n_characters = candidates.str.len_chars().to_numpy()
+    all_ids = np.array([i for word_ids in ids for i in word_ids], dtype=np.int64)
+    if all_ids.max(initial=0) >= len(subword_vectors):
         raise SourceError(f"{tokenizer} has parts that {path.name} has no vector of: they are not "
                           "of one model")
-    is_split = sizes > np.maximum(_MAX_PARTS_PER_CHARACTER * characters, 1)
+    is_split = sizes > np.maximum(_MAX_SUBWORDS_PER_CHARACTER * n_characters, 1)
     is_known = ~is_split & (sizes > 0)
-    values = np.zeros((len(candidates), table.shape[1]), dtype=np.float32)
+    values = np.zeros((len(candidates), subword_vectors.shape[1]), dtype=np.float32)
+    # The vectors of all words with the same number of subwords are added up at once.
     for size in np.unique(sizes[is_known]):
-        places = np.flatnonzero(is_known & (sizes == size))
-        begins = np.cumsum(sizes)[places] - size
-        values[places] = table[flat[begins[:, None] + np.arange(size)]].sum(axis=1)
-    return _select(str(path), candidates, values, words, n_first)
+        rows = np.flatnonzero(is_known & (sizes == size))
+        starts = np.cumsum(sizes)[rows] - size
+        values[rows] = subword_vectors[all_ids[starts[:, None] + np.arange(size)]].sum(axis=1)
+    return _select(str(path), candidates, values, words, len(first_words))
 
 
-def _matrix(path: Path) -> NDArray[np.float32]:
-    """The one matrix of a file of safetensors."""
+def _read_matrix(path: Path) -> NDArray[np.float32]:
+    """Read the only matrix of a file of safetensors."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
@@ -313,10 +322,10 @@ def _matrix(path: Path) -> NDArray[np.float32]:
         if len(matrices) != 1:
             raise SourceError(f"{path} must hold one matrix, a row for each part of words; it "
                               f"holds {shapes}")
-        n_parts, width = shapes[matrices[0]]
-        if not (0 < n_parts <= _MAX_PARTS and 0 < width <= _MAX_WIDTH):
-            raise SourceError(f"{path}: a matrix of {n_parts:,} x {width:,} is more than "
-                              f"{_MAX_PARTS:,} x {_MAX_WIDTH:,}, or empty")
+        n_subwords, width = shapes[matrices[0]]
+        if not (0 < n_subwords <= _MAX_SUBWORDS and 0 < width <= _MAX_WIDTH):
+            raise SourceError(f"{path}: a matrix of {n_subwords:,} x {width:,} is more than "
+                              f"{_MAX_SUBWORDS:,} x {_MAX_WIDTH:,}, or empty")
         try:
             matrix: NDArray[np.float32] = file.get_tensor(matrices[0]).astype(np.float32)
         except (TypeError, AttributeError, ValueError) as error:
@@ -324,33 +333,35 @@ def _matrix(path: Path) -> NDArray[np.float32]:
     return matrix
 
 
-def _whole_words(tokenizer: Any, n_first: int) -> pl.Series:
-    """The first words, in the order of the vocabulary, that are single parts."""
-    pieces = sorted(tokenizer.get_vocab().values()) if n_first else []
-    words = [text.strip() for text in tokenizer.decode_batch([[piece] for piece in pieces])]
-    single = [len(each.ids) == 1 for each in tokenizer.encode_batch(
+def _first_words(tokenizer: Any, n_first: int) -> pl.Series:
+    """The first subwords of the tokenizer's vocabulary that are whole words."""
+    ids = sorted(tokenizer.get_vocab().values()) if n_first else []
+    words = [text.strip() for text in tokenizer.decode_batch([[i] for i in ids])]
+    # A subword that continues words is split when it stands alone.
+    is_whole = [len(encoding.ids) == 1 for encoding in tokenizer.encode_batch(
         words, add_special_tokens=False)]
-    return pl.Series([word for word, is_single in zip(words, single, strict=True)
-                      if is_single and word],
+    return pl.Series([word for word, whole in zip(words, is_whole, strict=True) if whole and word],
                      dtype=pl.String).unique(maintain_order=True).head(n_first)
 
 
 def _select(
-    name: str, names: pl.Series, values: NDArray[Any], words: pl.Series, n_first: int
+    source: str, source_words: pl.Series, values: NDArray[Any], words: pl.Series, n_first: int
 ) -> WordVectors:
-    """Select the vectors of words and of the first names, but no zeros; check all for NaN."""
+    """Select the vectors of words and of the source's first words, without zeros; check for NaN."""
     values = values.astype(np.float32)
     is_bad = ~np.isfinite(values).all(axis=1)
     if is_bad.any():
-        raise SourceError(f"{name}: the vector of {names[int(np.argmax(is_bad))]!r} holds NaN or "
-                          "infinity")
-    words = pl.concat([words, names.head(n_first).str.to_lowercase()]).unique(maintain_order=True)
-    rows = pl.DataFrame({"word": names}).with_row_index("place").filter(
+        raise SourceError(f"{source}: the vector of {source_words[int(np.argmax(is_bad))]!r} holds "
+                          "NaN or infinity")
+    first_words = source_words.head(n_first).str.to_lowercase()
+    words = pl.concat([words, first_words]).unique(maintain_order=True)
+    rows = pl.DataFrame({"word": source_words}).with_row_index("row").filter(
         pl.Series(values.any(axis=1), dtype=pl.Boolean))
     exact = rows.unique("word", keep="first", maintain_order=True)
+    # Words that the source only has in another case.
     lower = rows.with_columns(pl.col("word").str.to_lowercase()).filter(
         pl.col("word").is_in(words.implode()) & ~pl.col("word").is_in(exact["word"].implode())
     ).unique("word", keep="first", maintain_order=True)
     chosen = pl.concat([lower, exact.filter(
-        (pl.col("place") < n_first) | pl.col("word").is_in(words.implode()))])
-    return WordVectors(chosen["word"], values[chosen["place"].to_numpy()])
+        (pl.col("row") < n_first) | pl.col("word").is_in(words.implode()))])
+    return WordVectors(chosen["word"], values[chosen["row"].to_numpy()])

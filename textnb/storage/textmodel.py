@@ -290,7 +290,7 @@ def unpack_text(
         parameters = {name: value for name, value in contents.settings.items()
                       if name != CLASS_WEIGHT}
         parameters["tokenizer"] = Tokenizer.from_file(parameters["tokenizer"])
-        settings = TextSettings.of(model, **without_defaults(parameters, model)).of_file()
+        settings = TextSettings.of(model, **without_defaults(parameters, model)).restore_defaults()
         learned = _unpack_counts(path, document, arrays, contents, model, max_bytes)
         # Before the fit, which needs more memory than all else.
         check_derived(document, model, contents.l, arrays, _within_limits(

@@ -20,7 +20,7 @@ from textnb.learning.memory_limit import memory_size
 from textnb.learning.refitting import check_keep_sample
 from textnb.learning.settings import ColumnSettings, LimitSettings, foreign_settings, mail_recipe
 from textnb.learning.text_settings import TextSettings
-from textnb.learning.unlabelled import check_unlabelled, check_vectors, texts_of
+from textnb.learning.unlabelled import check_unlabelled, check_vectors, scan_unlabelled
 from textnb.models.known import SYNONYMS, all_models, import_offered, table_models, text_models
 from textnb.runtime.settings import declared
 from textnb.storage.textmodel import load_fitted
@@ -169,7 +169,7 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
             check_unlabelled(settings)
             # Which columns hold lists of tokens is known only from the labelled rows.
             with reading(learning.unlabelled), suppress(ListOfTokens):
-                texts_of(settings, learning.unlabelled)
+                scan_unlabelled(settings, learning.unlabelled)
     rate = options.false_positives
     if learning.false_positives is None and not options.is_for_mail and (
             learning.spam_class is not None or learning.confidence != type(learning).confidence):

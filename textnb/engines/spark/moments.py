@@ -34,7 +34,7 @@ from textnb.errors import DataError
 from textnb.frames.batches import batches as bounded
 from textnb.frames.features import matrix
 from textnb.frames.texts import as_int64
-from textnb.learning.documents import moments
+from textnb.learning.documents import sum_moments
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,7 +106,7 @@ def moment_rows(
 
     rows = read()
     first = next(rows, None)
-    statistics = None if first is None else moments(chain([first], rows), diagonal)
+    statistics = None if first is None else sum_moments(chain([first], rows), diagonal)
     if unlabelled:
         yield pl.DataFrame({"part": [part], "rows": [unlabelled]})
     elif statistics is not None:
