@@ -316,7 +316,7 @@ class TableClassifier(Parameters):
         Parameters
         ----------
         estimator : FormClassifier
-            A fitted one.
+            The fitted estimator.
         columns, names : list of str
             The feature columns, and one name per feature.
         parameters : dict, optional

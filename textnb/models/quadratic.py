@@ -94,6 +94,7 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
         identity_share = float(self.reg_param)
         for n, class_covariance in zip(statistics.class_count,
                                        self._covariances(statistics, fourth), strict=True):
+            # Covariances of moments have the divisor n.
             scale = n / (n - 1.0) if self.divisor == "n-1" else 1.0
             covariance = (1.0 - identity_share) * (scale * class_covariance)
             covariance[np.diag_indices(len(covariance))] += identity_share

@@ -126,7 +126,7 @@ def split(
                         "folds: some folds test none of it")
         row_folds = stratified_folds(strata, folds, seed)
     partition = Split(labels, strata, row_folds, folds, method)
-    # In lists, rare labels may well be in one fold only: no warning.
+    # With lists of labels, rare labels are often in one fold only, which needs no warning.
     if are_exclusive:
         _warn_unlearned(partition)
     return partition
@@ -148,7 +148,7 @@ def _rarest_labels(labels: Labels) -> Ints:
 
 
 def check_split(folds: Any, groups: Any, time: Any, seed: Any) -> None:
-    """Raise ParameterError for arguments of `split` that are wrong whatever the rows are."""
+    """Raise ParameterError for arguments of `split` that are wrong for any rows."""
     if not is_whole(folds) or folds < 2:
         raise ParameterError.out_of_range("folds", "an int >= 2", folds)
     for name, value in (("groups", groups), ("time", time)):
@@ -171,14 +171,14 @@ def _read_columns(
     if key is not None and key not in schema:
         raise SchemaError.missing_column(
             key, schema.names(), "time" if groups is None else "groups")
-    # The name is another one, because the column may be the label column.
+    # Under another name, because the column may also be the label column.
     key_columns = [] if key is None else [pl.col(key).alias("\0key")]
     rows = frame.select(label, *key_columns).collect()
     return rows[label], None if key is None else rows["\0key"]
 
 
 def _check_class_sizes(codes: Ints, folds: int) -> Ints:
-    """Count the documents of each class; raise ParameterError if all have fewer than folds."""
+    """Count the documents of each class; raise ParameterError if all classes are too small."""
     sizes = np.bincount(codes)
     if sizes.max() < folds:
         raise ParameterError.naming(
@@ -281,7 +281,7 @@ def _parse_times(values: pl.Series, name: str) -> pl.Series:
 
 
 def _strptime(values: pl.Series, dtype: Any) -> pl.Series:
-    """Parse times; null for values that can't be parsed, also if Polars fails because all can't."""
+    """Parse times; null for values that can't be parsed, even if Polars raises as none can."""
     try:
         return values.str.strptime(dtype, strict=False)
     except pl.exceptions.ComputeError:

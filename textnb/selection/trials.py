@@ -213,7 +213,7 @@ class TrialRunner:
         scores = np.full((len(labels), len(self._classes)), -np.inf)
         model, counts = candidate.model, matrix.counts
         if isinstance(model, NBLinear) and not self.metric.needs_probabilities:
-            # A temperature takes half of the time, and does not change the order of scores.
+            # A temperature takes half of the time to choose, and keeps the order of scores.
             model = replace(model, held_out=0.0)
         settings = replace(candidate, model=model).settings(self.text, self.label)
 
@@ -221,7 +221,8 @@ class TrialRunner:
             is_training = partition.training_rows(fold)
             test_rows = np.flatnonzero(partition.folds == fold)
             fold_labels = labels.of_rows(is_training).without_unused()
-            # A subclass may learn in another way.
+            # A subclass may learn in another way. The prepared rows don't depend on C, l and power,
+            # so that these are not in the key.
             if type(model) is NBLinear and not model.held_out:
                 key = (candidate.tokenizer, rung, fold, candidate.min_df, candidate.subwords,
                        model.tf, model.idf, model.unit_length, model.loss)
