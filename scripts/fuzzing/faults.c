@@ -55,6 +55,14 @@ static const char *locate(char *full, int at, const char *name) {
     return full + prefix + (full[prefix] == '/');
 }
 
+/* Whether an open makes a file: it has O_CREAT, and there is none. */
+static int creates(int at, const char *path, int flags) {
+    int before = errno;
+    int makes = plan && plan->on && flags & 0100 && syscall(SYS_faccessat, at, path, 0);
+    errno = before;
+    return makes;
+}
+
 /* Count a call, and note what happens to it: NULL if it does not touch the folder. */
 static struct call *begin(const char *name, int needs_room, size_t *size, int at, const char *path,
                           int to_at, const char *to) {
@@ -95,10 +103,11 @@ static struct call *begin(const char *name, int needs_room, size_t *size, int at
         if (call) call->result = result < 0 ? -errno : result;                             \
         return result;                                                                     \
     }
-#define OPEN(name) WRAP(int, name, (const char *path, int flags, unsigned mode), \
-    (path, flags, mode), flags & 0100 ? "create" : "open", flags & 0100, NULL, HERE, path, 0, NULL)
+#define OPEN(name) WRAP(int, name, (const char *path, int flags, unsigned mode), (path, flags, mode), \
+    creates(HERE, path, flags) ? "create" : "open", creates(HERE, path, flags), NULL, HERE, path, 0, NULL)
 #define OPENAT(name) WRAP(int, name, (int at, const char *path, int flags, unsigned mode), \
-    (at, path, flags, mode), flags & 0100 ? "create" : "open", flags & 0100, NULL, at, path, 0, NULL)
+    (at, path, flags, mode), creates(at, path, flags) ? "create" : "open", \
+    creates(at, path, flags), NULL, at, path, 0, NULL)
 #define MOVE(name, size, words) WRAP(ssize_t, name, (int file, void *data, size_t size), \
     (file, data, size), words, #name[0] == 'w', &size, file, NULL, 0, NULL)
 #define MOVE_AT(name, words) WRAP(ssize_t, name, (int file, void *data, size_t size, off_t start), \
