@@ -35,8 +35,8 @@ LISTS = [MultinomialNB(l=0.3), MultinomialNB(fit_prior=False), ComplementNB(l=0.
 def all_sparse():
     """Make all counts and weights sparse, whatever their size."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "MAX_DENSE_CELLS", 0)
-        patch.setattr(cells, "MIN_RATIO", 1)
+        patch.setattr(cells, "MAX_DENSE_SIZE", 0)
+        patch.setattr(cells, "MIN_ENTRIES_PER_CELL", 1)
         patch.setattr(cells, "MIN_CLASSES", 0)
         yield
 

@@ -1,8 +1,8 @@
 """Temperature scaling: scores are divided by a number, which does not change their order.
 
-Naive Bayes counts words as if they were independent, so its posteriors saturate, the more so the
-longer a document is. Dividing all scores of a document by one number keeps the form linear and the
-most probable class the same, and the posteriors can be read as probabilities again.
+Naive Bayes counts words as if they were independent, so its posteriors are too close to 0 and 1,
+above all in long documents. Dividing all scores of a document by one number corrects this, and
+changes neither the linear form nor the most probable class.
 
 References
 ----------
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
     from textnb.bayes.forms import Floats
 
-_MAX_REASON = 500
+_MAX_REASON_LENGTH = 500
 # Beyond these bounds the temperature of a long document would overflow.
 _BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0), "shift": (-1e9, 1e9)}
 # The reason why a calibration or a decision is stale after an update.
 LEARNED_SINCE = "the model has learned or forgotten documents since"
 LINKS = ("softmax", "sigmoid", "labels")
-# The fields that only some links have. A file holds only those of its link, so that a release
-# that knows softmax alone reads files of softmax, and refuses others.
+# The fields that only some links have. A file holds only the fields of its link, so that a release
+# that knows softmax alone reads files with softmax, and refuses files with other links.
 _LINK_FIELDS = {"softmax": set[str](), "sigmoid": {"link", "shift"}, "labels": {"link", "sigmoids"}}
 
 
@@ -42,34 +42,34 @@ class Calibration:
     """A temperature, the same for all documents or growing with their length.
 
     ``P(class | text) = softmax(scores / T)``, ``T = 1 + (temperature - 1) · n ** length_exponent``,
-    where n is the sum of the counts that were scored. So a document without any known term keeps
-    the classes' priors: no term has made them too sure.
+    where n is the sum of the counts that were scored. If the exponent is above 0, a document
+    without any known term has T = 1, so its probabilities are the classes' priors.
 
     With the link "sigmoid", for more than two classes whose scores are margins of one against the
-    rest, ``P(class | text)`` is ``σ(score / T + shift)``, divided by the sum of these over the
-    classes (Zadrozny, Elkan 2002), and T does not grow.
+    rest, ``P(class | text)`` is ``σ(score / T + shift)``, divided by the sum of these values over
+    the classes (Zadrozny, Elkan 2002), and T is the same for all documents.
 
     With the link "labels", for lists of labels, ``P(label | text)`` is ``σ(slope · score + shift)``
-    with a slope and a shift of its own for each label, and they don't add up to 1.
+    with a slope and a shift for each label. These probabilities don't add up to 1.
 
     Attributes
     ----------
     temperature : float
-        Of a document of one term. Above 0; 1 leaves scores as they are.
+        T of a document of one term. Above 0; 1 leaves scores as they are.
     length_exponent : float
-        0 for one temperature for all documents, which may then be below 1; else above 0, and the
-        temperature at least 1.
+        0 if T is the same for all documents; only then may the temperature be below 1.
     documents : int
-        Number of documents that it was fitted on.
+        Number of documents that the calibration was fitted on.
     method : str
         How these documents were scored, e.g. "leave-one-out".
     stale : str
-        Why it no longer holds for the model that keeps it; empty while it does.
+        Why the calibration no longer fits its model; empty if it does.
     link : {"softmax", "sigmoid", "labels"}
     shift : float
-        Of the link "sigmoid"; else 0.
+        The shift of the link "sigmoid"; 0 for other links.
     sigmoids : tuple of (float, float)
-        Of the link "labels": slope, above 0, and shift of each label, in the order of the classes.
+        With the link "labels": slope, above 0, and shift of each label, in the order of the
+        classes.
 
     Examples
     --------
@@ -133,7 +133,8 @@ class Calibration:
             _check_within("a shift", shift, *_BOUNDS["shift"])
 
     def check_classes(self, n_classes: int, is_multilabel: bool) -> None:
-        """Raise ParameterError unless it has one sigmoid per label, or none without lists."""
+        """Raise ParameterError unless a model of lists of labels has one sigmoid for each label, or
+        another model has none."""
         if len(self.sigmoids) != (n_classes if is_multilabel else 0):
             raise ParameterError(
                 f"the calibration has {quantity(len(self.sigmoids), 'sigmoid')} of labels, "
@@ -152,22 +153,22 @@ class Calibration:
     def apply(self, scores: Floats, lengths: NDArray[Any]) -> Floats:
         """Scores whose softmax is the probability of each class: float64 (n_documents, n_classes).
 
-        They are scores / T, or log σ(score / T + shift) for the link "sigmoid": either way in the
-        order that the scores had. For the link "labels" they are the log-odds of each label.
+        For the link "softmax" they are scores / T, and for "sigmoid" log σ(score / T + shift): both
+        keep the order of the scores. For the link "labels" they are the log-odds of each label.
         """
         import numpy as np
 
         if self.link == "labels":
             slopes, shifts = np.array(self.sigmoids).T
-            odds: Floats = scores * slopes + shifts
-            return odds
+            log_odds: Floats = scores * slopes + shifts
+            return log_odds
         divided: Floats = scores / self.temperatures(lengths)[:, None]
         if self.link == "softmax":
             return divided
         return -np.logaddexp(0.0, -(divided + self.shift))
 
     def as_stale(self, reason: str) -> Calibration:
-        """A copy with the reason why it no longer holds; an earlier reason stays."""
+        """A copy with the reason why it no longer fits its model; an earlier reason stays."""
         return self if self.stale else replace(self, stale=reason)
 
     def to_dict(self) -> dict[str, Any]:
@@ -208,6 +209,7 @@ def _check_within(name: str, value: Any, minimum: float, maximum: float) -> None
 
 def check_reason(stale: Any) -> None:
     """Raise ParameterError if a reason is not one short line of text."""
-    if type(stale) is not str or len(stale) > _MAX_REASON or not stale.isprintable():
+    if type(stale) is not str or len(stale) > _MAX_REASON_LENGTH or not stale.isprintable():
         raise ParameterError.out_of_range(
-            "stale", f"a reason in one line of at most {_MAX_REASON} characters, or empty", stale)
+            "stale", f"a reason in one line of at most {_MAX_REASON_LENGTH} characters, or empty",
+            stale)

@@ -1,15 +1,16 @@
-"""The cells of a table of classes and features that are not 0, feature by feature.
+"""Cells: the entries of a table of classes and features that are not 0, feature by feature.
 
     ends      the number of cells up to the end of each feature
     codes     the class of each cell, ascending within a feature
-    values    its count
+    values    the count of each cell
 
-Counts have this form in memory and in a model file. While they are added up, a cell has a key, one
-number for its feature and class.
+Counts have this form in memory and in a model file. While counts are added up, each cell has a key,
+the number feature * n_classes + class.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,31 +19,31 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Cells = tuple[Ints, NDArray[np.int32], NDArray[Any]]
-# Weights are sparse if a table has more cells, and at most one in MIN_RATIO of them is not 0. Only
-# sizes decide, so the same counts give weights of the same bits in each way of training.
-MAX_DENSE_CELLS, MIN_RATIO = 1 << 24, 16
-# With fewer classes dense weights score faster.
-MIN_CLASSES = 512
+# Weights are sparse if a table has more than MAX_DENSE_SIZE entries, at most one in
+# MIN_ENTRIES_PER_CELL of them is not 0, and there are at least MIN_CLASSES: with fewer classes,
+# dense weights score faster. Only sizes decide, so all ways of training give the same bits.
+MAX_DENSE_SIZE, MIN_ENTRIES_PER_CELL, MIN_CLASSES = 1 << 24, 16, 512
 
 
 def may_be_sparse(n_classes: int, n_features: int) -> bool:
-    """Whether counts of these sizes have sparse weights if few counts are not 0."""
-    return n_classes >= MIN_CLASSES and n_classes * n_features > MAX_DENSE_CELLS
+    """Whether counts of these sizes have sparse weights if they have few cells."""
+    return n_classes >= MIN_CLASSES and n_classes * n_features > MAX_DENSE_SIZE
 
 
 def is_sparse(n_classes: int, n_features: int, n_cells: int) -> bool:
-    """Whether counts of these sizes, with ``n_cells`` that are not 0, have sparse weights.
+    """Whether counts of these sizes have sparse weights.
 
     Examples
     --------
     >>> is_sparse(10_000, 100_000, 10_000_000), is_sparse(20, 100_000, 100_000)
     (True, False)
     """
-    return may_be_sparse(n_classes, n_features) and n_cells * MIN_RATIO <= n_classes * n_features
+    return (may_be_sparse(n_classes, n_features)
+            and n_cells * MIN_ENTRIES_PER_CELL <= n_classes * n_features)
 
 
 def cells_of(table: NDArray[Any]) -> Cells:
-    """Ends, codes and values of the cells of an array (n_classes, n_features) that are not 0.
+    """Ends, codes and values of the cells of an array (n_classes, n_features).
 
     Examples
     --------
@@ -51,51 +52,50 @@ def cells_of(table: NDArray[Any]) -> Cells:
     """
     n_classes, n_features = table.shape
     by_feature = np.ascontiguousarray(table.T).reshape(-1)
-    is_stored = by_feature != 0
-    # Cumulative sums over features take less memory than over all cells.
-    ends = np.cumsum(np.count_nonzero(is_stored.reshape(n_features, n_classes), axis=1))
-    places = np.flatnonzero(is_stored)
+    is_cell = by_feature != 0
+    # A cumulative sum over features takes less memory than one over all entries.
+    ends = np.cumsum(np.count_nonzero(is_cell.reshape(n_features, n_classes), axis=1))
+    places = np.flatnonzero(is_cell)
     return ends, (places % max(1, n_classes)).astype(np.int32), by_feature[places]
 
 
 def cells_by_class(counts: Iterable[Ints], n_features: int) -> Cells:
-    """As `cells_of`, from the counts of one class after the other, without a table of all.
+    """As `cells_of`, from the counts of one class after the other, without a dense table.
 
     Examples
     --------
     >>> [each.tolist() for each in cells_by_class([np.array([3, 0, 1]), np.array([0, 0, 2])], 3)]
     [[1, 1, 3], [0, 0, 1], [3, 1, 2]]
     """
-    index = np.int32 if n_features < 2**31 else np.int64
-    sizes, parts = np.zeros(n_features, dtype=np.int64), []
-    for of_class in counts:
-        features = np.flatnonzero(of_class).astype(index)
-        sizes[features] += 1
-        parts.append((features, of_class[features]))
-    # The place of the next cell of each feature, and at last the end of the feature.
-    places = np.cumsum(sizes) - sizes
-    codes = np.empty(int(sizes.sum()), dtype=np.int32)
+    index_type = np.int32 if n_features < 2**31 else np.int64
+    n_cells, classes = np.zeros(n_features, dtype=np.int64), deque[tuple[NDArray[Any], Ints]]()
+    for class_counts in counts:
+        features = np.flatnonzero(class_counts).astype(index_type)
+        n_cells[features] += 1
+        classes.append((features, class_counts[features]))
+    # The place of the next cell of each feature; after the loop, the end of the feature.
+    places = np.cumsum(n_cells) - n_cells
+    codes = np.empty(int(n_cells.sum()), dtype=np.int32)
     values = np.empty(len(codes), dtype=np.int64)
-    for k in range(len(parts)):
-        features, counts_of_class = parts[k]
-        # Memory for the cells of a class is freed as soon as they are placed.
-        parts[k] = features[:0], counts_of_class[:0]
-        codes[places[features]], values[places[features]] = k, counts_of_class
+    for k in range(len(classes)):
+        # Removed from the queue, so that their memory is freed once they are placed.
+        features, class_values = classes.popleft()
+        codes[places[features]], values[places[features]] = k, class_values
         places[features] += 1
     return places, codes, values
 
 
-def added_up(keys: Ints, values: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
-    """Sorted keys, each once, with the sum of its values in their order, if this is not 0.
+def sum_by_key(keys: Ints, values: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
+    """Sorted unique keys whose values have a sum that is not 0, and these sums.
 
     Examples
     --------
-    >>> [each.tolist() for each in added_up(np.array([5, 2, 5, 7]), np.array([1, 2, 3, 0]))]
+    >>> [each.tolist() for each in sum_by_key(np.array([5, 2, 5, 7]), np.array([1, 2, 3, 0]))]
     [[2, 5], [2, 4]]
     """
     if not len(keys):
         return keys, values
-    # Sums of whole numbers are the same in any order.
+    # Floats are added in the order in which they come, as their sum depends on it.
     order = np.argsort(keys, kind="stable" if values.dtype.kind == "f" else None)
     keys, values = keys[order], values[order]
     del order
@@ -147,14 +147,14 @@ def find(keys: Ints, numbers: Ints) -> Ints:
 
 
 def sums_of(places: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[Any]:
-    """The sum of the values of each place, added in their order."""
+    """The sum of the values of each place, added in the order in which they come."""
     sums = np.zeros(size, dtype=values.dtype)
     np.add.at(sums, places, values)
     return sums
 
 
 def spread(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
-    """An array of this size with the values at these places, and else 0."""
+    """An array of this size with the values at these places, and 0 elsewhere."""
     larger = np.zeros(size, dtype=values.dtype)
     larger[places] = values
     return larger

@@ -1,10 +1,11 @@
 """Choice of the smoothing parameter: the loss on rows that were left out, over a grid of values.
 
-Each value has a temperature of its own [1]_, and the loss is measured after it: naive Bayes is so
-sure of long rows that its plain log loss says more about how sure it is than about how often it is
-right. Among the values whose loss is within one standard error of the lowest, the largest is chosen
-[2]_: left-out rows have near copies among the others, which rewards too little smoothing. The
-scores of complement naive Bayes are not log-probabilities, so accuracy decides there.
+For each value, the scores are divided by the temperature that gives the lowest loss [1]_, and this
+loss is compared: naive Bayes is so overconfident on long rows that the loss of its raw scores says
+more about overconfidence than about errors. Among the values whose loss is within one standard
+error of the lowest, the largest is chosen [2]_: left-out rows have near copies among the learned
+rows, so too little smoothing gives the lowest loss. The scores of complement naive Bayes are not
+log-probabilities, so its smoothing is chosen by accuracy.
 
 References
 ----------
@@ -27,7 +28,7 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.leave_one_out import LeftOut
 from textnb.errors import DataError
 
-# Four values to a decade, from 0.001 to 10.
+# Four values per power of ten, from 0.001 to 10.
 GRID = tuple(float(f"{10.0 ** (step / 4):.4g}") for step in range(-12, 5))
 # Bounds of log T, base e.
 _MIN_LOG_TEMPERATURE, _MAX_LOG_TEMPERATURE = -5.0, 15.0
@@ -35,7 +36,7 @@ _MIN_LOG_TEMPERATURE, _MAX_LOG_TEMPERATURE = -5.0, 15.0
 
 @dataclass(frozen=True)
 class SmoothingResult:
-    """How well one smoothing parameter does on rows that the model had not learned.
+    """Losses and accuracy of one smoothing parameter on rows that the model had not learned.
 
     Attributes
     ----------
@@ -45,11 +46,11 @@ class SmoothingResult:
     accuracy : float
         Share of all rows whose most probable class is their own.
     temperature : float
-        The temperature of the lowest loss.
+        The temperature T that gives the lowest loss.
     calibrated_log_loss : float
-        The log loss of softmax(scores / temperature).
+        The log loss of softmax(scores / T).
     standard_error : float
-        Of ``calibrated_log_loss``, as a mean over rows.
+        The standard error of ``calibrated_log_loss``, which is a mean over rows.
     rows : int
         Number of rows that the losses are means over.
     """
@@ -64,12 +65,12 @@ class SmoothingResult:
 
 
 def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
-    """Measure losses and accuracy from the scores of rows.
+    """Measure losses and accuracy from the scores of left-out rows.
 
-    Each label of several is two classes: "has it, or not". The likelihood of a row is then the
-    product over its labels and those that it lacks, so that the losses of a row add up, and the
-    standard error is that of the rows' sums. One temperature is for all labels, as one ``l`` is.
-    The accuracy is the share of all pairs of a row and a label.
+    In models of lists of labels, each label is a problem of two classes, "has it, or not". The loss
+    of a row is the sum of its losses over all labels, and the standard error is of these sums. All
+    labels share one temperature, as they share one ``l``. The accuracy is the share of right
+    answers among all pairs of a row and a label.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
         The smoothing parameter that gave the scores.
     left_out : LeftOut
         A code of -1 is a label that is not a class. Rows that are not countable have no
-        losses: they are impossible, whatever ``l`` is.
+        losses: for any ``l``, they are impossible.
 
     Examples
     --------
@@ -88,14 +89,14 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     (0.5108, 0.6667)
     """
     scores, labels, countable = left_out.scores, left_out.labels, left_out.countable
-    # A loss is log Σ exp(difference): ``differences`` are the scores less that of the right answer.
+    # A loss is log Σ exp(difference), over the differences of scores to that of the right answer.
     if labels.link == "softmax":
         possible = ~np.isneginf(scores).all(axis=1)
         accuracy = float(((scores.argmax(axis=1) == labels.codes) & possible).mean())
         posterior = log_posterior(scores[countable])
         own = posterior[np.arange(len(posterior)), labels.codes[countable]]
         with np.errstate(invalid="ignore"):
-            differences, uncalibrated = posterior - own[:, None], -own
+            differences = posterior - own[:, None]
         row, n_rows, is_finite = np.arange(len(own)), len(own), bool(np.isfinite(own).all())
     else:
         actual = labels.mask
@@ -104,24 +105,24 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
         differences = np.stack([np.zeros(len(margins)), -margins], axis=1)
         row, n_rows = np.nonzero(countable)[0], len(labels)
         is_finite = not np.isneginf(margins).any()
-        uncalibrated = _losses(differences, 0.0) if is_finite else margins
     if not is_finite:
         return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, n_rows)
     log_temperature = _best_log_temperature(differences)
-    # Sums over the losses of each row.
-    before, after = (np.bincount(row, weights=losses, minlength=n_rows)
-                     for losses in (uncalibrated, _losses(differences, log_temperature)))
+    raw_losses = -own if labels.link == "softmax" else _losses(differences, 0.0)
+    raw_sums, calibrated_sums = (
+        np.bincount(row, weights=losses, minlength=n_rows)
+        for losses in (raw_losses, _losses(differences, log_temperature)))
     return SmoothingResult(
-        l, float(before.mean()), accuracy, float(np.exp(log_temperature)), float(after.mean()),
-        float(after.std() / np.sqrt(n_rows)), n_rows)
+        l, float(raw_sums.mean()), accuracy, float(np.exp(log_temperature)),
+        float(calibrated_sums.mean()), float(calibrated_sums.std() / np.sqrt(n_rows)), n_rows)
 
 
 def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) -> float:
     """The largest ``l`` whose calibrated loss is within one standard error of the lowest.
 
-    Losses of less than log((n + 2) / (n + 1)) over n rows do not count as different: by Laplace's
-    rule of succession, n right answers out of n show no more. If scores are not log-probabilities,
-    it is the largest ``l`` of the highest accuracy.
+    Losses below log((n + 2) / (n + 1)) over n rows count as equal: by Laplace's rule of succession,
+    even n right answers are no evidence of a lower loss. If scores are not log-probabilities, the
+    result is the largest ``l`` with the highest accuracy.
 
     Raises
     ------
@@ -136,19 +137,19 @@ def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) 
     1.0
     """
     if not probabilistic:
-        highest = max(each.accuracy for each in path)
-        return max(each.l for each in path if each.accuracy == highest)
-    lowest = min(path, key=lambda each: each.calibrated_log_loss)
+        highest = max(result.accuracy for result in path)
+        return max(result.l for result in path if result.accuracy == highest)
+    lowest = min(path, key=lambda result: result.calibrated_log_loss)
     if not np.isfinite(lowest.calibrated_log_loss):
         raise DataError("some row is impossible under its own class with every l tried: add a "
                         "value above 0 to the grid")
     limit = max(lowest.calibrated_log_loss + lowest.standard_error,
                 float(np.log1p(1.0 / (lowest.rows + 1))))
-    return max(each.l for each in path if each.calibrated_log_loss <= limit)
+    return max(result.l for result in path if result.calibrated_log_loss <= limit)
 
 
 def measure_path(left_out: Iterable[LeftOut], grid: Iterable[float]) -> list[SmoothingResult]:
-    """Measure each value of a grid by the scores of rows that it gave.
+    """Measure each value of a grid by the scores of left-out rows that it gives.
 
     Raises
     ------
@@ -156,29 +157,30 @@ def measure_path(left_out: Iterable[LeftOut], grid: Iterable[float]) -> list[Smo
         If there is one class, or no class has two rows.
     """
     path = []
-    for l, scored in zip(grid, left_out, strict=True):
-        _check_can_choose(scored.labels, scored.countable)
-        path.append(measure_smoothing(l, scored))
+    for l, rows in zip(grid, left_out, strict=True):
+        _check_can_choose(rows.labels, rows.countable)
+        path.append(measure_smoothing(l, rows))
     return path
 
 
 def choose_l(left_out: Iterable[LeftOut], probabilistic: bool) -> float:
-    """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, by its scores of rows."""
+    """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, by left-out rows."""
     return best_smoothing(measure_path(left_out, GRID), probabilistic)
 
 
 def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:
-    of_classes = labels.link == "softmax"
-    if of_classes and len(labels.classes) < 2:
+    is_multilabel = labels.link == "sigmoid"
+    if not is_multilabel and len(labels.classes) < 2:
         raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
                         "there is one class: give l as a number")
-    if not (countable if of_classes else countable[labels.rows, labels.codes]).any():
+    if not (countable[labels.rows, labels.codes] if is_multilabel else countable).any():
         raise DataError("a smoothing parameter is chosen by leaving rows out, and no "
-                        f"{'class' if of_classes else 'label'} has two of them: give l as a number")
+                        f"{'label' if is_multilabel else 'class'} has two of them: give l as a "
+                        "number")
 
 
 def _best_log_temperature(differences: Floats) -> float:
-    """log T of the lowest loss. The loss is convex in 1/T, so there is one minimum."""
+    """log T that gives the lowest loss. The loss is convex in 1/T, so it has one minimum."""
     from scipy.optimize import minimize_scalar
 
     minimum = minimize_scalar(

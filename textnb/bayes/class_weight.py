@@ -1,8 +1,8 @@
 """Weights of classes: how much each row of a class counts.
 
-They are applied when counts become a form, so the statistic keeps its integers, and adds and
-subtracts exactly. A weight scales the counts of its class once, as if each of its rows had that
-sample weight.
+They are applied when counts become a form, so stored counts stay integers, which add and subtract
+exactly. A weight multiplies all counts of its class, as if each row of the class had that sample
+weight.
 
 >>> class_weights("balanced", np.array(["ham", "spam"]), np.array([3, 1])).round(3).tolist()
 [0.667, 2.0]
@@ -29,7 +29,7 @@ Statistic = TypeVar("Statistic", "Counts", "CountTable")
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Raise ParameterError for a value that is not a class weight, whatever the classes are."""
+    """Raise ParameterError for a value that is not a class weight for any classes."""
     if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return
     expected = "None, 'balanced', or a dict of labels to numbers above 0"
@@ -49,8 +49,9 @@ def class_weights(
     Parameters
     ----------
     class_weight : "balanced", mapping of label to number, or None
-        "balanced" is n / (K n_k), of K classes that have rows. A class that a mapping does not name
-        has the weight 1. A label that is not a string may be named by the string that it prints as.
+        "balanced" is n / (K n_k), for n rows, n_k of them in class k, and K classes that have rows.
+        A class that a mapping does not name has the weight 1. ``str(label)`` may stand for a label
+        that is not a string.
     classes : (n_classes,)
     class_count : (n_classes,)
 
@@ -79,10 +80,10 @@ def class_weights(
 
 
 def weight_of_label(class_weight: Any, classes: NDArray[Any], k: int) -> Any:
-    """The class weight of the two classes of a label, False and True: see `label_form`.
+    """The class weight for the two classes of label ``k``, False and True: see `label_form`.
 
-    "balanced" stays, as each label is balanced against its rest; of a mapping, the label's weight
-    is that of the rows that have it.
+    "balanced" stays, as it balances the rows with the label and those without. The weight that a
+    mapping has for the label is the weight of True.
 
     Examples
     --------
@@ -99,14 +100,15 @@ def weight_of_label(class_weight: Any, classes: NDArray[Any], k: int) -> Any:
 def weights_of_sides(
     class_weight: Any, labels: Labels, weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
-    """What rows without and with each label count for: float64 (n_labels, 2), or None.
+    """The class weights of rows without and with each label: float64 (n_labels, 2), or None.
 
     Parameters
     ----------
     class_weight : "balanced", mapping of label to number, or None
     labels : Labels
-        Of rows that have any number of them.
+        Any number of labels per row.
     weight : float64 (n_rows,), optional
+        Sample weights.
     """
     if class_weight is None:
         return None
@@ -114,12 +116,12 @@ def weights_of_sides(
     total, sides = weight.sum(), np.array([False, True])
     return np.array([
         class_weights(weight_of_label(class_weight, labels.classes, k), sides,
-                      np.array([total - with_label, with_label]))
-        for k, with_label in enumerate(labels.sums(weight))])
+                      np.array([total - label_total, label_total]))
+        for k, label_total in enumerate(labels.sums(weight))])
 
 
 def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
-    """The statistic with the counts of each class times its weight; unchanged without weights."""
+    """Multiply the counts of each class by its weight, if there are weights."""
     weights = class_weights(class_weight, statistic.classes, statistic.class_count)
     if weights is None:
         return statistic
@@ -127,6 +129,7 @@ def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
 
 
 def _index_of(key: Any, labels: list[Any]) -> int:
+    # Types are compared too, as 1 == True == 1.0.
     matches = [k for k, label in enumerate(labels) if type(label) is type(key) and label == key]
     if not matches and isinstance(key, str):
         matches = [k for k, label in enumerate(labels) if str(label) == key]

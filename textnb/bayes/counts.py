@@ -1,8 +1,8 @@
 """Counts, which training learns: they add over disjoint sets of rows.
 
-Every mode of training is this sum reached another way: one batch or many, `partial_fit`, a merge of
-two models, a document forgotten. Integers, so the same bits in any order. The counts that are not 0
-are stored, term by term, in memory as in a model file.
+Every way of training computes the same sum: in one batch or many, by `partial_fit`, by merging two
+models, or by forgetting a document. Counts are integers, so a sum has the same bits in any order.
+The counts that are not 0 are stored, term by term, in memory as in a model file.
 
 >>> import numpy as np
 >>> X, y = np.array([[1, 0], [2, 1], [0, 3]]), np.array(["a", "a", "b"])
@@ -13,12 +13,12 @@ True
 >>> (whole - Counts.from_matrix(X[2:], y[2:])).class_count
 array([2, 0])
 
-Counts of texts know their terms, and are of all terms that occurred: the vocabulary is chosen from
-them at the end. So batches, merges and forgetting give the same as one `fit` on the same documents,
-under any limits.
+Counts of texts hold all terms that occurred: the vocabulary is chosen when training ends. So
+batches, merges and forgetting give the same result as one `fit` on the same documents, for any
+limits of the vocabulary.
 
-Where a row may have several labels, or none (multi-label), it counts in each of its labels, and
-once in the counts of all rows. The rest of a label needs no count of its own: rest = all - own.
+If a row may have several labels, or none (multi-label), it counts in each of its labels, and once
+in the counts of all rows. Counts of the rows without a label are not stored: rest = all - own.
 
 >>> labels = Counts.from_table(np.array(["a", "b"]), np.array([2, 1]), np.array([[3, 1], [2, 1]]),
 ...                            rows=3, total=np.array([3, 4]))
@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.cells import (
     Ints,
-    added_up,
+    sum_by_key,
     cells_of,
     cells_of_keys,
     is_sparse,
@@ -83,8 +83,8 @@ class CountTable(ReadOnly):
 class Counts(ReadOnly):
     """Counts per class and feature, the sufficient statistic of the discrete models.
 
-    Its arrays are read-only. The cells of a feature are those between the end of the feature before
-    it and its own, with its classes in ascending order.
+    Its arrays are read-only. `textnb.bayes.cells` describes ``ends``, ``codes`` and ``values``, the
+    table of counts.
 
     Attributes
     ----------
@@ -97,8 +97,8 @@ class Counts(ReadOnly):
     codes : int32 (n_cells,)
         The class of each cell, by its index.
     values : int64 (n_cells,)
-        Summed counts, or rows that hold the feature, where these are not 0; float64 under sample
-        weights or where the data themselves are fractions.
+        The count of each cell, which is never 0: occurrences of the feature, or rows that hold it;
+        float64 under sample weights or if the data themselves are fractions.
     rows : int, float or None
         The number of rows, or the sum of their weights, if rows have any number of labels
         (multi-label): the classes are then labels, and a row counts in each of its labels. None if
@@ -106,11 +106,12 @@ class Counts(ReadOnly):
     total : int64 (n_features,) or None
         The counts of all rows, if they have any number of labels; float64 under sample weights.
     terms : polars.Series of String, or None
-        The names of the features, sorted, if texts were counted; None of columns of a matrix.
+        The names of the features, sorted, if texts were counted; None if they are columns of a
+        matrix.
     document_frequency : int64 (n_features,) or None
-        Documents that hold the term, if limits need them.
+        Documents that hold each term, if limits of the vocabulary need them.
     occurrences : int64 (n_features,) or None
-        Occurrences of the term in all documents, if presence was counted.
+        Occurrences of each term in all documents, if ``values`` are documents.
     n_weighted : int or None
         The number of documents, if counts of texts have sample weights: limits on terms ignore
         weights.
@@ -173,17 +174,17 @@ class Counts(ReadOnly):
 
         n_labels, codes, rows = len(labels.classes), labels.codes, labels.rows
         if labels.link == "sigmoid":
-            # All rows come last, as a label of its own.
+            # An additional last label, which every row has, gives the counts of all rows.
             codes = np.append(codes, np.full(len(labels), n_labels))
             rows = np.append(rows, np.arange(len(labels)))
             n_labels += 1
-        each = np.ones(len(labels), dtype=np.int64) if sample_weight is None else sample_weight
-        membership = sp.csr_array((each[rows], (codes, rows)), shape=(n_labels, len(labels)))
+        weight = np.ones(len(labels), dtype=np.int64) if sample_weight is None else sample_weight
+        membership = sp.csr_array((weight[rows], (codes, rows)), shape=(n_labels, len(labels)))
         if not sp.issparse(X):
             check_room(n_labels, int(np.shape(X)[1]), 8, "their counts")
-        # Rows are added up in the order of counts, so that a feature that all rows of a class hold
-        # has exactly the sum of the class, also with weights.
-        n_rows = membership @ np.ones(len(labels), dtype=each.dtype)
+        # Weights of rows are added in the same order as counts, so that the count of a feature that
+        # all rows of a class hold once is exactly the class count.
+        n_rows = membership @ np.ones(len(labels), dtype=weight.dtype)
         table = membership @ as_counts(X)
         if labels.link == "softmax":
             return cls.from_table(labels.classes, n_rows, table)
@@ -211,7 +212,7 @@ class Counts(ReadOnly):
         cls, classes: NDArray[Any], class_count: NDArray[Any], n_features: int,
         columns: NDArray[Any], codes: NDArray[Any], values: NDArray[Any], **attributes: Any,
     ) -> Counts:
-        """Counts from cells in any order; those of a feature and class are added up.
+        """Counts from cells in any order; cells of the same feature and class are added up.
 
         Parameters
         ----------
@@ -220,11 +221,11 @@ class Counts(ReadOnly):
         columns, codes, values : (n_cells,)
             Feature and class of each cell, by their indices, and its count.
         **attributes
-            The others of `Counts`, by name.
+            Other attributes of `Counts`.
         """
         keys = columns.astype(np.int64) * len(classes) + codes
         return cls(classes, class_count, *cells_of_keys(
-            *added_up(keys, values), n_features, len(classes)), **attributes)
+            *sum_by_key(keys, values), n_features, len(classes)), **attributes)
 
     # Sizes, kinds and sums.
 
@@ -244,8 +245,8 @@ class Counts(ReadOnly):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether weights are sparse, if the model has sparse weights: there are many classes and
-        features, and few counts that are not 0. See `textnb.bayes.sparse_forms`."""
+        """Whether a model that can have sparse weights has them: if there are many classes and
+        features, and few cells. See `textnb.bayes.sparse_forms`."""
         return is_sparse(len(self.classes), self.n_features, len(self.values))
 
     @property
@@ -265,7 +266,7 @@ class Counts(ReadOnly):
 
     @property
     def documents(self) -> int:
-        """The number of rows, whatever their weights."""
+        """The number of rows; weights of texts do not change it."""
         return int(self.n_rows) if self.n_weighted is None else self.n_weighted
 
     @property
@@ -303,7 +304,7 @@ class Counts(ReadOnly):
         if self.total is not None:
             return self.total
         if self.values.dtype.kind == "f":
-            # One after the other: a sum of floats depends on the order.
+            # Floats are added in the order of cells, as their sum depends on it.
             sums = sums_of(self.columns, self.values, self.n_features)
         else:
             sums = np.diff(np.append(0, np.cumsum(self.values))[self.ends], prepend=0)
@@ -331,7 +332,7 @@ class Counts(ReadOnly):
     @cached_property
     def _by_class(self) -> tuple[Ints, Ints, NDArray[Any]]:
         """Where the cells of each class begin, and their features and counts."""
-        # A stable sort of 16 bits takes linear time.
+        # A stable sort of integers of 16 bits takes linear time.
         fits_16_bits = len(self.classes) <= 1 << 16
         order = np.argsort(self.codes.astype(np.uint16) if fits_16_bits else self.codes,
                            kind="stable")
@@ -340,7 +341,8 @@ class Counts(ReadOnly):
 
     @property
     def has_less_than_a_label(self) -> bool:
-        """Whether counts contradict each other: all rows would have less than those of a label."""
+        """Whether a count of all rows is less than the count of the rows with some label, which is
+        a contradiction."""
         if self.rows is None or self.total is None:
             return False
         # Sums of weights that were added in other orders differ in their last bits.
@@ -393,8 +395,8 @@ class Counts(ReadOnly):
         Raises
         ------
         DataError
-            If more would be subtracted than was counted. A term that is not counted may have been
-            left out of counts that are `pruned`, and is ignored.
+            If more would be subtracted than was counted. Terms that `pruned` counts do not have are
+            ignored, as the memory limit may have left them out.
         """
         if self.has_weights or other.has_weights:
             raise weights_not_exact()
@@ -406,7 +408,7 @@ class Counts(ReadOnly):
             raise DataError.never_learned(f"term {other.terms.filter(~known)[0]!r} was never "
                                           "learned")
         rest = self._subtract(other.select(known.to_numpy()))
-        # A class that was only announced, and had no documents before, stays.
+        # A class that had no documents before either was only announced, and stays.
         before = self.with_classes(rest.classes).class_count
         rest = rest.without(rest.classes[(before > 0) & (rest.class_count == 0)])
         return rest.select(rest.all_occurrences > 0)
@@ -424,7 +426,8 @@ class Counts(ReadOnly):
             return self, f"class {unknown[0]!r} was never learned"
         left, right = _align([self, other])
         rest = left._add([right], -1)
-        # Weighted sums cancel only to rounding; integers exactly.
+        # Differences of integers are exact; a difference of sums of weights may be below 0 by
+        # rounding.
         are_integers = rest.values.dtype.kind == "i" and rest.class_count.dtype.kind == "i"
         slack = 0.0 if are_integers else 1e-9
         problem = rest._shortage(left, right, slack)
@@ -454,7 +457,7 @@ class Counts(ReadOnly):
 
     def _add(self, others: Sequence[Counts], sign: int) -> Counts:
         """Add ``sign`` times other counts, all of the same features and classes."""
-        ends, codes, values = cells_of_keys(*added_up(
+        ends, codes, values = cells_of_keys(*sum_by_key(
             np.concatenate([self.keys, *(each.keys for each in others)]),
             np.concatenate([self.values, *(sign * each.values for each in others)])),
             self.n_features, len(self.classes))
@@ -469,32 +472,32 @@ class Counts(ReadOnly):
 
     def with_classes(self, classes: ArrayLike) -> Counts:
         """The same counts among more classes."""
-        known = unite_labels(self.classes, classes)
-        if len(known) == len(self.classes):
+        union = unite_labels(self.classes, classes)
+        if len(union) == len(self.classes):
             return self
-        place = class_codes(self.classes, known)
-        return replace(self, classes=known, codes=place[self.codes].astype(np.int32),
-                       class_count=spread(self.class_count, place, len(known)))
+        new_codes = class_codes(self.classes, union)
+        return replace(self, classes=union, codes=new_codes[self.codes].astype(np.int32),
+                       class_count=spread(self.class_count, new_codes, len(union)))
 
     def without(self, classes: NDArray[Any]) -> Counts:
-        """The counts of the other classes."""
+        """The same counts without some classes."""
         keep = ~np.isin(self.classes, classes)
         if keep.all():
             return self
         rest = self._select_cells(keep[self.codes])
-        place = (np.cumsum(keep) - 1).astype(np.int32)
+        new_codes = (np.cumsum(keep) - 1).astype(np.int32)
         return replace(rest, classes=self.classes[keep], class_count=self.class_count[keep],
-                       codes=place[rest.codes])
+                       codes=new_codes[rest.codes])
 
     def against_rest(self, k: int) -> Counts:
-        """The counts of a label's two classes: False, the rows without it, and True, its own."""
+        """The counts of two classes: False, the rows without label ``k``, and True, with it."""
         sides = self.table_against_rest(k)
         ends, codes, values = cells_of(sides.feature_count)
         return replace(self, classes=sides.classes, class_count=sides.class_count,
                        ends=ends, codes=codes, values=values, rows=None, total=None)
 
     def table_against_rest(self, k: int) -> CountTable:
-        """As `against_rest`, for formulas."""
+        """As `against_rest`, but an array, for formulas."""
         if self.rows is None or self.total is None:
             raise ParameterError("a class has a rest of its own only where rows have any number of "
                                  "labels; here each has one class")
@@ -511,7 +514,7 @@ class Counts(ReadOnly):
                        values=self.values * weights[self.codes])
 
     def select(self, features: NDArray[Any]) -> Counts:
-        """The counts of some features (mask or indices)."""
+        """The counts of some features, by a mask or indices."""
         if features.dtype.kind == "b":
             if features.all():
                 return self
@@ -535,11 +538,11 @@ class Counts(ReadOnly):
         return replace(self, ends=np.cumsum(sizes), **wide)
 
     def over(self, terms: Any) -> Counts:
-        """The counts over a given vocabulary; terms that did not occur have count 0."""
+        """The counts of the terms of a vocabulary; terms that did not occur have the count 0."""
         return self.select(self.terms.is_in(terms.implode()).to_numpy())._widened_to(terms)
 
     def as_columns(self) -> Counts:
-        """The same counts of features without names, as those of a matrix."""
+        """The same counts without what only texts have, as if they were counts of a matrix."""
         return replace(self, terms=None, document_frequency=None, occurrences=None,
                        n_weighted=None, pruned=None)
 
@@ -549,21 +552,21 @@ class Counts(ReadOnly):
         return replace(self.widened(columns, len(terms)), terms=terms)
 
     def _select_cells(self, keep: NDArray[np.bool_]) -> Counts:
-        """The same counts, of some of the cells."""
+        """The counts of some of the cells, by a mask."""
         n_before = np.append(0, np.cumsum(keep))
         return replace(self, ends=n_before[self.ends], codes=self.codes[keep],
                        values=self.values[keep])
 
     @property
     def _of_features(self) -> dict[str, Any]:
-        """The other attributes that have a number per feature."""
-        named = {name: getattr(self, name) for name in (
+        """The optional attributes that have a number per feature, if they are set."""
+        optional = {name: getattr(self, name) for name in (
             "total", "document_frequency", "occurrences")}
-        return {name: values for name, values in named.items() if values is not None}
+        return {name: values for name, values in optional.items() if values is not None}
 
 
 def _align(parts: Sequence[Counts]) -> list[Counts]:
-    """Counts over the same features and classes."""
+    """The counts of each part over the terms and classes of all parts."""
     first, *others = parts
     classes = first.classes
     for other in others:
@@ -588,7 +591,7 @@ def weights_not_exact() -> ParameterError:
 
 
 def _without(total: NDArray[Any], own: Any) -> NDArray[Any]:
-    """``total - own``; of sums of weights, a difference within rounding is 0."""
+    """``total - own``; of sums of weights, a difference that rounding explains is 0."""
     rest: NDArray[Any] = total - own
     if rest.dtype.kind == "f":
         rest[rest <= _ROUNDING * total] = 0.0

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.cells import (
     Cells,
-    added_up,
+    sum_by_key,
     cells_of,
     cells_of_keys,
     is_sparse,
@@ -335,7 +335,7 @@ def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) ->
 
 
 def _add_parts(parts: list[tuple[Ints, NDArray[Any]]]) -> tuple[Ints, NDArray[Any]]:
-    return added_up(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    return sum_by_key(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 def _join_cells(parts: list[Cells]) -> Cells:
