@@ -159,7 +159,7 @@ def test_rows_that_cost_nothing_and_too_few_passes(loops, n):
 @needs_compiler
 @pytest.mark.parametrize(("tol", "near"), [(1e-2, 0.03), (1e-10, 1e-10)])
 def test_without_the_compiled_loops_the_optimum_is_the_same(tol, near, monkeypatch):
-    monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
+    monkeypatch.setattr(linear_solver, "_MIN_DESCENT_VALUES", 0)
     rows, [(scale, y, cost)] = problems(1, 6, n_rows=300, n_features=200)
     found = []
     for asked in ("on", "off"):

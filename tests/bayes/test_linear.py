@@ -148,7 +148,7 @@ REFITS = {"two classes": (SPAM.head(100), SPAM), "two classes, less": (SPAM, SPA
 @pytest.mark.parametrize("descent", [False, True])
 def test_a_warm_start_reaches_the_optimum_of_a_refit(refit, loss, descent, monkeypatch):
     if descent:
-        monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
+        monkeypatch.setattr(linear_solver, "_MIN_DESCENT_VALUES", 0)
     settings, (before, after) = NBLinear(loss=loss, tol=1e-9), REFITS[refit]
     cold = TextClassifier(settings).fit(after)
     warm = TextClassifier(settings).fit(before).fit(after, warm_start=True)

@@ -31,7 +31,7 @@ every_loss = pytest.mark.parametrize("loss", LOSSES)
 @pytest.fixture(params=["as the size decides", "descent first"], autouse=True)
 def _solvers(request, monkeypatch):
     if request.param == "descent first":
-        monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
+        monkeypatch.setattr(linear_solver, "_MIN_DESCENT_VALUES", 0)
 
 
 class Objective:
@@ -289,7 +289,7 @@ def fail_on_held_out_rows(monkeypatch):
 
 
 @pytest.mark.parametrize(("change", "learn", "words"), [
-    (lambda patch: patch.setattr(linear_solver, "_MAX_PRODUCTS", 1),
+    (lambda patch: patch.setattr(linear_solver, "_MAX_CG_STEPS", 1),
      lambda: NBLinear(loss="log", class_weight={"b": 1e5}).fit(COUNTS, LABELS),
      "smaller weights of rows and classes"),
     (fail_on_held_out_rows,

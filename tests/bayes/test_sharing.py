@@ -70,11 +70,11 @@ def test_a_folded_weight_scores_as_terms_and_parts():
     counts.eliminate_zeros()
     parts = sp.csr_array((draw.random((40, 25)) < 0.2) * 1.0)
     features = NBLinear().fit(counts, np.arange(50) % 2).feature_map_
-    shared = Sharing(parts, 1.5).of_rows(counts, features)
+    extra = Sharing(parts, 1.5).extra_columns(counts, features)
     mapped, weights = features.sparse(counts), draw.normal(size=(65, 3))
-    wide = shared.widen(next(block for _, block in row_blocks(mapped))).to_csr()
-    assert np.array_equal(shared.holders, ((counts @ parts).toarray() > 0).sum(axis=0))
-    np.testing.assert_allclose(wide @ weights, mapped @ shared.fold(weights), atol=1e-12)
+    wide = extra.widen(next(block for _, block in row_blocks(mapped))).to_csr()
+    assert np.array_equal(extra.rows_with_column, ((counts @ parts).toarray() > 0).sum(axis=0))
+    np.testing.assert_allclose(wide @ weights, mapped @ extra.fold(weights), atol=1e-12)
 
 
 @pytest.mark.parametrize("settings", [{"sharing": 0.0}, {"analyzer": "unspaced"}])

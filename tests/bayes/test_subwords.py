@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textnb.bayes.subwords import subwords
+from textnb.bayes.subwords import subword_matrix
 
 TERMS = st.lists(st.text("abé 語\U0001f600<>", max_size=8), unique=True, max_size=12).map(sorted)
 
@@ -25,7 +25,7 @@ def test_each_part_of_two_words_has_a_column(lengths, terms):
     holders = Counter(part for own in parts for part in own)
     shared = [part for part, count in holders.items() if count > 1]
     expected = sorted([part in own for own in parts] for part in shared)
-    matrix = subwords(terms, *lengths)
+    matrix = subword_matrix(terms, *lengths)
     assert matrix.shape == (len(terms), len(shared))
     assert sorted((matrix.toarray().T > 0).tolist()) == expected
     assert (matrix.data == (lengths[1] - lengths[0] + 1) ** -0.5).all()

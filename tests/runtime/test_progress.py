@@ -93,7 +93,7 @@ def test_nobody_is_told_where_no_line_is_shown():
 
 
 def test_a_solver_tells_its_passes_and_classes(monkeypatch):
-    monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
+    monkeypatch.setattr(linear_solver, "_MIN_DESCENT_VALUES", 0)
     monkeypatch.setattr("textnb.bayes.linear.even_blocks", lambda size, most: [
         range(k, k + 1) for k in range(size)])
     phases = told(lambda advance: TextClassifier(NBLinear()).fit(ROWS, progress=advance))

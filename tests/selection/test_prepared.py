@@ -39,7 +39,7 @@ def trials(rows, metric="accuracy"):
 @pytest.mark.parametrize("metric", ["accuracy", "log-loss"])
 def test_a_trial_has_the_same_bits_whatever_ran_before(rows, metric, descent, monkeypatch):
     if descent:
-        monkeypatch.setattr(linear_solver, "_MIN_VALUES", 0)
+        monkeypatch.setattr(linear_solver, "_MIN_DESCENT_VALUES", 0)
     candidates = [Candidate(tokenizer, min_df, model) for model in MODELS
                   for tokenizer, min_df in ((PAIRS, 1), (PAIRS, 2), (Tokenizer(), 1))]
     together = trials(rows, metric)

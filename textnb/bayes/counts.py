@@ -38,12 +38,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.cells import (
     Ints,
-    sum_by_key,
     cells_of,
     cells_of_keys,
     is_sparse,
     places_between,
     spread,
+    sum_by_key,
     sums_of,
 )
 from textnb.bayes.labels import Labels, Link, check_int64, class_codes, unite_labels

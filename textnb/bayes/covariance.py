@@ -1,4 +1,4 @@
-"""Covariance matrices: shrinkage, and factors that whiten, without an inverse or a determinant.
+"""Covariance matrices: shrinkage, and factors that take the place of inverse and determinant.
 
 References
 ----------
@@ -19,17 +19,21 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.moments import name_columns
 from textnb.errors import DataError
 
-# A factor has no right digits left if the reciprocal of the condition number is below this, times
-# the number of columns.
-_RCOND = 10 * np.finfo(np.float64).eps
-# As scipy.stats.multivariate_normal: eigenvalues below this share of the largest are zero.
-_EIGENVALUE = 1e6 * np.finfo(np.float64).eps
+# If the reciprocal of the condition number, divided by the number of columns, is below this, the
+# matrix counts as singular: no digit of a factor would be right.
+_MIN_RCOND = 10 * np.finfo(np.float64).eps
+# As in scipy.stats.multivariate_normal: eigenvalues below this share of the largest count as 0.
+_MIN_EIGENVALUE = 1e6 * np.finfo(np.float64).eps
+# A column counts as dependent if the columns before it leave less than this share of its variance.
+_MIN_PIVOT = 1e-10
 _SHRINK = "set a shrinkage above 0"
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A factor of a covariance. It makes Gaussian rows standard normal: z = (x - μ) whiten.
+    """The factor of a covariance Σ by which Gaussian rows become standard normal.
+
+    z = (x - μ) whiten has the covariance I.
 
     Attributes
     ----------
@@ -51,7 +55,7 @@ class Factor:
 
 
 def shrink(covariance: Floats, shrinkage: float) -> Floats:
-    """(1 - s) Σ + s tr(Σ)/p I.
+    """(1 - s) Σ + s (tr(Σ) / p) I, for p features and shrinkage s.
 
     Examples
     --------
@@ -78,31 +82,32 @@ def factorise(
     owner : str
         Whose covariance it is, for messages.
     allow_singular : bool
-        Use the pseudo-inverse and pseudo-determinant, on the support, instead of failing.
+        For a singular matrix, use its pseudo-inverse and pseudo-determinant.
     remedy : str
-        What else to do, for messages.
+        What to do about a singular matrix, for messages.
 
     Raises
     ------
     DataError
-        If the matrix is singular: constant and collinear columns are named.
+        If the matrix is singular, unless this is allowed: it names constant and collinear columns.
     """
     variance = np.diag(covariance).copy()
     if (variance > 0).all():
         deviation = np.sqrt(variance)
         correlation = covariance / deviation / deviation[:, None]
         norm = np.abs(correlation).sum(axis=0).max()
+        # Cholesky: correlation = lower lowerᵀ.
         lower, failed = scipy.linalg.lapack.dpotrf(correlation, lower=True, clean=True)
         if not failed:
             rcond, _ = scipy.linalg.lapack.dpocon(lower, norm, uplo="L")
-            if rcond > _RCOND * len(variance):
+            if rcond > _MIN_RCOND * len(variance):
                 inverse, _ = scipy.linalg.lapack.dtrtri(lower, lower=True)
                 log_det = 2.0 * float(np.log(np.diag(lower) * deviation).sum())
                 return Factor(inverse.T / deviation[:, None], log_det, True)
     if not allow_singular:
         raise _singular(covariance, names, owner, remedy)
     values, vectors = scipy.linalg.eigh(covariance)
-    keep = values > _EIGENVALUE * max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
+    keep = values > _MIN_EIGENVALUE * max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     return Factor(vectors[:, keep] / np.sqrt(values[keep]), float(np.log(values[keep]).sum()),
                   False)
 
@@ -123,10 +128,11 @@ def dependent_columns(covariance: Floats) -> tuple[NDArray[np.int64], NDArray[np
     deviation = np.sqrt(variance[varying])
     remainder = covariance[np.ix_(varying, varying)] / deviation / deviation[:, None]
     collinear = []
-    # Cholesky elimination, column by column: a pivot of 0 is of a column that others explain.
+    # Cholesky elimination of correlations: a pivot is the share of a column's variance that the
+    # columns before it do not explain.
     for i, column in enumerate(varying):
         pivot = remainder[i, i]
-        if pivot < 1e-10:
+        if pivot < _MIN_PIVOT:
             collinear.append(column)
             continue
         remainder[i + 1:, i + 1:] -= np.outer(remainder[i + 1:, i], remainder[i, i + 1:]) / pivot
@@ -134,16 +140,19 @@ def dependent_columns(covariance: Floats) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth: float) -> float:
-    """Shrinkage that minimises the expected squared error [1]_.
+    """Shrinkage b² / d² that minimises the expected squared error [1]_.
+
+    With m = tr(Σ) / p and the squared Frobenius norm |.|²: d² = |Σ - m I|² / p, and b² is
+    (Σ_rows |x - mean|⁴ / n - |Σ|²) / (p n), but at most d².
 
     Parameters
     ----------
     covariance : float64 (n_features, n_features)
         With divisor n.
     n : float
-        Rows.
+        The number of rows.
     fourth : float
-        Σ over the rows of |x - mean|⁴.
+        The sum of |x - mean|⁴ over the rows.
 
     Returns
     -------
@@ -152,12 +161,11 @@ def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth: float) -> float:
     """
     p = len(covariance)
     mean_variance = np.trace(covariance) / p
-    squares = float((covariance**2).sum())
-    distance = (squares - p * mean_variance**2) / p
-    error = (fourth / n - squares) / (p * n)
-    # Without a distance to the sphere there is nothing to shrink towards: one feature, or features
-    # that are exactly uncorrelated.
-    return 0.0 if error <= 0 or distance <= 0 else float(min(error, distance) / distance)
+    squared_norm = float((covariance**2).sum())
+    d2 = (squared_norm - p * mean_variance**2) / p
+    b2 = (fourth / n - squared_norm) / (p * n)
+    # If d² is 0, as with one feature, the covariance is already what shrinkage leads to.
+    return 0.0 if b2 <= 0 or d2 <= 0 else float(min(b2, d2) / d2)
 
 
 def _singular(

@@ -1,6 +1,6 @@
 """Dual coordinate descent, pass by pass, until no row is far from its optimum.
 
-The loops are those of `textnb.bayes.native.descent`.
+Each pass is a loop of `textnb.bayes.native.descent`, which describes its arrays.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import scipy.sparse as sp
 from textnb.bayes.forms import Floats
 from textnb.runtime.progress import line
 
-# The number of problems of the same rows that are solved at once.
+# The number of problems with the same rows that are solved at once.
 LANES = 4
+# The first state of the random numbers that order the rows.
 _SEED = 0x9E3779B97F4A7C15
 # The number of bytes in a line of the processor's cache.
 _CACHE_LINE = 64
@@ -29,10 +30,10 @@ class DualPoint:
     Attributes
     ----------
     weights : float64 (n_features,)
-        They multiply the rows themselves, which are not scaled.
+        For rows that are not multiplied by the scale.
     bias : float
     duals : float64 (n_rows,)
-        At least 0. The weights follow from them.
+        At least 0. Weights and bias follow from them.
     passes : int
     converged : bool
     """
@@ -46,7 +47,8 @@ class DualPoint:
 
 def descend(
     loops: Any, rows: sp.csr_array, scale: Floats, y: Floats, cost: Floats, tolerance: float,
-    max_passes: int, start: Floats | None = None, *, before: int = 0, limit: int | None = None,
+    max_passes: int, start: Floats | None = None, *, passes_before: int = 0,
+    shown_max_passes: int | None = None,
 ) -> DualPoint:
     """The weights that minimise the squared hinge loss, to a tolerance.
 
@@ -59,18 +61,17 @@ def descend(
     y : float64 (n_rows,)
         -1 or 1.
     cost : float64 (n_rows,)
-        Rows that cost nothing have a dual of 0.
+        At least 0. A row whose cost is 0 has a dual of 0.
     tolerance : float
-        The descent ends when the projected gradients of the duals are not farther apart than this,
-        as LIBLINEAR's does.
+        The descent ends when the largest projected gradient of a dual exceeds the smallest by no
+        more than this, as in LIBLINEAR.
     max_passes : int
-        Largest number of passes.
     start : float64 (n_rows,), optional
-        Duals to start from, each at least 0: those of a solution of nearly the same rows.
-    before : int
+        Duals to start from, each at least 0, e.g. from a solution of nearly the same rows.
+    passes_before : int
         The number of earlier passes, for the line of progress.
-    limit : int, optional
-        The largest number of passes that this line shows, if it is not ``max_passes``.
+    shown_max_passes : int, optional
+        The maximum number of passes that the line of progress shows; default ``max_passes``.
     """
     n_rows, n_features = rows.shape
     has_cost = cost > 0
@@ -85,46 +86,50 @@ def descend(
         loops.begin(*matrix, y, duals, state, bias)
     order = np.flatnonzero(has_cost).astype(np.int32)
     seed = np.array([_SEED], dtype=np.uint64)
-    active, passes, converged, progress = len(order), 0, not len(order), line()
+    n_active, passes, converged, progress = len(order), 0, not len(order), line()
     bounds[0] = np.inf
     while passes < max_passes and not converged:
         passes += 1
-        progress.step(f"pass {before + passes} of at most {limit or max_passes}")
-        all_are_active = active == len(order)
-        active = loops.descend(
-            *matrix, y, ridge, squares, order, active, seed, duals, state, bias, bounds)
+        progress.step(
+            f"pass {passes_before + passes} of at most {shown_max_passes or max_passes}")
+        all_were_active = n_active == len(order)
+        n_active = loops.descend(
+            *matrix, y, ridge, squares, order, n_active, seed, duals, state, bias, bounds)
         largest, smallest = bounds[1:]
+        # In the next pass, a row with a dual of 0 is put aside if its gradient is above the largest
+        # one of this pass.
         bounds[0] = largest if largest > 0 else np.inf
         if largest - smallest <= tolerance:
-            converged = all_are_active
+            converged = all_were_active
             # All rows are active again: one that was put aside may move now.
-            active, bounds[0] = len(order), np.inf
+            n_active, bounds[0] = len(order), np.inf
     return DualPoint(state[::2].copy(), float(bias[0]), duals, passes, converged)
 
 
 def descend_together(
     loops: Any, rows: sp.csr_array, scales: Sequence[Floats], ys: Sequence[Floats],
     costs: Sequence[Floats], tolerance: float, max_passes: int, starts: Sequence[Floats | None],
-    limit: int | None = None,
+    shown_max_passes: int | None = None,
 ) -> list[DualPoint]:
-    """The solutions of several problems of the same rows, each as by `descend`.
+    """The solutions of several problems with the same rows, each as by `descend`.
 
-    Each row is read once for all of them, and they share one order of rows. So a problem's duals
-    differ from those of `descend`, within the tolerance, but do not depend on the other problems.
+    All problems share one order of rows, so that a pass reads each row once. So the duals of a
+    problem differ from those of `descend`, within the tolerance. They do not depend on the other
+    problems.
 
     Parameters
     ----------
-    loops, rows, tolerance, max_passes, limit
-        As of `descend`.
+    loops, rows, tolerance, max_passes, shown_max_passes
+        As in `descend`.
     scales, ys, costs, starts : sequence
-        One for each problem, of which there are at most `LANES`. Rows that cost nothing are the
-        same in all of them.
+        One for each problem. There are at most `LANES` problems, and the same rows have a cost of 0
+        in all of them.
     """
     n_rows, n_features = rows.shape
     n_lanes = len(ys)
     has_cost = costs[0] > 0
     state = _aligned(n_features, 2 * LANES)
-    # Lanes without a problem don't move.
+    # A row does not move in a lane where its ridge is negative.
     y, ridge = np.ones((n_rows, LANES)), np.full((n_rows, LANES), -1.0)
     duals, squares = np.zeros((n_rows, LANES)), np.zeros((n_rows, LANES))
     for lane in range(n_lanes):
@@ -143,7 +148,7 @@ def descend_together(
     unsolved, progress = np.arange(LANES) < (n_lanes if len(order) else 0), line()
     while unsolved.any() and passes.max() < max_passes:
         passes[unsolved] += 1
-        progress.step(f"pass {passes.max()} of at most {limit or max_passes}")
+        progress.step(f"pass {passes.max()} of at most {shown_max_passes or max_passes}")
         loops.descend_lanes(*matrix, y, ridge, squares, order, seed, duals, state, bias, moves,
                             bounds)
         solved = unsolved & (bounds[0] - bounds[1] <= tolerance)
@@ -155,7 +160,7 @@ def descend_together(
 
 def _aligned(n_rows: int, n_columns: int) -> Floats:
     """Zeros, each row of which begins where a line of the cache does."""
-    size = n_rows * n_columns
-    buffer = np.zeros(size + _CACHE_LINE // 8)
-    first = -buffer.ctypes.data % _CACHE_LINE // 8
+    size, line_size = n_rows * n_columns, _CACHE_LINE // np.float64().nbytes
+    buffer = np.zeros(size + line_size)
+    first = -buffer.ctypes.data % _CACHE_LINE // np.float64().nbytes
     return buffer[first:first + size].reshape(n_rows, n_columns)

@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 Floats = NDArray[np.float64]
-# The number of stored values in a block of rows that is mapped, or counted, at a time.
+# The number of stored values in a block of rows, for feature maps and for counting.
 _MAPPED_AT_ONCE, _COUNTED_AT_ONCE = 1 << 18, 1 << 20
 
 
 class Step(ReadOnly, Value):
-    """One step of a feature map. A step has one meaning: its class has no subclasses. A step of
-    your own may be a frozen dataclass too.
+    """One step of a feature map. Executors match the class of a step, so it has no subclasses. A
+    step of your own may be a frozen dataclass.
 
     Attributes
     ----------
     name : str
-        In files and messages.
+        The name in files and messages.
     place : int
-        Steps of a map stand in ascending order of their places.
+        Steps of a map are in ascending order of their places.
     """
 
     name: ClassVar[str]
@@ -89,7 +89,7 @@ class Sublinear(Step):
 
 
 class Idf(Step):
-    """Multiplies counts by one weight per term, its inverse document frequency.
+    """Multiplies the counts of each term by a weight, its inverse document frequency.
 
     Attributes
     ----------
@@ -112,21 +112,21 @@ class Idf(Step):
 
     @classmethod
     def smooth(cls, document_frequency: ArrayLike, documents: int) -> Idf:
-        """log((1 + documents) / (1 + document frequency)) + 1, as if one more document held all
-        terms."""
+        """log((1 + documents) / (1 + document frequency)) + 1, as if there were one more document
+        that holds all terms."""
         frequency = np.asarray(document_frequency, dtype=np.float64)
         return cls(np.log((1.0 + documents) / (1.0 + frequency)) + 1.0)
 
 
 class Length(Step):
-    """Divides by the Euclidean length of the row, so that it is 1; empty rows stay empty."""
+    """Divides each row by its Euclidean length, which becomes 1; empty rows stay empty."""
 
     name = "length"
     place = 3
 
 
 class Center(Step):
-    """Subtracts values from dense features, so that features far from 0 keep their digits.
+    """Subtracts a value from each dense feature, so that features far from 0 keep their digits.
 
     Attributes
     ----------
@@ -140,12 +140,14 @@ class Center(Step):
 
 
 class FeatureMap(Value):
-    """The steps that a form applies to counts, or features, before the weights; none: identity.
+    """The steps from counts, or features, to the values that weights multiply.
+
+    Without steps, it is the identity.
 
     Raises
     ------
     ParameterError
-        If the steps are not in their order, or exclude each other.
+        If the steps are in another order, or exclude each other.
     """
 
     steps: tuple[Step, ...] = ()
@@ -176,7 +178,7 @@ class FeatureMap(Value):
         return all(type(s) in (Presence, Center) for s in self.steps)
 
     def with_presence(self, above: float) -> FeatureMap:
-        """The same map, with presence in place of counts."""
+        """The same map, with another threshold of presence, or with presence instead of counts."""
         others = tuple(s for s in self.steps if not isinstance(s, Presence))
         return FeatureMap((Presence(above), *others))
 
@@ -187,7 +189,7 @@ class FeatureMap(Value):
                 raise unknown_step(step, executor, known)
 
     def check_features(self, n_features: int) -> None:
-        """Raise ParameterError if a step has numbers for other features than there are."""
+        """Raise ParameterError if a step has another number of values than there are features."""
         for step in self.steps:
             for value in vars(step).values():
                 if isinstance(value, np.ndarray) and value.shape != (n_features,):
@@ -195,7 +197,7 @@ class FeatureMap(Value):
                                          f"numbers, and the form {n_features} features")
 
     def select(self, columns: NDArray[np.int64]) -> FeatureMap:
-        """The map of some of the features."""
+        """The map for some of the features."""
         self.check(_KNOWN, "choosing some of the features")
         return FeatureMap(tuple(type(step)(**{
             name: value[columns] if isinstance(value, np.ndarray) else value
@@ -208,7 +210,7 @@ class FeatureMap(Value):
         return mapped
 
     def map_rows(self, rows: SparseRows) -> SparseRows:
-        """As `sparse`, without SciPy: the same bits."""
+        """As `sparse`, but without SciPy. The bits are the same."""
         for step in self.steps:
             if isinstance(step, Presence):
                 rows = rows.select(rows.data > step.above)
@@ -259,7 +261,7 @@ class FeatureMap(Value):
         Raises
         ------
         ParameterError, KeyError, TypeError
-            If a step is not known, or has other keys than its own.
+            If a step is not known, or lacks a key, or has an unknown one.
         """
         if set(described) != {"steps"} or not isinstance(described["steps"], list):
             raise ParameterError.out_of_range("features", 'an object with a list "steps"',
@@ -277,32 +279,32 @@ def presence_map(above: float | None) -> FeatureMap:
 
 
 def unknown_step(step: Step, executor: str, known: tuple[type[Step], ...]) -> ParameterError:
-    """The error of an executor that does not know a step."""
+    """The error if an executor does not know a step."""
     names = ", ".join(kind.name for kind in known) or "no step at all"
     return ParameterError(f"{executor}: the feature map's step {step.name} is not known there; "
                           f"known: {names}")
 
 
 def _map_values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> Floats:
-    """The values after a step: row i holds those from indptr[i] to indptr[i + 1]."""
+    """The values after a step; row i has the values from ``indptr[i]`` to ``indptr[i + 1]``."""
     match step:
         case Sublinear():
             if (values < 0).any():
                 raise ParameterError("counts below 0 have no logarithm: the feature map's step "
                                      "sublinear needs counts")
-            # Without a dtype, NumPy gives the logarithm of an integer of 8 bits 16 bits.
+            # Without a dtype, the logarithm of an integer of 8 bits would be a float of 16 bits.
             logged: Floats = 1.0 + np.log(values, dtype=np.float64)
             return logged
         case Idf(weights=weights):
             scaled: Floats = values * weights[columns]
             return scaled
         case Length():
-            stored = np.diff(indptr)
-            row = np.repeat(np.arange(len(stored)), stored)
-            # Squares are added in their order, so that a row has the same bits alone and among
-            # others.
+            n_stored = np.diff(indptr)
+            row = np.repeat(np.arange(len(n_stored)), n_stored)
+            # `bincount` adds in the order of the values, so that the bits of a row do not depend on
+            # other rows.
             values = np.asarray(values, dtype=np.float64)
-            squares = np.bincount(row, weights=values * values, minlength=len(stored))
+            squares = np.bincount(row, weights=values * values, minlength=len(n_stored))
             length = np.sqrt(squares)
             length[length == 0] = 1.0
             unit: Floats = values / length[row]
@@ -336,7 +338,7 @@ def canonical(rows: sp.csr_array) -> sp.csr_array:
 
     if rows.has_canonical_format:
         return rows
-    # Small integers would wrap where the entries of a cell are added.
+    # The sum of the entries of a cell could overflow in small integers.
     wide = rows.data.astype(np.int64 if rows.data.dtype.kind in "bui" else np.float64)
     merged = sp.csr_array((wide, rows.indices.copy(), rows.indptr.copy()), shape=rows.shape)
     merged.sum_duplicates()
@@ -348,15 +350,15 @@ def row_blocks(
 ) -> Iterator[tuple[int, SparseRows]]:
     """Blocks of the chosen rows, or of all, each with the number of chosen rows before it.
 
-    Each block has about the given number of stored values. Work that is done block by block needs
-    no second matrix of the size of all rows.
+    A block is cut from rows with about ``values`` stored values. Work that is done block by block
+    needs no second matrix of the size of all rows.
     """
-    whole = SparseRows.of(rows)
+    all_rows = SparseRows.of(rows)
     start = before = 0
     while start < rows.shape[0]:
         end = np.searchsorted(rows.indptr, rows.indptr[start] + values, side="right") - 1
         end = max(start + 1, int(end))
-        block = whole[start:end]
+        block = all_rows[start:end]
         if chosen is not None:
             block = block[chosen[start:end]]
         yield before, block
@@ -368,7 +370,7 @@ def count_columns(
 ) -> NDArray[np.int64]:
     """How many values the chosen rows, or all, store in each column: int64 (n_columns,)."""
     counts = np.zeros(rows.shape[1], dtype=np.int64)
-    # `bincount` copies the indices to 64 bits each, so it gets some of them at a time.
+    # Block by block, as `bincount` copies the indices to integers of 64 bits.
     for _, block in row_blocks(rows, chosen, _COUNTED_AT_ONCE):
         counts += np.bincount(block.indices, minlength=rows.shape[1])
     return counts
@@ -384,7 +386,7 @@ def weigh_columns(rows: sp.csr_array, weight: Floats) -> Floats:
 def presence(
     rows: sp.csr_array, above: float, dtype: type[np.integer[Any]] = np.int64
 ) -> sp.csr_array:
-    """1 where a value is above a threshold (>= 0), and nothing stored elsewhere."""
+    """1 where a value is above a threshold (>= 0); nothing else is stored."""
     import scipy.sparse as sp
 
     rows = canonical(rows)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 Floats = NDArray[np.float64]
-# Rows that are whitened at a time.
+# The number of rows that are whitened at a time.
 _BLOCK = 2048
 
 
@@ -35,9 +35,8 @@ _BLOCK = 2048
 class LinearForm(ReadOnly):
     """Scores that are linear in the features: ``scores(x) = features(x)·weights + intercept``.
 
-    For naive Bayes the scores are joint log-probabilities, log P(x, class), up to a constant that
-    all classes of a row share; logarithms are natural. Its arrays are read-only views; copy them to
-    change them.
+    For naive Bayes the scores are joint log-probabilities, log P(x, class), base e, up to a
+    constant of each row. The arrays are read-only views; copy them to change them.
 
     Attributes
     ----------
@@ -86,7 +85,7 @@ class LinearForm(ReadOnly):
 
     @property
     def discriminant(self) -> LinearForm:
-        """The form to use for differences of scores between classes."""
+        """The form that is best for differences of scores between classes."""
         return self
 
     def scores(self, X: Any) -> Floats:
@@ -100,7 +99,7 @@ class LinearForm(ReadOnly):
         Returns
         -------
         float64 (n_rows, n_classes)
-            -inf where a class can't have produced the row.
+            -inf if the row is impossible in a class.
 
         Raises
         ------
@@ -145,12 +144,11 @@ class LinearForm(ReadOnly):
         return log_posterior(scores) if self.link == "softmax" else log_sigmoid(scores)
 
     def binary(self, positive: Any) -> tuple[Floats, float]:
-        """Weights and intercept whose ``w·x + b`` is above 0 where ``positive`` is predicted.
+        """Weights w and intercept b: ``w·x + b`` is above 0 if ``positive`` is predicted.
 
-        For forms of two classes, and for a label of a multilabel form.
-
-        For naive Bayes, ``w = log θ+ - log θ-`` and ``b = log π+ - log π-`` (Bernoulli adds the
-        difference of Σ log(1-p) to ``b``).
+        This is for forms of two classes, and for a label of a multilabel form. For naive Bayes,
+        ``w = log θ+ - log θ-`` and ``b = log π+ - log π-``, where + is the positive class. For
+        Bernoulli, ``w = logit p+ - logit p-``, and b also has the difference of Σ log(1-p).
 
         Parameters
         ----------
@@ -177,9 +175,9 @@ class LinearForm(ReadOnly):
         return self.pairwise(positive, self.classes[1 - self._index(positive)])
 
     def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
-        """Weights and intercept of the score difference of two classes, above 0 where a wins.
+        """Weights w and intercept b of the score of class a minus the score of class b.
 
-        ``g_ab(x) = scores_a(x) - scores_b(x)``.
+        ``w·x + b = scores_a(x) - scores_b(x)``.
 
         Returns
         -------
@@ -190,9 +188,9 @@ class LinearForm(ReadOnly):
             raise ParameterError(f"{a!r} and {b!r} are labels, and a row may have both: "
                                  "use binary(label) for the weights of one label against its rest")
         i, j = self._index(a), self._index(b)
-        undefined = np.isinf(self.weights[:, i]) & np.isinf(self.weights[:, j])
-        if undefined.any():
-            t = int(undefined.argmax())
+        is_undefined = np.isinf(self.weights[:, i]) & np.isinf(self.weights[:, j])
+        if is_undefined.any():
+            t = int(is_undefined.argmax())
             name = t if self.terms is None else repr(self.terms[t])
             raise ParameterError(f"term {name} is impossible in both {a!r} and {b!r} (l = 0), so "
                                  "their difference is undefined; use l > 0")
@@ -205,7 +203,7 @@ class LinearForm(ReadOnly):
         return w, b if center is None else b - float(center @ w)
 
     def uncentered(self) -> LinearForm:
-        """The same scores from features that are not centered: the intercept absorbs the center."""
+        """The form with the same scores that subtracts no center: the intercept accounts for it."""
         center = self.features.center
         if center is None:
             return self
@@ -216,7 +214,7 @@ class LinearForm(ReadOnly):
         return replace(self, terms=terms)
 
     def of_presence(self) -> LinearForm:
-        """The same form, with every count above 0 taken as 1."""
+        """The same form, for which every count above 0 is 1."""
         return replace(self, features=self.features.with_presence(0.0))
 
     def _index(self, label: Any) -> int:
@@ -249,13 +247,13 @@ class LinearForm(ReadOnly):
         return self.features.sparse(rows)
 
 
-# Linear forms that only one model has, as it needs more than weights and intercepts.
+# Linear forms of models that need more than weights and intercepts.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RequiredTermsForm(LinearForm):
     """The Bernoulli model without smoothing (``l = 0``): a class requires the terms that all of its
-    training documents have. No finite weight has this effect, so this form can't be exported.
+    training documents have. No weight can express this, so this form can't be exported.
 
     Attributes
     ----------
@@ -289,20 +287,20 @@ class RequiredTermsForm(LinearForm):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianForm(LinearForm):
-    """Linear discriminant analysis: Gaussians with a shared covariance, as textbooks write it.
+    """Linear discriminant analysis: Gaussians with a shared covariance, as in textbooks.
 
     Attributes
     ----------
     relative : LinearForm
-        The same scores less a part that all classes of a row share. Its weights are smaller, so
-        that differences between classes lose fewer digits to cancellation.
+        The same scores, minus a number of each row. Its weights are smaller, so that differences
+        between classes lose fewer digits to cancellation.
     """
 
     relative: LinearForm = field(kw_only=True)
 
     @property
     def discriminant(self) -> LinearForm:
-        """The form to use for differences of scores between classes."""
+        """The form that is best for differences of scores between classes."""
         return self.relative
 
     def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
@@ -330,7 +328,7 @@ class QuadraticForm(ReadOnly):
         ``log |Σ|``, base e.
     log_prior : float64 (n_classes,)
     triangular : tuple of bool
-        Which of the matrices are upper triangular.
+        For each class, whether its matrix is upper triangular.
     """
 
     classes: NDArray[Any]
@@ -374,7 +372,7 @@ class QuadraticForm(ReadOnly):
 
 
 def check_numbers(form: LinearForm | QuadraticForm) -> None:
-    """Raise ParameterError for a form with NaN, which can't rank classes."""
+    """Raise ParameterError if a form has NaN, which can't rank classes."""
     arrays = [array for value in vars(form).values()
               for array in (value if isinstance(value, tuple) else (value,))
               if isinstance(array, np.ndarray) and array.dtype.kind == "f"]
@@ -405,11 +403,11 @@ def log_sigmoid(scores: Floats) -> Floats:
 
 def log_posterior(scores: Floats) -> Floats:
     """Scores minus the log-sum-exp of their row; NaN in rows whose scores are all -inf."""
-    top = scores.max(axis=1, keepdims=True)
+    largest = scores.max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
         # Complement naive Bayes with l = 0 can score +inf; such classes share all probability.
-        shifted = np.where(np.isposinf(top), np.where(np.isposinf(scores), 0.0, -np.inf),
-                           scores - top)
+        shifted = np.where(np.isposinf(largest), np.where(np.isposinf(scores), 0.0, -np.inf),
+                           scores - largest)
     result: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return result
 

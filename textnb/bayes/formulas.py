@@ -1,7 +1,7 @@
-"""Counts to linear forms, by the formulas of `textnb.bayes.ratios` on arrays.
+"""From counts to linear forms, by the formulas of `textnb.bayes.ratios` on arrays.
 
-A probability is one ratio of sums (count + l), and the logarithm is taken last. So it is rounded
-little, and multiplying all counts and ``l`` by a power of two changes no bit.
+A probability is one ratio of sums (count + l), and the logarithm is taken last. So there is little
+rounding, and multiplying all counts and ``l`` by a power of two changes no bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from textnb.errors import ParameterError
 from textnb.runtime.threads import run_in_threads
 
 Smoothing = float | Floats
-# The numbers of terms and classes in a tile, which fits the cache while it is transposed.
+# The numbers of terms and classes in a tile, which fits the cache while `_in_tiles` transposes it.
 _TILE_TERMS, _TILE_CLASSES = 1 << 12, 1 << 4
 
 
@@ -35,8 +35,8 @@ def log_ratio(numerator: Any, denominator: Any) -> Floats:
     """
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     ratio = np.empty(shape, dtype=np.float64)
-    # In place, because each array is as large as a model. A numerator may be negative by rounding,
-    # if it is a difference of weighted sums.
+    # In place, because each array is as large as a model. A numerator that is a difference of
+    # weighted sums may be negative by rounding.
     np.maximum(numerator, 0, out=ratio)
     positive = np.asarray(denominator) > 0
     # np.divide with a mask is slow, so it is used only if a denominator is 0.
@@ -49,7 +49,7 @@ def log_ratio(numerator: Any, denominator: Any) -> Floats:
 def log_prior(
     class_count: NDArray[Any], class_prior: Floats | None = None, fit_prior: bool = True
 ) -> Floats:
-    """log π: the given priors, or the share of each class in the rows, or uniform priors.
+    """log π of each class, from ``class_prior``, else its share of the rows, or else 1 / n_classes.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
     Returns
     -------
     float64 (n_classes, n_features)
-        -inf for a term that a class never had, if ``l`` is 0.
+        If ``l`` is 0, -inf for a term that a class never had.
 
     Examples
     --------
@@ -88,10 +88,10 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
 def _in_tiles(
     shape: tuple[int, ...], derive: Callable[[slice, slice], Floats]
 ) -> Floats:
-    """Compute a table, float64 (n_classes, n_features), with the memory order of a form's weights.
+    """Compute a table, float64 (n_classes, n_features), whose transpose is contiguous, as weights.
 
-    ``derive`` computes the values of some classes and terms. It is called for one tile after the
-    other, because temporary arrays for all tiles at once would be as large as a model.
+    ``derive`` computes the values of some classes and terms. It is called tile by tile, because
+    temporary arrays for all tiles at once would be as large as a model.
     """
     n_classes, n_features = shape
     table = np.empty((n_features, n_classes)).T
@@ -132,9 +132,7 @@ def bernoulli_log_prob(
 
 
 def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) -> Floats:
-    """-log θ of the complement of each class: see `textnb.bayes.ratios.complement`.
-
-    With ``norm``, each class's weights are divided by their sum, log θ / Σ log θ.
+    """-log θ of `textnb.bayes.ratios.complement`, or with ``norm``, log θ / Σ_t log θ.
 
     Returns
     -------
@@ -144,7 +142,7 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     if feature_count.dtype.kind == "i":
         total = over_classes.sum() - feature_count.sum(axis=1, keepdims=True)
     else:
-        # Sums of floats depend on their order, so each complement is summed by itself.
+        # A difference of sums of floats could be off by rounding, so each complement is summed.
         total = np.array([[(over_classes - counts).sum()] for counts in feature_count])
     l_of_term, total_l = _smoothing(l, feature_count.shape[1])
     log_theta = _in_tiles(feature_count.shape, lambda classes, terms: ratios.complement(
@@ -153,7 +151,7 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     if norm:
         # NumPy sums contiguous rows pairwise, with less rounding error.
         sums = np.ascontiguousarray(log_theta).sum(axis=1, keepdims=True)
-        # If there is only one term, θ = 1, so its weight and the sum are 0.
+        # If there is only one term, θ is 1, and its weight and the sum are 0.
         np.divide(log_theta, sums, out=log_theta, where=True if sums.all() else sums != 0)
     else:
         np.negative(log_theta, out=log_theta)
@@ -176,7 +174,7 @@ def multinomial_form(counts: CountTable, l: Smoothing, log_prior: Floats) -> Lin
 def complement_form(
     counts: CountTable, l: Smoothing, log_prior: Floats, norm: bool
 ) -> LinearForm:
-    """The linear form of complement. The prior is used only if there is a single class."""
+    """The linear form of complement. It uses the prior only if there is a single class."""
     if norm and np.min(l) == 0:
         raise ParameterError("norm divides by the sum of the weights, which is infinite with "
                              "l = 0; use l > 0")
@@ -188,15 +186,16 @@ def complement_form(
 def categorical_form(
     counts: CountTable, n_categories: NDArray[np.int64], l: Smoothing, log_prior: Floats
 ) -> LinearForm:
-    """The linear form of categories, over one indicator column per category.
+    """The linear form of categorical naive Bayes, over one indicator column per category.
 
-    Its weights are log((n_kic + l_i) / (n_ki + l_i C_i)): for each class k and feature i, a
-    smoothed estimate of the probability of each of C_i categories c.
+    The weight of category c of feature i, in class k, is log((n_kic + l_i) / (n_ki + l_i C_i)), a
+    smoothed estimate of its probability: n_kic is its count, n_ki the sum of the counts of the C_i
+    categories of the feature.
 
     Parameters
     ----------
     counts : CountTable
-        Of Σ n_categories columns: the categories of the features one after the other.
+        Counts of Σ n_categories columns: the categories of the features, one after the other.
     n_categories : int64 (n_features,)
     l : float or float64 (n_features,)
     log_prior : float64 (n_classes,)
@@ -215,7 +214,7 @@ def bernoulli_form(
     """The linear form of Bernoulli: w = log p - log(1-p), b = log π + Σ log(1-p)."""
     n_classes, n_features = counts.feature_count.shape
     weights = np.empty((n_features, n_classes))
-    absent = np.empty(n_classes)
+    sum_log_not_p = np.empty(n_classes)
     # Pages of zeros take no memory until they are written, which happens only for l = 0.
     required = np.zeros((n_classes, n_features), dtype=bool)
 
@@ -224,24 +223,24 @@ def bernoulli_form(
             counts.feature_count[classes], counts.class_count[classes], l)
         # With l = 0, a term that all documents of a class hold has p = 1. Its presence adds
         # log 1 = 0, and its absence excludes the class, which no finite weight and intercept does.
-        certain = np.isneginf(log_not_p)
-        if certain.any():
-            required[classes] = certain
-            log_not_p[certain] = 0.0
-        # Rows are summed as a whole, so the result does not depend on tiles.
-        absent[classes] = log_not_p.sum(axis=1)
+        is_certain = np.isneginf(log_not_p)
+        if is_certain.any():
+            required[classes] = is_certain
+            log_not_p[is_certain] = 0.0
+        # All terms in one sum, so that its bits do not depend on tiles.
+        sum_log_not_p[classes] = log_not_p.sum(axis=1)
         differences = np.subtract(log_p, log_not_p, out=log_not_p)
-        if certain.any():
-            differences[certain] = 0.0
+        if is_certain.any():
+            differences[is_certain] = 0.0
         for start in range(0, n_features, _TILE_TERMS):
             terms = slice(start, start + _TILE_TERMS)
             weights[terms, classes] = differences[:, terms].T
 
-    # Classes of about a million counts at a time.
+    # So many classes at a time that they have about a million counts.
     step = max(1, (1 << 20) // max(1, n_features))
     run_in_threads(partial(derive, slice(start, start + step))
                    for start in range(0, n_classes, step))
-    intercept = prior + absent
+    intercept = prior + sum_log_not_p
     intercept[(counts.class_count == 0) & required.any(axis=1)] = -np.inf
     form = LinearForm(counts.classes, weights, intercept, features=presence_map(presence_above))
     if not required.any():

@@ -19,7 +19,8 @@ from textnb.bayes.features import Center, FeatureMap
 from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
 from textnb.bayes.moments import MomentStatistics
 
-# Rows with larger scores are scored again by `far_scores`: parts of a sum may have overflowed.
+# If the absolute value of a score is larger, a term of its sum may have overflowed: such rows are
+# scored again by `far_scores`. The limit is a bit below the maximum of float64, 1.8e308.
 _MAX_SCORE = 1e300
 
 
@@ -27,16 +28,16 @@ _MAX_SCORE = 1e300
 
 
 def variances(moments: MomentStatistics, added: float, shared: bool) -> Floats:
-    """Maximum-likelihood variances plus a number: float64 (n_classes, n_features).
+    """Maximum-likelihood variances plus ``added``: float64 (n_classes, n_features).
 
     Parameters
     ----------
     moments : MomentStatistics
-        Only with variances, not covariances.
+        With variances, without covariances.
     added : float
-        The number; alone it is the variance of a class without rows.
+        It is also the variance of a class without rows.
     shared : bool
-        Whether the classes have the same variances.
+        Whether all classes have the same variances.
     """
     count = moments.class_count[:, None]
     if shared:
@@ -50,29 +51,30 @@ def variances(moments: MomentStatistics, added: float, shared: bool) -> Floats:
 def class_covariance(
     statistics: MomentStatistics, k: int, shrinkage: float | None, fourth: Floats | None
 ) -> Floats:
-    """Covariance of a class with divisor n_k, after shrinkage.
+    """Covariance of class k with divisor n_k, after shrinkage.
 
     Parameters
     ----------
     statistics : MomentStatistics
     k : int
-        The number of the class.
     shrinkage : float or None
+        Ignored with ``fourth``.
     fourth : float64 (n_classes,) or None
-        `fourth_moments`, from which Ledoit and Wolf's formula computes the shrinkage instead.
+        `fourth_moments`. With them, the shrinkage is Ledoit and Wolf's, of standardised features.
     """
     covariance: Floats = statistics.scatter[k] / statistics.class_count[k]
     if fourth is None:
         return covariance if shrinkage is None else shrink(covariance, float(shrinkage))
     deviation = np.sqrt(np.diag(covariance))
     deviation[deviation == 0] = 1.0
-    standard = covariance / deviation / deviation[:, None]
-    share = ledoit_wolf_shrinkage(standard, float(statistics.class_count[k]), float(fourth[k]))
-    return shrink(standard, share) * deviation * deviation[:, None]
+    correlation = covariance / deviation / deviation[:, None]
+    shrinkage = ledoit_wolf_shrinkage(
+        correlation, float(statistics.class_count[k]), float(fourth[k]))
+    return shrink(correlation, shrinkage) * deviation * deviation[:, None]
 
 
 def fourth_moments(X: NDArray[Any], y: NDArray[Any], statistics: MomentStatistics) -> Floats:
-    """``Σ |z|⁴`` per class, z the rows standardised within the class."""
+    """``Σ |z|⁴`` per class, where z are the rows, standardised within their class."""
     fourth = np.zeros(len(statistics.classes))
     for k, label in enumerate(statistics.classes):
         deviation = np.sqrt(np.diag(statistics.scatter[k]) / statistics.class_count[k])
@@ -83,7 +85,8 @@ def fourth_moments(X: NDArray[Any], y: NDArray[Any], statistics: MomentStatistic
 
 
 def restricted(covariance: Floats, kind: str) -> Floats:
-    """The covariance in a shape: "full", "diagonal" or "spherical"."""
+    """The covariance itself ("full"), without correlations ("diagonal"), or with one variance for
+    all features ("spherical")."""
     if kind == "full":
         return covariance
     variance = np.diag(covariance)
@@ -96,11 +99,11 @@ def restricted(covariance: Floats, kind: str) -> Floats:
 def linear_gaussian(
     statistics: MomentStatistics, precision: Floats, prior: Floats
 ) -> LinearForm:
-    """The discriminants of Gaussians that share a covariance, by the inverse of its factor.
+    """The discriminants of Gaussians that share a covariance Σ.
 
     ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2`` (Hastie,
-    Tibshirani, Friedman 2009, The Elements of Statistical Learning, eq. 4.10), over features
-    less their overall mean: the shift changes all classes' scores alike, and keeps precision.
+    Tibshirani, Friedman 2009, The Elements of Statistical Learning, eq. 4.10). The overall mean is
+    subtracted from x and μ_k: this changes the scores of all classes alike, and keeps precision.
 
     Parameters
     ----------
@@ -121,8 +124,8 @@ def linear_gaussian(
 def independent_gaussian(
     moments: MomentStatistics, variance: Floats, prior: Floats
 ) -> QuadraticForm:
-    """The form of features that are independent within a class, by their variances."""
-    # A class that was announced and never seen has no variance. Its prior is 0.
+    """The form of features that are independent within a class, from their variances."""
+    # A class without rows has no variance, but its prior is 0, so any number will do.
     variance = np.where(moments.class_count[:, None] > 0, variance, 1.0)
     return QuadraticForm(moments.classes, moments.mean, 1.0 / np.sqrt(variance),
                          np.log(variance).sum(axis=1), prior)
@@ -131,7 +134,7 @@ def independent_gaussian(
 def quadratic_gaussian(
     statistics: MomentStatistics, factors: Sequence[Factor], prior: Floats
 ) -> QuadraticForm:
-    """The form of Gaussians, by a factor of the covariance of each."""
+    """The form of Gaussians, from a factor of the covariance of each class."""
     return QuadraticForm(
         statistics.classes, statistics.mean, tuple(factor.whiten for factor in factors),
         np.array([factor.log_det for factor in factors]), prior,
@@ -144,7 +147,7 @@ def quadratic_gaussian(
 def gaussian_scores(
     form: LinearForm | QuadraticForm, rows: NDArray[Any], possible: NDArray[np.bool_]
 ) -> Floats:
-    """Scores of rows; if products or squares overflow in a row, those of `far_scores`.
+    """Scores of rows, by `far_scores` for rows in which products or squares overflow.
 
     Parameters
     ----------
@@ -165,8 +168,8 @@ def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
     """Scores of rows so far away that products or squares overflow.
 
     Rows are scaled down first. If all scores of a row are below the range of float64, the best
-    class gets the lowest float64, and the others get -inf. In a linear form, whose scores lack a
-    constant of each row, the best class then gets its intercept.
+    class gets the lowest float64, and the others get -inf. The scores of a linear form are only
+    comparable within a row, so there the best class gets its intercept.
 
     Parameters
     ----------
@@ -175,6 +178,7 @@ def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
     rows : float64 (n_rows, n_features)
     """
     exponent = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
+    # A power of two, which rounds nothing: values become at most 2 ** -64.
     scale = np.ldexp(1.0, np.clip(-64 - exponent, -1022, 0))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         if isinstance(form, LinearForm):
@@ -185,20 +189,20 @@ def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
             scaled -= scaled.max(axis=1, keepdims=True)
             linear: Floats = np.where(np.isneginf(scaled), -np.inf, scaled / scale)
             return linear + form.intercept
-        # log |z|², computed from z divided by its largest part.
-        distance = np.empty((len(rows), len(form.classes)))
+        log_distance = np.empty((len(rows), len(form.classes)))  # log |z|²
         for k, whiten in enumerate(form.whiten):
             z = rows * scale - form.mean[k] * scale
             z = z * whiten if whiten.ndim == 1 else z @ whiten
-            top = np.abs(z).max(axis=1, initial=0.0)
-            parts = z / np.where(top > 0, top, 1.0)[:, None]
-            distance[:, k] = (2.0 * (np.log(top) - np.log(scale[:, 0]))
-                              + np.log(np.einsum("ij,ij->i", parts, parts)))
+            # Divided by its largest entry, so that squares neither overflow nor vanish.
+            largest = np.abs(z).max(axis=1, initial=0.0)
+            z = z / np.where(largest > 0, largest, 1.0)[:, None]
+            log_distance[:, k] = (2.0 * (np.log(largest) - np.log(scale[:, 0]))
+                                  + np.log(np.einsum("ij,ij->i", z, z)))
         rank = np.array([whiten.shape[-1] for whiten in form.whiten])
         scores: Floats = form.log_prior - 0.5 * (
-            np.exp(distance) + form.log_det + rank * np.log(2.0 * np.pi))
+            np.exp(log_distance) + form.log_det + rank * np.log(2.0 * np.pi))
         is_impossible = np.asarray(np.isneginf(scores).all(axis=1))
-        distance[:, np.isneginf(form.log_prior)] = np.inf
-        smallest = distance.min(axis=1, keepdims=True)
-        nearest = np.asarray(distance == smallest)
+        log_distance[:, np.isneginf(form.log_prior)] = np.inf
+        smallest = log_distance.min(axis=1, keepdims=True)
+        nearest = np.asarray(log_distance == smallest)
         return np.where(is_impossible[:, None] & nearest, np.finfo(np.float64).min, scores)

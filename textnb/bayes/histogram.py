@@ -1,4 +1,4 @@
-"""Histograms: how many bins a column has, and their log densities."""
+"""Histograms: the number of bins of a column, their edges and their log densities."""
 
 from __future__ import annotations
 
@@ -42,17 +42,20 @@ def edges_of(column: Floats, bins: Any, count: int, name: Any) -> Floats:
 
 
 def log_densities(column: Floats, edges: Floats, l: float) -> tuple[Floats, Floats]:
-    """The log density of each bin, and of an empty bin at each end."""
-    inside = np.histogram(column, bins=edges)[0]
+    """The log density of each bin, and of values beyond the first and the last bin.
+
+    A value beyond them has the density that an empty bin of the same width would have.
+    """
+    counts = np.histogram(column, bins=edges)[0]
     widths, total = np.diff(edges), len(column) + l * (len(edges) - 1)
-    return (log_ratio(inside + l, total) - np.log(widths),
+    return (log_ratio(counts + l, total) - np.log(widths),
             log_ratio(np.array([l, l]), total) - np.log(widths[[0, -1]]))
 
 
 def log_density_of(
     values: NDArray[Any], edges: Floats, inside: Floats, outside: Floats
 ) -> Floats:
-    """The log densities of values, by those of bins and of what is beyond them."""
+    """The log densities of values, from the two results of `log_densities`."""
     # The last bin includes its right edge, as in numpy.histogram.
     bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     density = np.where(values < edges[0], outside[0], inside[bins])
@@ -60,7 +63,7 @@ def log_density_of(
 
 
 def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
-    """The number of bins of each column, computed before memory is taken for them.
+    """The number of bins of each column, checked before their arrays take memory.
 
     Parameters
     ----------
@@ -73,9 +76,9 @@ def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
     Raises
     ------
     ParameterError
-        If ``bins`` is not one of these.
+        If ``bins`` has another value.
     DataError
-        If a rule makes more than `MAX_BINS` of a column.
+        If a rule makes more than `MAX_BINS` bins of a column, or values are too large for bins.
     """
     for column, name in zip(X.T, names, strict=True):
         if not np.isfinite(float(column.max()) - float(column.min())):
@@ -99,17 +102,18 @@ def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
 
 
 def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
+    """The number of bins, by the formulas of `numpy.histogram_bin_edges`."""
     n, low, high = len(column), float(column.min()), float(column.max())
     if rule == "scott":
         width = (24.0 * np.pi**0.5 / n) ** (1.0 / 3.0) * float(column.std())
     elif rule in ("auto", "fd"):
         width = 2.0 * float(np.subtract(*np.percentile(column, [75, 25]))) * n ** (-1.0 / 3.0)
         if rule == "auto":
-            # Like later versions of NumPy; in earlier ones an outlier made any number of bins.
+            # As in new versions of NumPy; in old ones an outlier could make any number of bins.
             width = min(max(width, (high - low) / float(np.sqrt(n)) / 2.0),
                         (high - low) / float(np.log2(n) + 1.0))
     else:
-        # The other rules never make more bins than this.
+        # An upper bound, as the other rules only look at n, and "stone" tries at most 100 bins.
         return 2 + max(100, 2 * int(np.sqrt(n)))
     with np.errstate(over="ignore"):
         count = float(np.ceil(np.float64(high - low) / width)) if width > 0 else 1.0

@@ -1,7 +1,7 @@
-"""How surely a term indicates a class: z-scores of log-odds, from counts alone.
+"""How surely a term indicates a class: z-scores of log-odds ratios, from counts.
 
-A log-odds ratio by itself favours rare terms, and a difference of counts favours frequent ones.
-Divided by its standard error, a log-odds ratio says how far it is from what chance would give.
+The largest log-odds ratios are of rare terms, and the largest differences of counts of frequent
+ones. A log-odds ratio divided by its standard error says how far it is from what chance would give.
 
 References
 ----------
@@ -23,40 +23,40 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 
 Terms = NDArray[np.int64]
-# A function of statistics, counts of all classes, a class and columns: z-scores of the columns.
+# A function such as `dirichlet_z`, with its parameters.
 TermZ = Callable[[Counts, NDArray[Any], int, Terms], Floats]
 
 
 def dirichlet_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -> Floats:
-    """z-scores of the log-odds of terms, class k against the rest, by an informative prior [1]_.
+    """z-scores of the log-odds ratios of terms, class k against the rest, with a prior [1]_.
 
-    With y the counts of the class, n their sum, y' and n' those of the rest, and a Dirichlet prior
-    α with sum α0::
+    With y the counts of the class, n their sum, y' the counts of the rest, n' their sum, and a
+    Dirichlet prior α with the sum α0::
 
         δ = log((y + α) / (n + α0 - y - α)) - log((y' + α) / (n' + α0 - y' - α))
         z = δ / sqrt(1 / (y + α) + 1 / (y' + α))
 
-    The prior is the corpus itself: α = y + y', so α0 = n + n'. It needs no parameter, a term that
-    is as frequent in the class as elsewhere gets 0, and frequent words are shrunk most.
+    The prior is the corpus itself: α = y + y', so α0 = n + n'. It needs no parameter, and a term
+    that is as frequent in the class as elsewhere has z = 0.
 
-    The formula assumes that occurrences are independent. So a term that one document repeats a
-    thousand times looks surer than it is, but not in a model that counts it once per document.
+    The formula assumes that occurrences are independent. So z is too large for a term that one
+    document repeats a thousand times, unless the model counts it once per document.
 
     Parameters
     ----------
     statistics : Counts
         Occurrences per class.
     total : (n_features,)
-        Counts of all classes.
+        Counts of all classes together.
     k : int
-        Which class.
+        The index of the class.
     terms : int64 (n_terms,)
-        Columns to judge; each must occur somewhere.
+        Columns to score; each must occur somewhere.
 
     Returns
     -------
     float64 (n_terms,)
-        Above 0 if the class has more of the term than its share.
+        Above 0 if the term is more frequent in the class than elsewhere.
 
     Examples
     --------
@@ -66,13 +66,13 @@ def dirichlet_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -
     [1.1493, -1.1493]
     """
     counts = statistics.of_class(k)
-    n, prior_sum = float(counts.sum()), float(total.sum())
-    prior = total[terms].astype(np.float64)
-    own = counts[terms] + prior
-    rest = prior - counts[terms] + prior
+    n, alpha0 = float(counts.sum()), float(total.sum())
+    alpha = total[terms].astype(np.float64)
+    own = counts[terms] + alpha  # y + α
+    rest = alpha - counts[terms] + alpha  # y' + α
     with np.errstate(divide="ignore", invalid="ignore"):
-        delta = (np.log(own / (n + prior_sum - own))
-                 - np.log(rest / (prior_sum - n + prior_sum - rest)))
+        delta = (np.log(own / (n + alpha0 - own))
+                 - np.log(rest / (alpha0 - n + alpha0 - rest)))
     z: Floats = delta / np.sqrt(1.0 / own + 1.0 / rest)
     # If there is only one term, its odds are infinite in each class, and it distinguishes none.
     return np.nan_to_num(z, nan=0.0)
@@ -81,8 +81,8 @@ def dirichlet_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -
 def proportion_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -> Floats:
     """z-scores of the log-odds ratio of two proportions, class k against the rest.
 
-    Of the N documents of the class a hold the term, and of the N' others a'. Half a document is
-    added to each of the four counts [2]_, so that none is 0::
+    The class has N documents, and a of them hold the term; the other classes have N' documents, and
+    a' of them hold it. ½ is added to each of the four counts [2]_, so that none is 0::
 
         δ = log((a + ½) / (N - a + ½)) - log((a' + ½) / (N' - a' + ½))
         z = δ / sqrt(1/(a + ½) + 1/(N - a + ½) + 1/(a' + ½) + 1/(N' - a' + ½))
@@ -105,12 +105,12 @@ def proportion_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) 
     >>> proportion_z(counts, np.array([3, 4]), 0, np.array([0, 1])).round(4).tolist()
     [1.7087, 0.0]
     """
-    documents = float(statistics.class_count[k])
-    others = float(statistics.class_count.sum()) - documents
-    present = statistics.of_class(k)[terms]
-    cells = [present + 0.5, documents - present + 0.5]
-    present_elsewhere = total[terms] - present
-    cells += [present_elsewhere + 0.5, others - present_elsewhere + 0.5]
-    delta = np.log(cells[0] / cells[1]) - np.log(cells[2] / cells[3])
-    z: Floats = delta / np.sqrt(np.sum([1.0 / cell for cell in cells], axis=0))
+    own_documents = float(statistics.class_count[k])  # N
+    other_documents = float(statistics.class_count.sum()) - own_documents  # N'
+    own_with_term = statistics.of_class(k)[terms]  # a
+    others_with_term = total[terms] - own_with_term  # a'
+    counts = [own_with_term + 0.5, own_documents - own_with_term + 0.5,
+              others_with_term + 0.5, other_documents - others_with_term + 0.5]
+    delta = np.log(counts[0] / counts[1]) - np.log(counts[2] / counts[3])
+    z: Floats = delta / np.sqrt(np.sum([1.0 / count for count in counts], axis=0))
     return z

@@ -3,13 +3,14 @@
     counts of all rows, and of each label  ->  rest = all - own  ->  two classes  ->  w, b
 
 Each label is the two-class problem "has it, or not". It needs no second pass over the rows: the
-counts without the label are those of all rows minus those with it. So the weights of a label have
-the same bits as those of a model of two classes that learned from all rows:
+counts of the rows without the label are the counts of all rows minus the counts of the rows with
+it. So a label has weights with the same bits as in a model of two classes, here of multinomial
+naive Bayes:
 
     w = log θ_own - log θ_rest        b = log π_own - log π_rest
 
 A row has the labels whose log-odds ``x·w + b`` are above their thresholds, see
-`textnb.bayes.decision.choose_labels`: any number of them, or none. The probabilities of labels
+`textnb.bayes.decision.choose_labels`: any number of labels, or none. The probabilities of labels
 don't add up to 1, so nothing that compares classes with each other applies.
 """
 
@@ -32,20 +33,20 @@ from textnb.runtime.threads import run_in_threads
 
 
 def model_of_label(model: Any, classes: NDArray[Any], k: int) -> Any:
-    """The model of a label's two classes, False and True: the rows without it, and with it."""
+    """The model for the two classes of label k, False (the rows without it) and True."""
     weight = weight_of_label(model.class_weight, classes, k)
     return model if weight is model.class_weight else replace(model, class_weight=weight)
 
 
 def derive_labels(model: Any, statistics: Counts, l: Any) -> LinearForm:
-    """The form of labels, each of which is derived as two classes.
+    """The form of a model of lists of labels; each label is derived as two classes.
 
     Parameters
     ----------
     model : CountModel
         Not imported here, as it imports this module.
     statistics : Counts
-        Of rows with any number of labels.
+        Counts of rows with any number of labels.
     l : float or float64 (n_features,)
 
     Raises
@@ -81,14 +82,14 @@ def derive_labels(model: Any, statistics: Counts, l: Any) -> LinearForm:
 
 
 def check_labels(model: Any, n_features: int, l: Any = None) -> None:
-    """Raise ParameterError for a parameter that a model of labels does not have.
+    """Raise ParameterError for a model or a parameter that does not fit lists of labels.
 
     Parameters
     ----------
     model : CountModel
     n_features : int
     l : optional
-        The smoothing parameter that was chosen, if the model's is "auto".
+        The chosen smoothing parameter, if the model's is "auto".
     """
     if not model.learns_labels:
         raise ParameterError.model_of_one_label(model.name)

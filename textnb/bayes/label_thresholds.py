@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# A label whose best F1 on held-out rows is lower gets a threshold that none of these rows passes: a
-# low threshold would be noise [1].
+# If the best F1 of a label on held-out rows is lower, its threshold is above all of their scores: a
+# lower threshold would be noise [1].
 _MIN_F1 = 0.1
-_PARTS = 5
-# F1 rises with every step, and seldom takes five steps.
+# The number of folds of `steady_threshold`.
+_FOLDS = 5
+# A limit for safety: the best micro-F1 seldom takes five steps.
 _MAX_STEPS = 50
 
 
@@ -36,7 +37,7 @@ def best_threshold(
     positive : bool (n_rows,)
         Which rows have the label.
     weight : float64 (n_rows,), optional
-        For how many rows each counts.
+        The weight of each row.
 
     Examples
     --------
@@ -48,21 +49,21 @@ def best_threshold(
     inf
     """
     counts = np.ones(len(scores), dtype=np.int64) if weight is None else weight
-    ranked, right, predicted, ends = _prefixes(scores, positive, counts)
-    # F1 is 0 if no row is predicted, or no row is right.
+    ranked, right, predicted, is_end = _rank(scores, positive, counts)
+    # F1 = 2 · right / (predicted + actual). The denominator is not 0, so that F1 is 0 without rows.
     f1 = 2.0 * right / np.maximum(predicted + counts[positive].sum(), np.finfo(np.float64).tiny)
-    f1[~ends] = 0.0
+    f1[~is_end] = 0.0
     last = int(f1.argmax())
-    return _below(ranked, -1 if f1[last] < _MIN_F1 else last)
+    return _threshold_after(ranked, -1 if f1[last] < _MIN_F1 else last)
 
 
 def steady_threshold(
     scores: Floats, positive: NDArray[np.bool_], weight: Floats | None = None
 ) -> float:
-    """The mean of the best thresholds of five parts of the rows, each of which lacks a fifth.
+    """The mean of five best thresholds, each without another fifth of the rows.
 
-    The best threshold of a rare label depends on a few rows. The mean depends less on each of them,
-    and is better on other rows [3]_.
+    The best threshold of a rare label depends on a few rows. The mean depends less on each of these
+    rows, and is better on new rows [3]_.
 
     Parameters
     ----------
@@ -74,16 +75,16 @@ def steady_threshold(
     >>> steady_threshold(np.array([3.0, 1.0, -1.0, -2.0]), np.array([True, False, True, False]))
     -0.9
     """
-    part = np.arange(len(scores)) % _PARTS
+    folds = np.arange(len(scores)) % _FOLDS
     return float(np.mean([
         best_threshold(scores[rest], positive[rest], None if weight is None else weight[rest])
-        for rest in (part != left_out for left_out in range(_PARTS))]))
+        for rest in (folds != left_out for left_out in range(_FOLDS))]))
 
 
 def cheapest_threshold(
     scores: Floats, positive: NDArray[np.bool_], false_positive: float, missed: float
 ) -> float:
-    """The threshold of the lowest cost, and of several the highest.
+    """The threshold with the lowest cost; the highest one of several.
 
     Parameters
     ----------
@@ -100,15 +101,16 @@ def cheapest_threshold(
     >>> cheapest_threshold(scores, positive, false_positive=2.0, missed=1.0)
     2.0
     """
-    return _cheapest(*_prefixes(scores, positive), false_positive, missed)
+    return _cheapest(_rank(scores, positive), false_positive, missed)
 
 
 def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     """The thresholds of all labels that have the best micro-F1 together: float64 (n_labels,).
 
-    With any thresholds micro-F1 is at least F exactly where 2 · right - F · (predicted + actual)
-    is at least 0, and this is a sum over the labels: so each label's best threshold is the cheapest
-    one, and F rises to its maximum [2]_.
+    Micro-F1 is at least F if 2 · right - F · (predicted + actual) is at least 0. This is a sum over
+    the labels, and predicted = right + wrong. So, for F, the best threshold of each label is the
+    cheapest one for the costs F of a wrong label and 2 - F of a missed label. F begins at 0, and is
+    the micro-F1 of the step before, until it no longer rises [2]_.
 
     Parameters
     ----------
@@ -122,10 +124,10 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     >>> micro_f1_thresholds(scores, positive).tolist()
     [0.0, 0.0]
     """
-    prefixes = [_prefixes(scores[:, k], positive[:, k]) for k in range(scores.shape[1])]
+    rankings = [_rank(scores[:, k], positive[:, k]) for k in range(scores.shape[1])]
     actual, best = int(positive.sum()), 0.0
     for _ in range(_MAX_STEPS):
-        thresholds = np.array([_cheapest(*of_label, best, 2.0 - best) for of_label in prefixes])
+        thresholds = np.array([_cheapest(ranking, best, 2.0 - best) for ranking in rankings])
         predicted = scores > thresholds
         f1 = 2.0 * int((predicted & positive).sum()) / max(1, int(predicted.sum()) + actual)
         if f1 <= best:
@@ -135,7 +137,7 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
 
 
 def f1_thresholds(by: str, scores: Floats, positive: NDArray[np.bool_]) -> Floats:
-    """The thresholds of all labels by the best F1 of each, or of all pairs: float64 (n_labels,).
+    """The thresholds with the best F1 of each label, or the best micro-F1: float64 (n_labels,).
 
     Parameters
     ----------
@@ -148,37 +150,36 @@ def f1_thresholds(by: str, scores: Floats, positive: NDArray[np.bool_]) -> Float
     return np.array([steady_threshold(*own) for own in zip(scores.T, positive.T, strict=True)])
 
 
-Prefixes = tuple[Floats, NDArray[Any], NDArray[Any], NDArray[np.bool_]]
+Ranking = tuple[Floats, NDArray[Any], NDArray[Any], NDArray[np.bool_]]
 
 
-def _prefixes(
+def _rank(
     scores: Floats, positive: NDArray[np.bool_], counts: NDArray[Any] | None = None
-) -> Prefixes:
-    """Scores from high to low, and for each prefix of them how many rows have the label, how many
-    rows there are, and whether a threshold can cut after it.
+) -> Ranking:
+    """Scores from high to low, and what a threshold below each of them means.
 
-    Rows of one score get the label together, and rows of -inf never.
+    That is how many rows it predicts rightly, how many rows it predicts, and whether there is such
+    a threshold: rows with the same score get the label together, and rows of -inf never.
     """
     counts = np.ones(len(scores), dtype=np.int64) if counts is None else counts
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
-    ends = np.append(ranked[:-1] != ranked[1:], True) & (ranked > -np.inf)
-    return ranked, np.cumsum(np.where(positive, counts, 0)[order]), np.cumsum(counts[order]), ends
+    is_end = np.append(ranked[:-1] != ranked[1:], True) & (ranked > -np.inf)
+    return (ranked, np.cumsum(np.where(positive, counts, 0)[order]), np.cumsum(counts[order]),
+            is_end)
 
 
-def _cheapest(
-    ranked: Floats, right: NDArray[Any], predicted: NDArray[Any], ends: NDArray[np.bool_],
-    false_positive: float, missed: float,
-) -> float:
+def _cheapest(ranking: Ranking, false_positive: float, missed: float) -> float:
+    ranked, right, predicted, is_end = ranking
     wrong = predicted - right
-    # Against the cost of no prediction at all.
-    cost = np.where(ends, false_positive * wrong - missed * right, np.inf)
+    # The difference to the cost of no prediction at all.
+    cost = np.where(is_end, false_positive * wrong - missed * right, np.inf)
     last = int(cost.argmin())
-    return _below(ranked, last if cost[last] < 0 else -1)
+    return _threshold_after(ranked, last if cost[last] < 0 else -1)
 
 
-def _below(ranked: Floats, last: int) -> float:
-    """A threshold that the ranked scores up to ``last`` pass, and no others; none pass for -1."""
+def _threshold_after(ranked: Floats, last: int) -> float:
+    """A threshold that only the ranked scores up to index ``last`` pass; none pass for -1."""
     if last < 0:
         # If no model has learned the label, all scores are -inf.
         return float(ranked[0]) if ranked[0] > -np.inf else np.inf

@@ -1,8 +1,8 @@
-"""Which rows have which labels: pairs of a row and a label, whatever the kind of labels.
+"""Which rows have which labels, as pairs of a row and a label.
 
-If each row has one label, they are classes that exclude each other, and their probabilities are the
-softmax of scores. If a row has any number of labels, each label is a question of its own, "has it,
-or not", and its probability the sigmoid of its score.
+If each row has one label, the labels are classes that exclude each other, and their probabilities
+are the softmax of scores. If a row has any number of labels, each label is a question, "has it, or
+not", and its probability is the sigmoid of its score.
 
 >>> Labels.of_classes(["ham", "spam", "ham"]).sizes.tolist()
 [2, 1]
@@ -26,8 +26,9 @@ Link = Literal["softmax", "sigmoid"]
 
 NO_LABELS = "no document has a label: all lists of labels are empty, and nothing can be learned"
 
-_INT64 = 2**63
-_INTEGERS = (int, np.uint64)
+# Integer labels are from -_INT64_END to _INT64_END - 1.
+_INT64_END = 2**63
+_INTEGER_TYPES = (int, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +40,11 @@ class Labels:
     classes : (n_labels,)
         Sorted.
     rows, codes : int64 (n_pairs,)
-        Pairs of a row and one of its labels, row after row.
+        Pairs of a row and one of its labels, row after row. The code of a label is its index in
+        ``classes``.
     n_rows : int
     link : {"softmax", "sigmoid"}
-        Of rows that have one label each, or any number of them.
+        "softmax" if each row has one label, "sigmoid" if rows have any number of labels.
     """
 
     classes: NDArray[Any]
@@ -53,13 +55,13 @@ class Labels:
 
     @classmethod
     def of_classes(cls, y: ArrayLike, classes: ArrayLike | None = None) -> Labels:
-        """Labels of rows that have one each.
+        """Labels of rows that have one label each.
 
         Parameters
         ----------
         y : (n_rows,)
         classes : (n_classes,), optional
-            If ``y`` may lack some.
+            The classes, if ``y`` may lack some.
 
         Raises
         ------
@@ -70,12 +72,12 @@ class Labels:
 
     @classmethod
     def of_codes(cls, classes: NDArray[Any], codes: Ints) -> Labels:
-        """Labels of rows that have one each, by their places among sorted classes."""
+        """Labels of rows that have one label each, from the codes of the labels."""
         return cls(classes, np.arange(len(codes)), codes, len(codes), "softmax")
 
     @staticmethod
     def joined(parts: Sequence[Labels]) -> Labels:
-        """Labels of rows that follow each other, among the same classes."""
+        """All labels of parts that have the same classes; rows of a part follow the part before."""
         begins = np.cumsum([0, *map(len, parts)])
         return replace(
             parts[0], n_rows=int(begins[-1]), codes=np.concatenate([part.codes for part in parts]),
@@ -86,7 +88,7 @@ class Labels:
         return self.n_rows
 
     def has(self, k: int) -> NDArray[np.bool_]:
-        """Which rows have a label: bool (n_rows,)."""
+        """Which rows have label ``k``: bool (n_rows,)."""
         mask = np.zeros(self.n_rows, dtype=np.bool_)
         mask[self.rows[self.codes == k]] = True
         return mask
@@ -103,31 +105,31 @@ class Labels:
 
     def of_rows(self, chosen: NDArray[np.bool_]) -> Labels:
         """The labels of some rows, among the same classes."""
-        inside = chosen[self.rows]
-        place = np.cumsum(chosen) - 1
-        return replace(self, rows=place[self.rows[inside]], codes=self.codes[inside],
+        is_chosen = chosen[self.rows]
+        new_rows = np.cumsum(chosen) - 1
+        return replace(self, rows=new_rows[self.rows[is_chosen]], codes=self.codes[is_chosen],
                        n_rows=int(chosen.sum()))
 
     def among(self, classes: NDArray[Any]) -> Labels:
-        """The same labels, among more sorted classes or fewer.
+        """The same labels among other sorted classes.
 
         Raises
         ------
         DataError
             For a label of a row that is not among them.
         """
-        used = np.unique(self.codes)
-        place = np.zeros(len(self.classes), dtype=np.int64)
-        place[used] = class_codes(self.classes[used], classes)
-        return replace(self, classes=classes, codes=place[self.codes])
+        has_rows = np.unique(self.codes)
+        new_codes = np.zeros(len(self.classes), dtype=np.int64)
+        new_codes[has_rows] = class_codes(self.classes[has_rows], classes)
+        return replace(self, classes=classes, codes=new_codes[self.codes])
 
     def without_unused(self) -> Labels:
-        """The same labels, among those that a row has."""
+        """The same labels, without classes that no row has."""
         return self.among(self.classes[self.sizes > 0])
 
     @property
     def actual(self) -> NDArray[Any]:
-        """What metrics compare with: the code of each row's label, or the `mask` of any number."""
+        """What metrics compare with: the label code of each row, or `mask` for lists of labels."""
         return self.codes if self.link == "softmax" else self.mask
 
     @property
@@ -139,17 +141,17 @@ class Labels:
 
 
 def unite_labels(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
-    """Sorted union of labels; strings of several lengths, and objects, do not change."""
+    """Sorted union of labels: objects stay objects, and no string is cut."""
     check_int64(more)
     return np.union1d(
         classes, np.asarray(more, dtype=object if classes.dtype == object else None))
 
 
 def check_int64(labels: Any) -> None:
-    """Raise DataError for integer labels beyond 64 bits, which it names.
+    """Raise DataError, which names the label, for an integer label beyond 64 bits.
 
-    Call it before NumPy makes an array of a list: from integers on both sides of 2**63 it would
-    make floats, and so merge classes.
+    Call it before NumPy makes an array of a list: if some integers are below 2**63 and some are
+    not, the array would have floats, in which different labels may be equal.
     """
     if labels is None or isinstance(labels, (str, bytes)):
         return
@@ -165,14 +167,14 @@ def check_int64(labels: Any) -> None:
             return
         labels = labels.reshape(-1).tolist() if labels.dtype == object else [int(labels.max())]
     for label in labels:
-        if type(label) in _INTEGERS and not -_INT64 <= label < _INT64:
+        if type(label) in _INTEGER_TYPES and not -_INT64_END <= label < _INT64_END:
             raise DataError.label_beyond_int64(label)
 
 
 def classes_and_codes(
     y: ArrayLike, classes: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The sorted classes, those of ``y`` if none are given, and the index of each label in them.
+    """The sorted classes, by default the different labels of ``y``, and the index of each label.
 
     Raises
     ------

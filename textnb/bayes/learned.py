@@ -1,4 +1,4 @@
-"""What a model has learned: counts, a form, choices, and documents counted since the fit."""
+"""What a model has learned: counts, a form, and what was chosen on held-out rows."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from textnb.bayes.forms import Floats, LinearForm, check_numbers
 
 @dataclass(frozen=True, eq=False)
 class LeftOutScores:
-    """Scores of the rows that were learned, each by a model of the other parts of them.
+    """Scores of the rows that were learned, each by a model of the other folds.
 
     Attributes
     ----------
     scores : float64 (n_rows, n_classes)
-        Before a calibration.
+        Not calibrated.
     actual : int64 (n_rows,), or bool (n_rows, n_labels)
         The class of each row, or which labels it has.
-    parts : int
-        The number of parts, and of models.
+    n_folds : int
     """
 
     scores: Floats
     actual: NDArray[Any]
-    parts: int
+    n_folds: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +42,13 @@ class Learned:
         Counts of the columns that have weights.
     form : LinearForm
     n_iter : int or None
-        The largest number of passes of a solver, if a solver learned the weights.
+        The maximum over the classes of the steps of a solver, if a solver learned the weights.
     calibration : Calibration or None
-        It makes probabilities of the scores, if learning from rows fitted one.
+        From scores to probabilities, if it was fitted while learning.
     left_out : LeftOutScores or None
-        If learning was to keep them. A model file does not store them.
+        If they were asked for. A model file does not store them.
     decision : Decision or None
-        Thresholds of labels, if learning from rows chose them.
+        Thresholds of labels, if they were chosen while learning.
     chosen_l : float or None
         The value that ``l="auto"`` stands for; None if l is a number.
 
@@ -73,7 +72,7 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """Weights from which a solver begins: those of a model of nearly the same rows.
+    """Weights of a model of nearly the same rows, from which a solver begins.
 
     They change how soon the solver ends, but not the optimum.
 
@@ -81,14 +80,14 @@ class WarmStart:
     ----------
     form : LinearForm
     place : int64 (n_terms,)
-        The row of the form's weights for each term to be learned; -1 for one that is new.
+        The row of the form's weights for each term to be learned; -1 for a term without weights.
     """
 
     form: LinearForm
     place: NDArray[np.int64]
 
     def of(self, label: Any, columns: NDArray[np.int64]) -> tuple[Floats, float] | None:
-        """Weights of some columns and the intercept; None for a class that is new.
+        """Weights of some columns and the intercept; None for a class without weights.
 
         Parameters
         ----------
@@ -101,9 +100,9 @@ class WarmStart:
             return None
         k, sign = classes.index(label), 1.0
         if len(classes) == 2:
-            # The first of two classes scores 0.
+            # The first of two classes scores 0, so its weights are minus those of the second.
             k, sign = 1, 1.0 if k == 1 else -1.0
-        # Columns after those of the terms are of parts of words, whose weights are not known.
+        # Extra columns come after the columns of terms, and the form has no weights of them.
         place = np.append(self.place, -1)[np.minimum(columns, len(self.place))]
         weights = np.where(place >= 0, sign * self.form.weights[place, k], 0.0)
         return weights, sign * float(self.form.intercept[k])
@@ -111,11 +110,12 @@ class WarmStart:
 
 @dataclass(frozen=True)
 class SinceFit:
-    """Documents that were counted after the weights were learned, and that they do not know.
+    """Documents that were counted after the weights were learned, and did not change them.
 
     Attributes
     ----------
     learned, forgotten : int
+        The numbers of documents whose counts were added and subtracted.
     """
 
     learned: int = 0
@@ -123,7 +123,7 @@ class SinceFit:
 
     @property
     def documents(self) -> int:
-        """The number of documents, learned and forgotten."""
+        """The number of all these documents."""
         return self.learned + self.forgotten
 
     def to_dict(self) -> dict[str, int]:

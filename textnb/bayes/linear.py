@@ -2,8 +2,8 @@
 
     counts -> feature map -> times |log-count ratio| ** power, class by class -> solver -> weights
 
-With `Sharing`, rows have columns for the parts of words after those of terms. At the end, their
-weights are folded into those of the terms.
+With `Sharing`, rows have extra columns, for subwords and vectors, after the columns of terms. When
+the solver has ended, their weights are folded into the weights of the terms.
 
 References
 ----------
@@ -38,11 +38,11 @@ from textnb.bayes.label_calibration import label_sigmoids
 from textnb.bayes.label_thresholds import steady_threshold
 from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned, LeftOutScores, WarmStart
-from textnb.bayes.linear_solver import MAX_LIGHT, LinearSolution, LinearSolver
+from textnb.bayes.linear_solver import MAX_LIGHT_COST, LinearSolution, LinearSolver
 from textnb.bayes.losses import LOSSES
 from textnb.bayes.ratio import document_statistics
 from textnb.bayes.ratio_scales import RatioScales
-from textnb.bayes.sharing import Shared, Sharing
+from textnb.bayes.sharing import ExtraColumns, Sharing
 from textnb.bayes.solver_rows import SolverRows
 from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.errors import DataError, ParameterError
@@ -51,17 +51,17 @@ from textnb.runtime.memory import check_room
 from textnb.runtime.progress import Size, line
 from textnb.runtime.threads import map_in_threads
 
-# The largest C times the weight of a row. Beyond it, rounding errors are larger than the
+# The maximum of C times the weight of a row. Beyond it, rounding errors are larger than the
 # regularisation, and weights would be noise.
 MAX_COST = 1e10
 # With larger values, squares and their sums would overflow.
 _MAX_VALUE = 1e30
 # The minimum number of held-out rows to fit a temperature on.
 _MIN_HELD_OUT = 20
-# The number of parts of the rows, each of which is scored by a model of the others.
+# The number of folds, each of which is scored by a model of the other folds.
 _FOLDS = 3
 # The shares of the suggested weight of vectors that `choose_vector_weight` tries.
-_SHARES = (0.0, 0.5, 1.0)
+_VECTOR_SHARES = (0.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +95,12 @@ class PreparedRows:
         check_room(len(statistics.classes), statistics.n_features, 16, "counts and weights",
                    log=True)
         features = model.feature_map(statistics, binary)
-        parts = None if sharing is None else sharing.of_rows(counts, features, weight=weight)
-        return cls(statistics, _solver_rows(model, counts, features, parts=parts))
+        extra = None if sharing is None else sharing.extra_columns(counts, features, weight=weight)
+        return cls(statistics, _solver_rows(model, counts, features, extra=extra))
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes it takes."""
+        """Approximate size in bytes."""
         return self.statistics.nbytes + self.rows.nbytes
 
     def learn(self, model: Any, labels: Labels) -> Learned:
@@ -110,10 +110,10 @@ class PreparedRows:
 
 def _solver_rows(
     model: Any, counts: sp.csr_array, features: FeatureMap,
-    chosen: NDArray[np.bool_] | None = None, holders: NDArray[np.int64] | None = None,
-    parts: Shared | None = None,
+    chosen: NDArray[np.bool_] | None = None, rows_with_term: NDArray[np.int64] | None = None,
+    extra: ExtraColumns | None = None,
 ) -> SolverRows:
-    rows = SolverRows.of(counts, model.loss, features, chosen, holders, parts)
+    rows = SolverRows.of(counts, model.loss, features, chosen, rows_with_term, extra)
     largest = max(np.max(values, initial=0.0) for values in (rows.shared.data, rows.value))
     if not largest <= _MAX_VALUE:
         raise DataError(f"features must be finite and at most {_MAX_VALUE:g}; one is {largest:g}. "
@@ -123,16 +123,16 @@ def _solver_rows(
 
 def _fit(
     model: Any, prepared: PreparedRows, labels: Labels, weight: Floats | None, binary: bool,
-    start: WarmStart | None = None, of_more_rows: bool = False,
+    start: WarmStart | None = None, counts_more_rows: bool = False,
 ) -> tuple[Learned, dict[int, sp.csr_array]]:
-    """The weights and counts that are learned, and the duals of each class, most of which are 0.
+    """What is learned, and the duals of each class, most of which are 0.
 
-    ``of_more_rows`` is whether the statistics also count rows that are not learned from.
+    ``counts_more_rows`` is whether the statistics also count rows that are not in ``prepared``.
     """
     statistics = prepared.statistics
     classes = statistics.classes
     problems = _Problems.of(
-        model, prepared.rows, labels, weight, statistics if of_more_rows else None)
+        model, prepared.rows, labels, weight, statistics if counts_more_rows else None)
     weights, intercept = np.zeros((statistics.n_features, len(classes))), problems.intercept
     duals, n_iter = dict[int, sp.csr_array](), 0
     start_weights = None if start is None else [
@@ -152,8 +152,8 @@ def refit_sample(
 ) -> Learned:
     """Learn the weights again from a sample of the rows that were counted.
 
-    Ratios and the feature map are those of all rows. So the optimum is that of all rows, if the
-    sample holds all whose dual is above 0.
+    Ratios and the feature map come from the counts of all rows. So the optimum is the same as for
+    all rows, if the sample has all rows whose dual is above 0.
 
     Parameters
     ----------
@@ -161,15 +161,15 @@ def refit_sample(
     start : WarmStart
     counts : csr_array (n_rows, n_terms)
     labels : Labels
-        Of all classes.
+        Labels of these rows, among all classes.
     statistics : Counts
-        Of all rows.
+        Counts of all rows.
     binary : bool
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows(statistics, _solver_rows(
         model, counts, model.feature_map(statistics, binary)))
-    return _fit(model, prepared, labels, None, binary, start, of_more_rows=True)[0]
+    return _fit(model, prepared, labels, None, binary, start, counts_more_rows=True)[0]
 
 
 def learn_and_calibrate(
@@ -186,19 +186,20 @@ def learn_and_calibrate(
     Parameters
     ----------
     model : NBLinear
-        Already checked. Not imported here, as it imports this module.
+        With checked parameters. Not imported here, as it imports this module.
     counts : csr_array (n_rows, n_terms)
     labels : Labels
     weight : float64 (n_rows,), optional
         Weights of the rows, in the counts and in the loss.
     binary : bool
-        Whether a term counts once per row, whatever the model says.
+        Whether a term counts once per row, even if the model counts occurrences.
     start : WarmStart, optional
         Weights from which the solver begins.
     left_out : bool
-        Whether to keep out-of-fold scores of all rows; of one label each, only if no class is rare.
+        Whether to keep out-of-fold scores of all rows. If each row has one label, they are kept
+        only if the rows outside each fold have all classes.
     sharing : Sharing, optional
-        Parts that terms share.
+        What terms share.
 
     Raises
     ------
@@ -212,18 +213,18 @@ def learn_and_calibrate(
     scorer = _OutOfFoldScorer(model, counts, labels, weight, binary, sharing, duals)
     if labels.link == "sigmoid":
         return _with_thresholds_and_sigmoids(learned, scorer, left_out)
-    parts = _divide(labels.codes, model.held_out)
-    if parts is None:
+    folds = _assign_folds(labels.codes, model.held_out)
+    if folds is None:
         return learned
-    last = int(parts.max())
-    held_out = parts == last
+    last = int(folds.max())
+    held_out = folds == last
     if weight is not None and not weight[~held_out].any():
         return learned
     scores = scorer.score(held_out)
-    if left_out and weight is None and _has_rows_in_each(labels.codes, parts):
-        of_all = scorer.score_parts(parts, last)
-        of_all[held_out] = scores
-        learned = replace(learned, left_out=LeftOutScores(of_all, labels.codes, last + 1))
+    if left_out and weight is None and _every_class_is_outside_each(folds, labels.codes):
+        all_scores = scorer.score_folds(folds, last)
+        all_scores[held_out] = scores
+        learned = replace(learned, left_out=LeftOutScores(all_scores, labels.codes, last + 1))
     codes = labels.codes[held_out]
     weight = np.ones(len(codes)) if weight is None else weight[held_out]
     documents, method = len(codes), "rows held out by fit"
@@ -241,72 +242,74 @@ def choose_vector_weight(
     model: Any, counts: sp.csr_array, labels: Labels, weight: Floats | None, binary: bool,
     sharing: Sharing,
 ) -> float:
-    """The smallest weight of vectors that is as good as the best: a share of that of ``sharing``.
+    """Choose the smallest weight of vectors that is as good as the best.
 
-    Two thirds of the rows are scored by models of the other rows, with each weight. A weight is as
-    good as the best if its log loss, at the temperature that suits it, is higher by no more than a
-    standard error, and its accuracy is lower than without vectors by no more than one. With lists
-    of labels, the weight stays.
+    The choice is among three shares of the weight of ``sharing``. For each of them, two thirds of
+    the rows are scored by models of the other rows. A weight is as good as the best if its log
+    loss, at its best temperature, is higher by at most a standard error, and its error rate is
+    higher than without vectors by at most a standard error. With lists of labels, or too few rows,
+    the weight of ``sharing`` is returned.
     """
     if labels.link == "sigmoid":
         return sharing.vector_weight
     counts = without_zeros(canonical(counts))
-    parts = _divide(labels.codes, 1 / _FOLDS)
-    if parts is None or (weight is not None and not all(
-            weight[parts == part].any() and weight[parts != part].any()
-            for part in range(_FOLDS - 1))):
+    folds = _assign_folds(labels.codes, 1 / _FOLDS)
+    if folds is None or (weight is not None and not all(
+            weight[folds == fold].any() and weight[folds != fold].any()
+            for fold in range(_FOLDS - 1))):
         return sharing.vector_weight
-    # The last part is not scored: two parts say enough, in less time.
-    is_scored = parts < _FOLDS - 1
-    codes, weight_of_scored = labels.codes[is_scored], None if weight is None else weight[is_scored]
+    # The last fold is not scored: two folds are enough to compare, and take less time.
+    is_scored = folds < _FOLDS - 1
+    codes, scored_weight = labels.codes[is_scored], None if weight is None else weight[is_scored]
     losses, errors = [], []
-    for share in _SHARES:
+    for share in _VECTOR_SHARES:
         scorer = _OutOfFoldScorer(
             model, counts, labels, weight, binary,
             replace(sharing, vector_weight=share * sharing.vector_weight))
-        scores = scorer.score_parts(parts, _FOLDS - 1)[is_scored]
-        scores /= best_temperature(scores, codes, weight_of_scored)
+        scores = scorer.score_folds(folds, _FOLDS - 1)[is_scored]
+        scores /= best_temperature(scores, codes, scored_weight)
         errors.append((scores.argmax(axis=1) != codes).astype(np.float64))
         losses.append(-log_posterior(scores)[np.arange(len(codes)), codes])
-    is_good = _are_as_low(np.array(errors), 0, weight_of_scored)
-    mean = np.where(is_good, np.average(losses, axis=1, weights=weight_of_scored), np.inf)
-    is_good &= _are_as_low(np.array(losses), int(np.argmin(mean)), weight_of_scored)
-    return _SHARES[int(np.argmax(is_good))] * sharing.vector_weight
+    # Share 0 is without vectors.
+    is_good = _are_as_low(np.array(errors), 0, scored_weight)
+    means = np.where(is_good, np.average(losses, axis=1, weights=scored_weight), np.inf)
+    is_good &= _are_as_low(np.array(losses), int(np.argmin(means)), scored_weight)
+    return _VECTOR_SHARES[int(np.argmax(is_good))] * sharing.vector_weight
 
 
-def _are_as_low(losses: Floats, best: int, weight: Floats | None) -> NDArray[np.bool_]:
-    """Which means of losses exceed that of the best by no more than a standard error.
+def _are_as_low(losses: Floats, k: int, weight: Floats | None) -> NDArray[np.bool_]:
+    """Which models have a mean loss that exceeds that of model k by at most a standard error.
 
-    ``losses`` is float64 (n_models, n_rows), and ``best`` the number of a model.
+    ``losses`` is float64 (n_models, n_rows).
     """
-    excess = losses - losses[best]
+    excess = losses - losses[k]
     are_low: NDArray[np.bool_] = np.average(excess, axis=1, weights=weight) <= (
         excess.std(axis=1) / excess.shape[1] ** 0.5)
     return are_low
 
 
-def _has_rows_in_each(codes: NDArray[np.int64], parts: NDArray[np.int64]) -> bool:
-    """Whether the rows outside each part are of all classes."""
-    cells = np.zeros((int(codes.max()) + 1, int(parts.max()) + 1), dtype=np.int64)
-    np.add.at(cells, (codes, parts), 1)
-    return bool((cells.sum(axis=1, keepdims=True) > cells).all())
+def _every_class_is_outside_each(folds: NDArray[np.int64], codes: NDArray[np.int64]) -> bool:
+    """Whether every class has rows outside each fold."""
+    n_rows = np.zeros((int(codes.max()) + 1, int(folds.max()) + 1), dtype=np.int64)
+    np.add.at(n_rows, (codes, folds), 1)
+    return bool((n_rows.sum(axis=1, keepdims=True) > n_rows).all())
 
 
 def _with_thresholds_and_sigmoids(
     learned: Learned, scorer: _OutOfFoldScorer, left_out: bool
 ) -> Learned:
-    """The thresholds with which each label has the best F1 on held-out rows, and its probabilities.
+    """Choose each label's threshold, by F1, and its sigmoid, on held-out rows.
 
-    Each third of the rows is scored by a model of the others. Without ``held_out``, or with too few
-    rows, there are none.
+    Each third of the rows is scored by a model of the other rows. Without ``held_out``, or with too
+    few rows, there are no thresholds and sigmoids.
     """
     labels, weight = scorer.labels, scorer.weight
     if not scorer.model.held_out or len(labels) < _FOLDS * _MIN_HELD_OUT:
         return learned
-    parts = np.arange(len(labels)) % _FOLDS
-    if weight is not None and not all(weight[parts != part].any() for part in range(_FOLDS)):
+    folds = np.arange(len(labels)) % _FOLDS
+    if weight is not None and not all(weight[folds != fold].any() for fold in range(_FOLDS)):
         return learned
-    scores, actual = scorer.score_parts(parts, _FOLDS), labels.mask
+    scores, actual = scorer.score_folds(folds, _FOLDS), labels.mask
     thresholds = {label: steady_threshold(scores[:, k], actual[:, k], weight)
                   for k, label in enumerate(labels.classes.tolist())}
     sigmoids = label_sigmoids(scores, actual, weight)
@@ -326,9 +329,9 @@ class _OutOfFoldScorer:
     Attributes
     ----------
     model, counts, labels, weight, binary, sharing
-        As of `learn_and_calibrate`.
+        As in `learn_and_calibrate`.
     duals : dict of int to csr_array (1, n_rows), or None
-        The duals of each class in the solution of all rows, from which the solver begins.
+        For each class, the duals of the solution for all rows, from which the solver begins.
     """
 
     model: Any
@@ -339,40 +342,41 @@ class _OutOfFoldScorer:
     sharing: Sharing | None
     duals: dict[int, sp.csr_array] | None = None
 
-    def score_parts(self, parts: NDArray[np.int64], n_parts: int) -> Floats:
-        """Scores of all rows, by the part of each; 0 in parts from ``n_parts`` on."""
+    def score_folds(self, folds: NDArray[np.int64], n_folds: int) -> Floats:
+        """Scores of the rows of the first ``n_folds`` folds; rows of the other folds have 0."""
         scores = np.zeros((len(self.labels), len(self.labels.classes)))
-        for part in range(n_parts):
-            scores[parts == part] = self.score(parts == part)
+        for fold in range(n_folds):
+            scores[folds == fold] = self.score(folds == fold)
         return scores
 
     def score(self, held_out: NDArray[np.bool_]) -> Floats:
         """Scores of the rows that are held out: float64 (n_held_out, n_classes)."""
         line().begin("preparing to calibrate")
         model, counts, sharing = self.model, self.counts, self.sharing
-        learn, unseen = ~held_out, counts[held_out]
-        weight = None if self.weight is None else self.weight[learn]
-        holders = count_columns(counts, learn)
-        # A term that only held-out rows have is as unknown as those of a new text, unless it has a
-        # vector.
-        known = holders > 0
+        is_training, unseen = ~held_out, counts[held_out]
+        weight = None if self.weight is None else self.weight[is_training]
+        rows_with_term = count_columns(counts, is_training)
+        # Terms that no training row has are unknown, as in new texts, unless they have vectors.
+        is_known = rows_with_term > 0
         if sharing is not None and sharing.vectors is not None and sharing.has_vectors:
-            known[sharing.vectors.columns] = True
-        unseen.data[~known[unseen.indices]] = 0
+            is_known[sharing.vectors.columns] = True
+        unseen.data[~is_known[unseen.indices]] = 0
         unseen.eliminate_zeros()
-        labels = self.labels.of_rows(learn)
+        labels = self.labels.of_rows(is_training)
         features = model.feature_map(
-            _statistics_of_columns(counts, learn, len(labels), weight, holders), self.binary)
-        parts = None if sharing is None else sharing.of_rows(counts, features, learn, weight)
+            _statistics_of_columns(counts, is_training, len(labels), weight, rows_with_term),
+            self.binary)
+        extra = None if sharing is None else sharing.extra_columns(
+            counts, features, is_training, weight)
         unseen = features.sparse(canonical(unseen))
         problems = _Problems.of(model, _solver_rows(
-            model, counts, features, learn, holders, parts), labels, weight)
+            model, counts, features, is_training, rows_with_term, extra), labels, weight)
         scores = np.tile(problems.intercept, (unseen.shape[0], 1))
-        # If rows cost much, the logistic loss is so steep beside the optimum of all rows that
-        # Newton's method converges sooner from zero, and may not converge at all from there.
-        is_steep = model.loss == "log" and problems.cost.max() > MAX_LIGHT
+        # If rows cost much, the logistic loss is so steep near the solution for all rows that
+        # Newton's method converges more slowly from there than from zero, or not at all.
+        is_steep = model.loss == "log" and problems.cost.max() > MAX_LIGHT_COST
         duals = None if self.duals is None or is_steep else [
-            self.duals[k].toarray()[0][learn] for k in problems.positives]
+            self.duals[k].toarray()[0][is_training] for k in problems.positives]
         for k, solution in problems.solve("calibrating", duals):
             scores[:, k] = unseen @ solution.weights + solution.intercept
         return scores
@@ -380,7 +384,7 @@ class _OutOfFoldScorer:
 
 @dataclass(frozen=True, eq=False)
 class _Problems:
-    """One problem for each class, or label: to separate its rows from all others.
+    """One problem for each class or label: to separate its rows from all others.
 
     Attributes
     ----------
@@ -389,15 +393,16 @@ class _Problems:
     labels : Labels
     cost : float64 (n_rows,)
         C times the weight of each row.
-    of_sides : float64 (n_labels, 2) or None
-        The weights of the rows without and with each label.
+    side_weights : float64 (n_labels, 2) or None
+        The class weights of the rows without and with each label.
     scales : RatioScales
     positives : sequence of int
-        The classes that have a problem. The first of two classes has none.
+        The classes that have a problem, of which they are the positive class.
     intercept : float64 (n_classes,)
-        The intercepts of the other classes, and else 0. The first of two classes scores 0, so that
-        the margin is the second's. A label of no row, or of all, has the optimum of the intercept
-        alone, so that scores of held-out rows are comparable with those of a model of other rows.
+        The intercepts of classes without a problem, and 0 for the others. The first of two classes
+        scores 0, so that the margin is the score of the second. A label that no row has, or every
+        row, has the best intercept of a model without weights, so that its scores are comparable
+        in all folds.
     C : float
     """
 
@@ -405,7 +410,7 @@ class _Problems:
     rows: SolverRows
     labels: Labels
     cost: Floats
-    of_sides: Floats | None
+    side_weights: Floats | None
     scales: RatioScales
     positives: Sequence[int]
     intercept: Floats
@@ -419,37 +424,38 @@ class _Problems:
         cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
         solver = LinearSolver(model.loss, float(model.tol), int(model.max_iter))
         n_classes, sizes = len(labels.classes), labels.sizes
-        of_class = of_sides = None
+        weight_of_class = side_weights = None
         positives: Sequence[int]
         if labels.link == "sigmoid":
-            of_sides = weights_of_sides(model.class_weight, labels, weight)
+            side_weights = weights_of_sides(model.class_weight, labels, weight)
             positives = np.flatnonzero((sizes > 0) & (sizes < len(labels))).tolist()
-            # For labels of no row, or of all: the side of all rows, 1 for those with the label.
+            # The side on which all rows are, for a label without a problem: 1 if they have it.
             side = (sizes == len(labels)).astype(np.int64)
-            total_cost = cost.sum() * (np.ones(n_classes) if of_sides is None else
-                                       of_sides[np.arange(n_classes), side])
+            total_cost = cost.sum() * (np.ones(n_classes) if side_weights is None else
+                                       side_weights[np.arange(n_classes), side])
             intercept = (2.0 * side - 1.0) * LOSSES[model.loss].margin_of_one_side(total_cost)
         else:
-            of_class = class_weights(model.class_weight, labels.classes,
-                                     sizes if weight is None else labels.sums(weight))
+            weight_of_class = class_weights(model.class_weight, labels.classes,
+                                            sizes if weight is None else labels.sums(weight))
             positives = [1] if n_classes == 2 else range(n_classes)
             intercept = np.zeros(n_classes)
-        if of_class is not None:
-            cost = cost * of_class[labels.codes]
-        largest = cost.max() * (1.0 if of_sides is None else of_sides.max())
+        if weight_of_class is not None:
+            cost = cost * weight_of_class[labels.codes]
+        largest = cost.max() * (1.0 if side_weights is None else side_weights.max())
         if not largest <= MAX_COST:
             raise ParameterError(
                 f"C times the weights of rows and classes must be at most {MAX_COST:g} (so little "
                 f"regularisation is none); it is {largest:g}. Give smaller weights, or a smaller C")
-        scales = RatioScales(model, rows, labels, weight, of_class, of_sides, statistics)
-        return cls(solver, rows, labels, cost, of_sides, scales, positives, intercept,
+        scales = RatioScales(
+            model, rows, labels, weight, weight_of_class, side_weights, statistics)
+        return cls(solver, rows, labels, cost, side_weights, scales, positives, intercept,
                    float(model.C))
 
-    def _cost_of(self, k: int) -> Floats:
-        if self.of_sides is None:
+    def _costs_for(self, k: int) -> Floats:
+        if self.side_weights is None:
             return self.cost
-        rest, own = self.of_sides[k]
-        cost: Floats = self.cost * np.where(self.labels.has(k), own, rest)
+        weight_without, weight_with = self.side_weights[k]
+        cost: Floats = self.cost * np.where(self.labels.has(k), weight_with, weight_without)
         return cost
 
     def solve(
@@ -458,14 +464,14 @@ class _Problems:
     ) -> Iterator[tuple[int, LinearSolution]]:
         """Each class with its solution; a ConvergenceWarning if one is not within the tolerance.
 
-        ``phase`` is what the line of progress calls it. ``duals``, or ``weights`` with intercepts,
-        are those from which the solver begins.
+        ``phase`` names the work in the line of progress. The solver begins from ``duals``, or from
+        ``weights`` and intercepts.
         """
         def solve_block(places: range) -> list[LinearSolution]:
             classes = [self.positives[place] for place in places]
             return self.solver.solve(
                 self.rows, [self.labels.has(k) for k in classes],
-                [self._cost_of(k) for k in classes], [self.scales.compute(k) for k in classes],
+                [self._costs_for(k) for k in classes], [self.scales.compute(k) for k in classes],
                 None if duals is None else [duals[place] for place in places],
                 None if weights is None else [weights[place] for place in places])
 
@@ -473,7 +479,7 @@ class _Problems:
             return
         blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
         progress = line()
-        # Without a size, the line shows the passes of the only block.
+        # If there is only one block, the line shows its passes instead of classes.
         progress.begin(phase, Size(len(self.positives)) if len(blocks) > 1 else None,
                        "label" if self.labels.link == "sigmoid" else "class")
         solutions, n_unsolved = chain.from_iterable(map_in_threads(solve_block, blocks)), 0
@@ -510,35 +516,35 @@ def even_blocks(size: int, max_size: int) -> list[range]:
 
 def _statistics_of_columns(
     counts: sp.csr_array, chosen: NDArray[np.bool_], n_rows: int, weight: Floats | None,
-    holders: NDArray[np.int64],
+    rows_with_term: NDArray[np.int64],
 ) -> Counts:
-    """How many of the chosen rows hold each term, in all classes together, for a feature map."""
+    """How many of the chosen rows hold each term, as counts of one class, for a feature map."""
     if weight is None:
-        return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), holders[None, :])
+        return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), rows_with_term[None, :])
     weighted = weigh_columns(counts[chosen], weight)
     return Counts.from_table(np.zeros(1, np.int64), weight.sum(keepdims=True), weighted[None, :])
 
 
-def _divide(codes: NDArray[np.int64], share: float) -> NDArray[np.int64] | None:
-    """Divide rows into 1 / share parts: the rows of a class take turns, and those of rare classes
-    together.
+def _assign_folds(codes: NDArray[np.int64], share: float) -> NDArray[np.int64] | None:
+    """Assign rows to 1 / share folds: the rows of each class to one fold after the other.
 
-    The last part is held out; None if it would have too few rows, or rows of one class. It has
-    never all rows of a class.
+    The last fold never has all rows of a class. The result is None if the last fold would have too
+    few rows, or rows of only one class.
     """
     if not share:
         return None
-    n_parts = round(1.0 / share)
+    n_folds = round(1.0 / share)
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)
-    # The place of each row among those of its class.
+    # The place of each row among the rows of its class.
     place = np.empty(len(codes), dtype=np.int64)
     place[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    # A class with fewer rows than parts would have none in the last part.
-    rare = order[(sizes[codes[order]] < n_parts) & (place[order] > 0)]
+    # A class with fewer rows than folds would have no row in the last fold. So rows of all such
+    # classes are counted together, but the first of each class stays in the first fold.
+    rare = order[(sizes[codes[order]] < n_folds) & (place[order] > 0)]
     place[rare] = np.arange(len(rare))
-    parts: NDArray[np.int64] = place % n_parts
-    held_out = parts == n_parts - 1
+    folds: NDArray[np.int64] = place % n_folds
+    held_out = folds == n_folds - 1
     if held_out.sum() < _MIN_HELD_OUT or len(np.unique(codes[held_out])) < 2:
         return None
-    return parts
+    return folds

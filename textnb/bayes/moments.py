@@ -1,7 +1,7 @@
-"""Statistics of dense features: count, mean and scatter per class, which add.
+"""Statistics of dense features: count, mean and scatter per class, which can be added.
 
-The scatter Σ (x - mean)(x - mean)ᵀ stands for Σ xxᵀ because it keeps its digits where means are
-large; two batches are combined by Chan's update.
+The scatter Σ (x - mean)(x - mean)ᵀ is stored instead of Σ xxᵀ, which would lose digits if means are
+large. Chan's update [1]_ adds the statistics of two batches.
 
 References
 ----------
@@ -33,10 +33,10 @@ from textnb.bayes.read_only import ReadOnly
 from textnb.errors import DataError, quantity
 
 # Squares, and their sums, must stay below the square of this: float64 ends at about 1e308.
-_LARGEST = 1e150
-# The rounding error that a mean may have, as a share of its size.
-_ROUNDING = 64 * np.finfo(np.float64).eps
-# Numbers of the scatter matrices that are added at a time.
+_MAX_LENGTH = 1e150
+# The relative rounding errors that a mean, and a sum of squares or weights, may have.
+_MEAN_ROUNDING, _SUM_ROUNDING = 64 * np.finfo(np.float64).eps, 1e-9
+# The number of values of scatter matrices that are added at a time.
 _BLOCK = 1 << 20
 
 
@@ -54,7 +54,7 @@ class MomentStatistics(ReadOnly):
         Rows per class; float64 sums of weights under sample weights.
     mean : float64 (n_classes, n_features)
     scatter : float64 (n_classes, n_features, n_features), or (n_classes, n_features)
-        Sums of products of centred features; only of squares if ``diagonal``.
+        Sums of products of centred features, or only sums of squares.
     """
 
     classes: NDArray[Any]
@@ -86,13 +86,13 @@ class MomentStatistics(ReadOnly):
         Parameters
         ----------
         X : array (n_rows, n_features)
-            Of any real type; sums are float64.
+            Of any real type.
         y : array (n_rows,)
         classes : array, optional
             The classes, if ``y`` may lack some.
         sample_weight : float64 (n_rows,), optional
         diagonal : bool
-            Keep only variances, no covariances.
+            Keep variances only, without covariances.
 
         Raises
         ------
@@ -119,6 +119,7 @@ class MomentStatistics(ReadOnly):
 
     @property
     def diagonal(self) -> bool:
+        """Whether there are variances only, without covariances."""
         return self.scatter.ndim == 2
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
@@ -129,19 +130,19 @@ class MomentStatistics(ReadOnly):
         before = count[codes]
         count = count.astype(np.result_type(self.class_count, other.class_count), copy=False)
         count[codes] += other.class_count
-        # Scatter matrices are large: beside the sum, memory holds one block of them at a time.
-        block = max(1, _BLOCK // max(1, int(np.prod(self.scatter.shape[1:]))))
-        # Overflow is refused where the moments are used: the names of the columns are known there.
+        # Scatter matrices are large: temporary arrays are only made for some classes at a time.
+        n_classes = max(1, _BLOCK // max(1, int(np.prod(self.scatter.shape[1:]))))
+        # `check_size` refuses overflow later, with the names of the columns.
         with np.errstate(over="ignore", invalid="ignore"):
             share = _ratio(other.class_count, count[codes])
             shift = other.mean - mean[codes]
             mean[codes] += share[:, None] * shift
-            for start in range(0, len(codes), block):
-                part = slice(start, start + block)
-                own = scatter[codes[part]]
-                own += other.scatter[part]
-                own += self._products(shift[part], (before * share)[part])
-                scatter[codes[part]] = own
+            for start in range(0, len(codes), n_classes):
+                block = slice(start, start + n_classes)
+                block_scatter = scatter[codes[block]]
+                block_scatter += other.scatter[block]
+                block_scatter += self._products(shift[block], (before * share)[block])
+                scatter[codes[block]] = block_scatter
         return MomentStatistics(known, count, mean, scatter)
 
     def __sub__(self, other: MomentStatistics) -> MomentStatistics:
@@ -150,14 +151,15 @@ class MomentStatistics(ReadOnly):
         Raises
         ------
         DataError
-            If they can't all have been learned: there are fewer, or the rest would have a sum of
-            squares below zero.
+            If some rows of ``other`` can't have been learned: a class has fewer rows, or what is
+            left would have a sum of squares below zero.
         """
         self._check_like(other)
         left, right = self.with_classes(other.classes), other.with_classes(self.classes)
         count = left.class_count - right.class_count
-        # Differences of weighted sums are known only to rounding, those of integers exactly.
-        slack = 0.0 if count.dtype.kind == "i" else 1e-9 * float(left.class_count.max(initial=1))
+        # Differences of integers are exact; differences of sums of weights have rounding errors.
+        slack = 0.0 if count.dtype.kind == "i" else (
+            _SUM_ROUNDING * float(left.class_count.max(initial=1)))
         if (count < -slack).any():
             k = int(count.argmin())
             raise DataError.never_learned(
@@ -165,29 +167,31 @@ class MomentStatistics(ReadOnly):
                 f"than the {right.class_count[k]} given")
         if slack:
             count = np.where(np.abs(count) <= slack, 0.0, count)
+        # Chan's update, backwards.
         shift = right.mean - left.mean
-        amplified = _ratio(right.class_count, count)[:, None]
-        mean = np.where((count > 0)[:, None], left.mean - amplified * shift, 0.0)
+        ratio = _ratio(right.class_count, count)[:, None]
+        mean = np.where((count > 0)[:, None], left.mean - ratio * shift, 0.0)
         weight = count * _ratio(right.class_count, left.class_count)
-        apart = np.where((count > 0)[:, None], right.mean - mean, 0.0)
-        rest = left.scatter - right.scatter - left._products(apart, weight)
-        # Rows were never learned if a scatter is clearly below zero, or if it is not zero although
-        # no row is left. Both are known to the rounding of squares and of means.
+        difference = np.where((count > 0)[:, None], right.mean - mean, 0.0)
+        rest = left.scatter - right.scatter - left._products(difference, weight)
+        # Rows were never learned if a scatter is below zero, or if it is not zero although no row
+        # is left. The slack is for the rounding errors of squares and of means.
         squares = left._diagonal() + right._diagonal()
-        error = _ROUNDING * (1.0 + amplified) * (np.abs(left.mean) + np.abs(right.mean))
-        slack = (1e-9 * (squares + weight[:, None] * apart**2)
-                 + left.class_count[:, None] * error * (2.0 * np.abs(apart) + error))
-        own = rest if self.diagonal else np.einsum("kii->ki", rest)
+        error = _MEAN_ROUNDING * (1.0 + ratio) * (np.abs(left.mean) + np.abs(right.mean))
+        slack = (_SUM_ROUNDING * (squares + weight[:, None] * difference**2)
+                 + left.class_count[:, None] * error * (2.0 * np.abs(difference) + error))
+        diagonal = rest if self.diagonal else np.einsum("kii->ki", rest)
         is_empty = ((count == 0) & (left.class_count > 0))[:, None]
-        is_impossible = (own < -slack) | (is_empty & (
-            (np.abs(own) > slack)
+        is_impossible = (diagonal < -slack) | (is_empty & (
+            (np.abs(diagonal) > slack)
             | (left.class_count[:, None] * shift**2 > slack)))
         if is_impossible.any():
             k, i = np.argwhere(is_impossible)[0]
             raise DataError.never_learned(
                 f"the rows given are not among those of class {left.classes.tolist()[k]!r}: what "
                 f"would be left has no variance that feature {i} could have")
-        np.maximum(own, 0.0, out=own)
+        # `diagonal` may be a view of ``rest``.
+        np.maximum(diagonal, 0.0, out=diagonal)
         rest[count == 0] = 0.0
         return MomentStatistics(left.classes, count, mean, rest)
 
@@ -201,7 +205,7 @@ class MomentStatistics(ReadOnly):
     def _copy_with_classes(
         self, known: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], Floats, Floats]:
-        """Classes, and writable copies of the moments among them."""
+        """Classes, and copies of their moments that may be changed."""
         if len(known) == len(self.classes):
             return self.classes, self.class_count.copy(), self.mean.copy(), self.scatter.copy()
         rows = class_codes(self.classes, known)
@@ -211,13 +215,13 @@ class MomentStatistics(ReadOnly):
         return known, count, mean, scatter
 
     def scaled(self, weights: Floats) -> MomentStatistics:
-        """The rows of each class times a number; means do not change."""
+        """The moments with a weight for the rows of each class; means do not change."""
         shape = (-1, *[1] * (self.scatter.ndim - 1))
         return MomentStatistics(self.classes, self.class_count * weights, self.mean,
                                 self.scatter * weights.reshape(shape))
 
     def without_covariances(self) -> MomentStatistics:
-        """The same moments with variances only."""
+        """The same moments, with variances only."""
         if self.diagonal:
             return self
         return MomentStatistics(self.classes, self.class_count, self.mean,
@@ -226,9 +230,10 @@ class MomentStatistics(ReadOnly):
     def check_size(self, names: Sequence[str] | None = None) -> None:
         """Raise DataError, which names the columns, if squares of values overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
-            spread = np.sqrt(self._diagonal().sum(axis=0))
-            far = np.abs(self.mean).max(axis=0, initial=0.0) * np.sqrt(self.class_count.sum())
-            large = np.flatnonzero(~(2.0 * far + spread < _LARGEST))
+            # Bounds of the square root of Σ x² over all rows, from deviations and means.
+            deviation = np.sqrt(self._diagonal().sum(axis=0))
+            mean = np.abs(self.mean).max(axis=0, initial=0.0) * np.sqrt(self.class_count.sum())
+            large = np.flatnonzero(~(2.0 * mean + deviation < _MAX_LENGTH))
         if len(large):
             plural, them = ("", "it") if len(large) == 1 else ("s", "them")
             raise DataError(f"values of column{plural} {name_columns(large, names)} are too large "
@@ -240,20 +245,20 @@ class MomentStatistics(ReadOnly):
         return within
 
     def overall_mean(self) -> Floats:
-        """float64 (n_features,)"""
+        """The mean of all rows: float64 (n_features,)."""
         share = self.class_count / self.class_count.sum()
         mean: Floats = share @ self.mean
         return mean
 
     def variance(self) -> Floats:
         """Variance of each feature over all rows, divisor n: float64 (n_features,)."""
-        own = self.without_covariances()
-        between = self.class_count @ (own.mean - self.overall_mean()) ** 2
-        variance: Floats = (own.within() + between) / self.class_count.sum()
+        within = self.without_covariances().within()
+        between = self.class_count @ (self.mean - self.overall_mean()) ** 2
+        variance: Floats = (within + between) / self.class_count.sum()
         return variance
 
     def _products(self, vectors: Floats, factor: Floats) -> Floats:
-        """factor · vector vectorᵀ of each class; factor · vector² if there are only variances."""
+        """factor · vector vectorᵀ of each class, or its diagonal if there are variances only."""
         if self.diagonal:
             return factor[:, None] * vectors**2
         return factor[:, None, None] * vectors[:, :, None] * vectors[:, None, :]
@@ -277,18 +282,19 @@ def _zeros(
 
 
 def name_columns(columns: NDArray[np.int64], names: Sequence[str] | None) -> str:
-    """Columns for a message: by their names if these are known, else by their numbers."""
+    """Columns for a message: their names if these are known, else their indices."""
     shown = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
     return ", ".join(shown) + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _moments(rows: NDArray[Any], weight: Floats | None, diagonal: bool) -> tuple[Floats, Floats]:
-    """Mean and scatter of the rows of one class, in two passes and a correction."""
+    """Mean and scatter of the rows of one class, in two passes, after a correction of the mean."""
     values = rows.astype(np.float64)
     total = float(len(values)) if weight is None else float(weight.sum())
     mean = values.mean(axis=0) if weight is None else weight @ values / total
     values -= mean
+    # What the first mean missed by rounding.
     rounding = values.mean(axis=0) if weight is None else weight @ values / total
     values -= rounding
     if diagonal:
@@ -300,6 +306,7 @@ def _moments(rows: NDArray[Any], weight: Floats | None, diagonal: bool) -> tuple
 
 
 def _ratio(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
+    """part / whole; 0 if whole is 0."""
     ratio = np.zeros(len(part))
     np.divide(part, whole, out=ratio, where=whole > 0)
     return ratio

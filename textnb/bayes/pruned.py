@@ -16,11 +16,11 @@ class Pruned:
     Attributes
     ----------
     terms : int
-        The number of terms; a term that was left out of two added counts is counted twice.
+        The number of terms. After adding counts, a term that both had left out is counted twice.
     occurrences : int
         Their occurrences (documents, if a term counts once in each).
     at_most : int
-        The largest number of occurrences that any term may have lost.
+        An upper bound of the occurrences that a term has lost.
 
     Examples
     --------

@@ -28,9 +28,9 @@ from textnb.bayes.statistics import as_smoothing_above_0
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.progress import Size, line
 
-# LIBLINEAR draws the order of rows from one generator for the whole process: two fits at the same
-# time would both lose the order of their random states.
-_ONE_AT_A_TIME = Lock()
+# LIBLINEAR draws the order of rows from one generator for the whole process: of two fits at the
+# same time, neither would have the order that its random state gives.
+_LIBLINEAR_LOCK = Lock()
 # With larger values LIBLINEAR's steps are 0, and it does not end.
 _MAX_VALUE = 1e30
 # For each loss, a tolerance with which accuracy on text is that of the optimum.
@@ -38,7 +38,10 @@ TOLERANCE = {"log": 4.0, "hinge": 2.0}
 
 
 def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
-    """r_k = log((p_k / |p_k|) / (q_k / |q_k|)), p the class's counts plus l, q all others' [1]_.
+    """r_k = log((p_k / |p_k|) / (q_k / |q_k|)) [1]_.
+
+    p_k is the counts of class k plus l, q_k the counts of all other classes plus l, and |.| the sum
+    over the features.
 
     Parameters
     ----------
@@ -60,10 +63,10 @@ def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
 
 
 def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
-    """`Counts.from_labels` of rows that store ones alone: columns are only counted.
+    """`Counts.from_labels` of rows whose stored values are all 1: the stored values are counted.
 
-    With many columns it is several times as fast as a product of matrices, whose accesses to memory
-    have no order.
+    With many columns this is several times as fast as a product of matrices, which accesses memory
+    at random.
 
     Examples
     --------
@@ -79,7 +82,7 @@ def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
 def document_statistics(
     counts: sp.csr_array, labels: Labels, weight: Floats | None = None
 ) -> Counts:
-    """The number of rows of each class that hold each term.
+    """The number of rows of each class that hold each term, or the sum of their weights.
 
     Parameters
     ----------
@@ -93,9 +96,9 @@ def document_statistics(
 
 
 def prepare_rows(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
-    """Rows for the solver: presence where the model binarizes, and indices of 32 bits."""
+    """Rows for LIBLINEAR: with indices of 32 bits, and presence if the model binarizes."""
     if max(rows.nnz, *rows.shape) < 2**31 and rows.indices.dtype != np.int32:
-        # LIBLINEAR reads no other indices.
+        # LIBLINEAR reads indices of 32 bits only.
         rows = sp.csr_array((rows.data, rows.indices.astype(np.int32),
                              rows.indptr.astype(np.int32)), shape=rows.shape)
     if not binarize:
@@ -117,7 +120,7 @@ def ratio_statistics(
     labels : Labels
     l : float or array (n_features,)
     binarize : bool
-        Whether rows store ones alone.
+        Whether all stored values are 1.
     weight : float64 (n_rows,), optional
     class_weight : optional
 
@@ -140,14 +143,14 @@ def ratio_statistics(
 
 
 def ratio_of(statistics: Counts, l: Smoothing, class_weight: Any) -> Floats:
-    """r, with class weights applied: one row per class; of two classes, that of the second."""
+    """r, with class weights applied: one row per class; of two classes, only the second's row."""
     counts = with_class_weight(statistics, class_weight).feature_count
     ratio = log_count_ratio(counts, l)
     return ratio[1:] if len(ratio) == 2 else ratio
 
 
 def scale_columns(rows: sp.csr_array, ratio: Floats) -> sp.csr_array:
-    """Multiply each stored value by the ratio of its column."""
+    """Multiply each stored value by the ratio of its column, float64 (n_features,)."""
     values = ratio.take(rows.indices)
     values *= rows.data
     return sp.csr_array((values, rows.indices, rows.indptr), shape=rows.shape)
@@ -167,21 +170,22 @@ def learn_from_rows(
     labels : Labels
     weight : float64 (n_rows,) or None
     binary : bool
-        Whether a term counts once per row, whatever the model says.
+        Whether a term counts once per row, even if the model counts occurrences.
 
     Raises
     ------
     DataError
-        If there is one class, or rows are too large for LIBLINEAR.
+        If there is one class, or there are too many rows or too large values for LIBLINEAR.
     """
     statistics, ratio = ratio_statistics(
         rows, labels, model.l, bool(model.binarize), weight, model.class_weight)
     classes = statistics.classes
-    of_class = class_weights(model.class_weight, classes, statistics.class_count)
-    if of_class is not None:
-        weight_of_class = of_class[labels.codes]
-        weight = weight_of_class if weight is None else weight_of_class * weight
-    # Of two classes the first scores 0, so that the posterior is logistic in the second's.
+    weight_of_class = class_weights(model.class_weight, classes, statistics.class_count)
+    if weight_of_class is not None:
+        class_weight = weight_of_class[labels.codes]
+        weight = class_weight if weight is None else class_weight * weight
+    # Of two classes, the first scores 0, so that the posterior is the logistic function of the
+    # score of the second.
     first = len(classes) - len(ratio)
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
     n_steps, progress = 0, line()
@@ -192,6 +196,7 @@ def learn_from_rows(
         if not (np.isfinite(w).all() and np.isfinite(intercept[k])):
             raise ParameterError(f"C={model.C!r} is too large for these rows: the solver found "
                                  "weights that are not finite")
+        # The interpolation of [1], times the ratio by which the features were multiplied.
         weights[:, k] = ((1.0 - model.beta) * np.abs(w).mean() + model.beta * w) * r
         n_steps = max(n_steps, int(np.max(solver.n_iter_)))
         progress.advance(1)
@@ -212,17 +217,17 @@ def _solve(
     tol = TOLERANCE[model.loss] if model.tol is None else model.tol
     solver.set_params(dual=True, C=model.C, tol=tol, max_iter=model.max_iter,
                       random_state=model.random_state)
-    with _ONE_AT_A_TIME:
+    with _LIBLINEAR_LOCK:
         return solver.fit(rows, positive, sample_weight=weight)
 
 
 def _check_rows(rows: sp.csr_array) -> None:
-    """Raise DataError for rows that LIBLINEAR can't read, or with which it never ends."""
+    """Raise DataError for rows that LIBLINEAR can't read, or for which it would never end."""
     if rows.indices.dtype != np.int32 or rows.indptr.dtype != np.int32:
         raise DataError(f"the rows store {rows.nnz:,} values in {rows.shape[1]:,} columns, and "
                         "LIBLINEAR takes less than 2,147,483,648 of each: learn from fewer rows, "
                         "or from fewer terms")
-    # An array of absolute values would take much memory: there may be billions of them.
+    # Not `np.abs(rows.data).max()`: there may be billions of values, and a copy needs much memory.
     largest = np.maximum(rows.data.max(initial=0.0), -rows.data.min(initial=0.0))
     if not largest <= _MAX_VALUE:
         raise DataError("the rows times their log-count ratios must be finite and at most "

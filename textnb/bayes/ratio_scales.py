@@ -24,47 +24,51 @@ from textnb.bayes.statistics import as_smoothing
 class RatioScales:
     """Computes |r| ** power for one class at a time; r is its log-count ratio to all others [1]_.
 
-    Counts are those of the rows, or of ``statistics``, which may count more rows. The class weights
-    are ``of_class``, float64 (n_classes,), or, for lists of labels, ``of_sides``, float64
-    (n_labels, 2): the weights of the rows without and with each label.
+    Ratios are of the counts in ``statistics``, which may count more rows, or else of ``rows``. The
+    class weights are ``weight_of_class``, float64 (n_classes,), or, for lists of labels,
+    ``side_weights``, float64 (n_labels, 2): the weights of the rows without and with each label.
     """
 
     def __init__(
         self, model: Any, rows: SolverRows, labels: Labels, weight: Floats | None,
-        of_class: Floats | None, of_sides: Floats | None, statistics: Counts | None = None,
+        weight_of_class: Floats | None, side_weights: Floats | None,
+        statistics: Counts | None = None,
     ) -> None:
         self._power = float(model.power)
         if not self._power:
             self._ones = Scales(np.ones(len(rows.columns)), np.ones(len(labels)), by_row=True)
             return
-        # The columns of vectors have no ratio: their values, one for every row, are not counts.
-        n_features = rows.n_features - (0 if rows.parts is None else rows.parts.width)
+        # The columns of vectors have no ratio, as their values are not counts.
+        n_features = rows.n_features - (0 if rows.extra is None else rows.extra.width)
         self._without_ratio = rows.columns >= n_features
         self._l = as_smoothing(model.l, n_features)
         self._rows, self._labels, self._weight = rows, labels, weight
-        self._of_class, self._of_sides = of_class, of_sides
+        self._weight_of_class, self._side_weights = weight_of_class, side_weights
         row_weight = np.ones(len(labels)) if weight is None else weight
-        self._row_weight = row_weight if of_class is None else row_weight * of_class[labels.codes]
+        self._row_weight = row_weight if weight_of_class is None else (
+            row_weight * weight_of_class[labels.codes])
         self._total_l = float(np.broadcast_to(self._l, (n_features,)).sum())
         self._table: NDArray[Any] | None = None
         if statistics is not None:
-            of_class = np.ones(len(statistics.classes)) if of_class is None else of_class
+            if weight_of_class is None:
+                weight_of_class = np.ones(len(statistics.classes))
             self._table = statistics.feature_count
-            self._total: NDArray[Any] = of_class @ self._table
-            self._class_mass = of_class * self._table.sum(axis=1)
+            self._total: NDArray[Any] = weight_of_class @ self._table
+            self._class_mass = weight_of_class * self._table.sum(axis=1)
             self._total_mass = self._class_mass.sum()
             return
         shared = rows.shared
         self._total = count_columns(shared).astype(np.float64) if (
-            weight is None and of_class is None) else weigh_columns(shared, self._row_weight)
+            weight is None and weight_of_class is None) else weigh_columns(shared, self._row_weight)
         ends = shared.indptr
         if self._without_ratio.any():
             ends = np.append(0, np.cumsum(~self._without_ratio[shared.indices]))[ends]
-        masses = self._row_weight * (
+        # The mass of a row, class or label is the sum of its counts over all columns.
+        row_mass = self._row_weight * (
             np.diff(ends) + np.bincount(rows.row, minlength=len(labels)))
-        self._class_mass = labels.sums(masses)
+        self._class_mass = labels.sums(row_mass)
         # A row may have several labels, so the sum over labels is not the sum over rows.
-        self._total_mass = (self._class_mass if labels.link == "softmax" else masses).sum()
+        self._total_mass = (self._class_mass if labels.link == "softmax" else row_mass).sum()
 
     def compute(self, k: int) -> Scales:
         """The scales of all columns for the class k."""
@@ -78,7 +82,7 @@ class RatioScales:
             return Scales(shared, own)
         shared = self._scale_columns(k, self._counts_of_class(k), self._total, rows.columns)
         shared[self._without_ratio] = 1.0
-        # A column that one row holds has the weight of this row as its total.
+        # If only one row holds a column, its total is the weight of this row.
         total = self._row_weight
         own = np.where(self._labels.has(k), total, 0.0)
         if isinstance(self._l, float):
@@ -88,20 +92,20 @@ class RatioScales:
             k, own[rows.row], total[rows.row]), self._l_of(rows.column)))
 
     def _weigh_sides(self, k: int, own: Any, total: Any) -> tuple[Any, Any]:
-        """Sums over a label's rows and over all rows, times the weights of its two sides."""
-        if self._of_sides is None:
+        """Sums over the rows of label k and over all rows, with the label's side weights."""
+        if self._side_weights is None:
             return own, total
-        without_label, with_label = self._of_sides[k]
+        without_label, with_label = self._side_weights[k]
         # Rounding may make total - own negative.
         return with_label * own, with_label * own + without_label * np.maximum(total - own, 0.0)
 
     def _scale_columns(
         self, k: int, counts: NDArray[Any], total: NDArray[Any], columns: NDArray[Any]
     ) -> Floats:
-        """The scales of columns, by their counts in the class and in all."""
+        """The scales of columns, from their counts in class k and in all classes."""
         own: Floats = counts.astype(np.float64)
-        if self._of_class is not None:
-            own *= self._of_class[k]
+        if self._weight_of_class is not None:
+            own *= self._weight_of_class[k]
         return self._scale(k, *self._weigh_sides(k, own, total), self._l_of(columns))
 
     def _scale(self, k: int, own: Floats, total: NDArray[Any], l: Any) -> Floats:
@@ -118,7 +122,7 @@ class RatioScales:
         return self._l if isinstance(self._l, float) else self._l[columns]
 
     def _counts_of_class(self, k: int) -> NDArray[Any]:
-        """The rows of a class that hold each shared column, or the sum of their weights."""
+        """The number of rows of a class that hold each shared column, or their sum of weights."""
         own = self._labels.has(k)
         if self._weight is None:
             return count_columns(self._rows.shared, own)

@@ -1,4 +1,4 @@
-"""Read-only arrays: predictions of a fitted model are computed from them."""
+"""Read-only arrays, so that nobody changes a fitted model by accident."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def read_only(value: Any) -> Any:
-    """A view that can't be written, of an array or of each array in a list; else the value.
+    """A read-only view of an array, or of each array in a list or tuple; other values as they are.
 
     The array itself does not change: a caller may still write into it.
     """
@@ -23,13 +23,13 @@ def read_only(value: Any) -> Any:
 
 
 class ReadOnly:
-    """Base of the frozen dataclasses that hold arrays: theirs are views that can't be written."""
+    """Base of frozen dataclasses, which makes their arrays read-only views."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             vars(self)[name] = read_only(value)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickle and deepcopy give arrays that can be written.
+        # After pickle and deepcopy, arrays are writable again.
         vars(self).update(state)
         self.__post_init__()

@@ -1,23 +1,22 @@
-"""Knowledge that terms share: weights of parts and meanings, folded into one weight per term.
+"""Knowledge that terms share: weights of subwords and vectors, folded into one weight per term.
 
     row x of terms -> [x, x U] -> solver -> weights (w, u) -> w + U u, one weight per term
 
-U has a row for each term, and a column for each part of words and each dimension of their vectors.
-In the column of a part, a row's value is the sum of the values of the terms that have the part,
-with the inverse document frequency of the part in place of theirs, times a factor. In the column of
-a dimension, it is the sum of the terms' vectors times their values, times a factor. So terms with
-the same parts, or similar vectors, get similar weights, and those that are rare in the training
-rows learn from others. The score x·w + (x U)·u is x·(w + U u), so that predictions, explanations
-and exports need only one weight per term.
+U has a row for each term, and a column for each subword and each dimension of the terms' vectors.
+In the column of a subword, the value of a row is the sum of the values of the terms that have the
+subword, with the inverse document frequency of the subword in place of the terms', times a factor.
+In the column of a dimension, it is the sum of the terms' values times this dimension of their
+vectors, times a factor. So terms with the same subwords, or similar vectors, get similar weights,
+and rare terms learn from others. The score x·w + (x U)·u is x·(w + U u), so that predictions,
+explanations and exports need only one weight per term.
 
 >>> from textnb.bayes.features import IDENTITY
->>> parts = sp.csr_array([[1, 1, 0], [0, 1, 1]])
->>> sharing = Sharing(parts, 0.5)
+>>> sharing = Sharing(sp.csr_array([[1, 1, 0], [0, 1, 1]]), 0.5)
 >>> rows = sp.csr_array([[1, 0], [1, 1], [0, 2]])
->>> shared = sharing.of_rows(rows, IDENTITY)
->>> shared.factors.toarray().tolist()
+>>> extra = sharing.extra_columns(rows, IDENTITY)
+>>> extra.factors.toarray().tolist()
 [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
->>> shared.fold(np.array([[1.0], [0.0], [0.0], [2.0], [0.0]])).tolist()
+>>> extra.fold(np.array([[1.0], [0.0], [0.0], [2.0], [0.0]])).tolist()
 [[2.0], [1.0]]
 """
 
@@ -34,21 +33,21 @@ from numpy.typing import NDArray
 from textnb.bayes.features import FeatureMap, Idf, count_columns, row_blocks, weigh_columns
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.bayes.subwords import subwords
+from textnb.bayes.subwords import subword_matrix
 
-# These were measured on questions, mail, news and reviews.
+# These numbers were measured on questions, mail, news and reviews.
 # The weight of vectors that are learned from texts like those of the rows.
 WEIGHT_OF_OWN_VECTORS = 1.5
-# With more rows of a class, vectors help less.
+# With more rows per class, vectors help less.
 _FEW_ROWS = 250
-# The more words texts have, the less parts help: the factor of `weight_of_words`, and its maximum.
+# Subwords help less if texts have more words: see `weight_of_words`.
 _LENGTH_FACTOR, MAX_WEIGHT = 5.5, 1.6
-# With more words and also more rows, parts only take time.
+# If texts have more words and there are more rows, subwords only take time.
 _MAX_WORDS, _MAX_ROWS = 100, 10_000
 
 
 def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
-    """Terms without the names of columns before them: prefixes, each of which ends with a colon.
+    """Terms without their prefixes, names of columns, each of which ends with a colon.
 
     >>> without_names(["title:cat", "a:b"], ["title:", ""])
     ['cat', 'a:b']
@@ -59,41 +58,44 @@ def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
     return [term.partition(":")[2] if term.startswith(names) else term for term in terms]
 
 
-def weight_of_length(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:
-    """The weight of parts that suits the length and the number of rows.
+def weight_of_length(terms: Sequence[str], rows_with_term: NDArray[Any], n_rows: float) -> float:
+    """The weight of subwords that suits the length and the number of rows.
 
-    It is `weight_of_words`, but 0 if more than 10,000 rows have more than 100 words each.
+    It is `weight_of_words`, but 0 for more than 10,000 rows of more than 100 words on average.
 
     >>> weight_of_length(["cat", "dog", "cat dog"], np.array([3, 3, 3]), 1)
     1.6
     >>> [weight_of_length(["cat"], np.array([121 * rows]), rows) for rows in (1, 20_000)]
     [0.5, 0.0]
     """
-    words = mean_words_per_row(terms, holders, rows)
-    return weight_of_words(words) if words <= _MAX_WORDS or rows <= _MAX_ROWS else 0.0
+    words = mean_words_per_row(terms, rows_with_term, n_rows)
+    return weight_of_words(words) if words <= _MAX_WORDS or n_rows <= _MAX_ROWS else 0.0
 
 
-def weight_of_words(words: float) -> float:
-    """5.5 / sqrt(words of a row), at most 1.6: long rows say more themselves."""
-    return min(float(_LENGTH_FACTOR / words**0.5), MAX_WEIGHT)
+def weight_of_words(words_per_row: float) -> float:
+    """5.5 / sqrt(words per row), at most 1.6: the words of long rows say enough."""
+    return min(float(_LENGTH_FACTOR / words_per_row**0.5), MAX_WEIGHT)
 
 
-def reduce_for_rows(weight: float, rows: float) -> float:
-    """Reduce a weight of vectors by the mean number of rows of a class.
+def reduce_for_rows(weight: float, rows_per_class: float) -> float:
+    """Reduce a weight of vectors by the mean number of rows per class.
 
-    It stays as it is up to 250 rows, then falls with the root of their number, and is 0 beyond
-    2,500.
+    Up to 250 rows, the weight stays as it is; for more, it is divided by sqrt(rows / 250); beyond
+    2,500 rows, it is 0.
 
     >>> [reduce_for_rows(0.5, rows) for rows in (100, 1_000, 3_000)]
     [0.5, 0.25, 0.0]
     """
-    return 0.0 if rows > 10 * _FEW_ROWS else weight * min(1.0, float(_FEW_ROWS / rows) ** 0.5)
+    if rows_per_class > 10 * _FEW_ROWS:
+        return 0.0
+    factor: float = float(_FEW_ROWS / rows_per_class) ** 0.5
+    return weight * min(1.0, factor)
 
 
-def mean_words_per_row(terms: Sequence[str], holders: NDArray[Any], rows: float) -> float:
-    """The mean number of different words of a row, from the number of rows that hold each term."""
+def mean_words_per_row(terms: Sequence[str], rows_with_term: NDArray[Any], n_rows: float) -> float:
+    """The mean number of different words of a row, at least 1."""
     is_word = np.fromiter((" " not in term for term in terms), np.bool_, len(terms))
-    return max(float(holders[is_word].sum()) / rows, 1.0)
+    return max(float(rows_with_term[is_word].sum()) / n_rows, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,7 @@ class TermVectors:
     Attributes
     ----------
     columns : int64 (n_with_vector,)
-        The terms that have one.
+        The terms that have a vector.
     values : float64 (n_with_vector, width)
     n_terms : int
     """
@@ -114,47 +116,47 @@ class TermVectors:
 
     @classmethod
     def centered(cls, columns: NDArray[np.int64], values: NDArray[Any], n_terms: int) -> Self:
-        """Vectors of unit length, less their mean, which says nothing about a term."""
+        """Scale vectors to unit length, and subtract their mean, which says nothing of a term."""
         values = values.astype(np.float64)
         values /= np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
         return cls(columns, values - values.mean(axis=0), n_terms)
 
-    def of_rows(self, rows: sp.csr_array) -> sp.csr_array:
-        """The sum of the vectors of each row's terms, times the values of these terms."""
-        with_vector = sp.csr_array(
+    def sum_in_rows(self, rows: sp.csr_array) -> sp.csr_array:
+        """For each row, the sum of the vectors of its terms, times the values of the terms."""
+        selection = sp.csr_array(
             (np.ones(len(self.columns)), (self.columns, np.arange(len(self.columns)))),
             shape=(self.n_terms, len(self.columns)))
-        return sp.csr_array((rows @ with_vector) @ self.values)
+        return sp.csr_array((rows @ selection) @ self.values)
 
-    def fold(self, weights: Floats, shared: Floats) -> None:
-        """Add the products of vectors with the weights of their dimensions to those of terms."""
+    def fold(self, term_weights: Floats, dimension_weights: Floats) -> None:
+        """Add the products of vectors with the weights of dimensions to the weights of terms."""
         # Not by a product of matrices, whose bits would depend on the number of threads.
-        weights[self.columns] += np.einsum("ij,j...->i...", self.values, shared)
+        term_weights[self.columns] += np.einsum("ij,j...->i...", self.values, dimension_weights)
 
 
 @dataclass(frozen=True, eq=False)
 class Sharing:
-    """The parts and the vectors of terms, and how much they weigh beside the terms themselves.
+    """The subwords and the vectors of terms, and their weights in comparison with the terms.
 
     Attributes
     ----------
-    parts : csr_array of numbers (n_terms, n_parts)
-        What a term has of each part: see `textnb.bayes.subwords`.
+    subwords : csr_array of numbers (n_terms, n_subwords)
+        See `textnb.bayes.subwords.subword_matrix`.
     weight : float
-        The factor of parts.
+        The factor of subwords.
     vectors : TermVectors or None
     vector_weight : float
         The factor of vectors.
     """
 
-    parts: sp.csr_array
+    subwords: sp.csr_array
     weight: float
     vectors: TermVectors | None = None
     vector_weight: float = 0.0
 
     @classmethod
-    def without_parts(cls, n_terms: int) -> Sharing:
-        """The sharing of terms that have no parts."""
+    def without_subwords(cls, n_terms: int) -> Sharing:
+        """The sharing of terms that have no subwords."""
         return cls(sp.csr_array((n_terms, 0)), 0.0)
 
     @property
@@ -163,75 +165,79 @@ class Sharing:
 
     @classmethod
     def of_words(
-        cls, terms: Sequence[str], lengths: tuple[int, int], holders: NDArray[Any],
-        rows: float, sharing: float | None = None, prefixes: Sequence[str] = (),
+        cls, terms: Sequence[str], lengths: tuple[int, int], rows_with_term: NDArray[Any],
+        n_rows: float, sharing: float | None = None, prefixes: Sequence[str] = (),
     ) -> Sharing | None:
-        """The sharing of a classifier's settings; None if parts weigh nothing.
+        """The sharing that a classifier's settings ask for; None if subwords have no weight.
 
         Parameters
         ----------
         terms : sequence of str
         lengths : (int, int)
-            Characters of the shortest and the longest parts.
-        holders : (n_terms,)
-            How many rows hold a term, or the sum of their weights.
-        rows : float
-            How many rows there are, or the sum of their weights.
+            The number of characters of the shortest and the longest subwords.
+        rows_with_term : (n_terms,)
+            The number of rows that hold each term, or the sum of their weights.
+        n_rows : float
+            The number of all rows, or the sum of their weights.
         sharing : float, optional
-            The weight of parts; by default, it is by the length of the rows.
+            The weight of subwords; default `weight_of_length`.
         prefixes : sequence of str
             Names of columns before words, which do not belong to the words; each ends with a colon.
         """
-        weight = weight_of_length(terms, holders, rows) if sharing is None else sharing
-        return cls(subwords(without_names(terms, prefixes), *lengths), weight) if weight else None
+        weight = weight_of_length(terms, rows_with_term, n_rows) if sharing is None else sharing
+        if not weight:
+            return None
+        return cls(subword_matrix(without_names(terms, prefixes), *lengths), weight)
 
-    def of_rows(
+    def extra_columns(
         self, counts: sp.csr_array, features: FeatureMap,
         chosen: NDArray[np.bool_] | None = None, weight: Floats | None = None,
-    ) -> Shared:
-        """The factors for rows to learn from, or for the chosen ones among them.
+    ) -> ExtraColumns:
+        """The extra columns for rows to learn from: all, or the chosen ones.
 
-        The inverse document frequency of a part is that of rows which have a term with it.
-        ``weight``, float64 (n_chosen,), is that of the rows, as in the frequencies of terms.
+        The document frequency of a subword is the number of rows with a term that has it, or with
+        ``weight``, float64 (n_chosen,), the sum of their weights.
         """
-        holders, n_rows = np.zeros(self.parts.shape[1], dtype=np.int64), 0
-        frequency = np.zeros(self.parts.shape[1])
+        n_subwords = self.subwords.shape[1]
+        rows_with_subword, n_rows = np.zeros(n_subwords, dtype=np.int64), 0
+        weighted_frequency = np.zeros(n_subwords)
         for before, block in row_blocks(counts, chosen):
-            has = sp.csr_array(block.to_csr() @ self.parts)
-            holders += count_columns(has)
+            block_subwords = sp.csr_array(block.to_csr() @ self.subwords)
+            rows_with_subword += count_columns(block_subwords)
             n_rows = before + block.shape[0]
             if weight is not None:
-                frequency += weigh_columns(has, weight[before:n_rows])
-        factors = self.parts * self.weight
+                weighted_frequency += weigh_columns(block_subwords, weight[before:n_rows])
+        factors = self.subwords * self.weight
         idf = next((step.weights for step in features.steps if isinstance(step, Idf)), None)
         if idf is not None:
-            of_parts = (Idf.smooth(holders, n_rows) if weight is None else
-                        Idf.smooth(frequency, weight.sum())).weights
+            subword_idf = (Idf.smooth(rows_with_subword, n_rows) if weight is None else
+                           Idf.smooth(weighted_frequency, weight.sum())).weights
             factors = sp.csr_array(
-                sp.diags_array(1.0 / idf) @ factors @ sp.diags_array(of_parts))
+                sp.diags_array(1.0 / idf) @ factors @ sp.diags_array(subword_idf))
         if self.vectors is None or not self.has_vectors:
-            return Shared(factors, holders)
+            return ExtraColumns(factors, rows_with_subword)
         vectors = replace(self.vectors, values=self.vectors.values * self.vector_weight)
         # Nearly every row has a term with a vector.
-        return Shared(factors, np.append(holders, np.full(vectors.values.shape[1], n_rows)),
-                      vectors)
+        return ExtraColumns(factors, np.append(
+            rows_with_subword, np.full(vectors.values.shape[1], n_rows)), vectors)
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
-    """Factors that make the values of parts, and of vectors, of those of terms.
+class ExtraColumns:
+    """The columns of subwords and of dimensions, whose values follow from the values of terms.
 
     Attributes
     ----------
-    factors : csr_array of float64 (n_terms, n_parts)
-    holders : int64 (n_parts + width,)
-        The number of rows that have a part; for dimensions of vectors, the number of all rows.
+    factors : csr_array of float64 (n_terms, n_subwords)
+        The columns of subwords in U.
+    rows_with_column : int64 (n_subwords + width,)
+        The number of rows that have a subword; for dimensions of vectors, the number of all rows.
     vectors : TermVectors or None
-        Times their weight.
+        The columns of dimensions in U.
     """
 
     factors: sp.csr_array
-    holders: NDArray[np.int64]
+    rows_with_column: NDArray[np.int64]
     vectors: TermVectors | None = None
 
     @property
@@ -240,19 +246,19 @@ class Shared:
         return 0 if self.vectors is None else self.vectors.values.shape[1]
 
     def widen(self, rows: SparseRows) -> SparseRows:
-        """Rows after the feature map, with columns for parts and vectors after those of terms."""
+        """Rows after the feature map, with the extra columns after the columns of terms."""
         terms = rows.to_csr()
-        shared = [terms @ self.factors]
+        extra = [terms @ self.factors]
         if self.vectors is not None:
-            shared.append(self.vectors.of_rows(terms))
-        wide = sp.csr_array(sp.hstack([terms, *shared], format="csr"))
+            extra.append(self.vectors.sum_in_rows(terms))
+        wide = sp.csr_array(sp.hstack([terms, *extra], format="csr"))
         wide.sort_indices()
         return SparseRows.of(wide)
 
     def fold(self, weights: Floats) -> Floats:
-        """One weight per term, from those of terms, parts and vectors: float64 (n_terms, ...)."""
-        n_terms, n_parts = self.factors.shape
-        folded: Floats = weights[:n_terms] + self.factors @ weights[n_terms:n_terms + n_parts]
+        """One weight per term, from the weights of all columns: float64 (n_terms, ...)."""
+        n_terms, n_subwords = self.factors.shape
+        folded: Floats = weights[:n_terms] + self.factors @ weights[n_terms:n_terms + n_subwords]
         if self.vectors is not None:
-            self.vectors.fold(folded, weights[n_terms + n_parts:])
+            self.vectors.fold(folded, weights[n_terms + n_subwords:])
         return folded

@@ -1,4 +1,4 @@
-"""Rows as the linear solver reads them: the columns that rows share, and those of one row alone."""
+"""Rows as the linear solver reads them: columns that several rows hold apart from the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from textnb.bayes.features import IDENTITY, FeatureMap, count_columns, row_blocks
 from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES
-from textnb.bayes.sharing import Shared
+from textnb.bayes.sharing import ExtraColumns
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,18 +22,15 @@ class SolverRows:
     Attributes
     ----------
     shared : csr_array of float64 (n_rows, n_shared)
-        Columns that two or more rows hold; for a loss that does not absorb the features of single
-        rows, all columns. The most frequent come first, so that they share cache lines.
+        The shared columns, which two or more rows hold; all columns, for a loss without
+        ``absorbs_own_features``. The most frequent come first, so that they share cache lines.
     columns : int64 (n_shared,)
-        Their indices among all columns.
-    row, column : int32 or int64 (n_own,)
-        The place of each value in a column that only one row holds.
-    value : float64 (n_own,)
-        These values.
+        The indices of the shared columns among all columns.
+    row, column, value : (n_own,)
+        The values in columns that only one row holds, and their places.
     n_features : int
-        The number of all columns: those of terms, and of their parts and vectors.
-    parts : Shared or None
-        What terms share.
+        The number of all columns: of terms, and extra columns.
+    extra : ExtraColumns or None
     """
 
     shared: sp.csr_array
@@ -42,13 +39,13 @@ class SolverRows:
     column: NDArray[Any]
     value: Floats
     n_features: int
-    parts: Shared | None = None
+    extra: ExtraColumns | None = None
 
     @classmethod
     def of(
         cls, rows: sp.csr_array, loss: str, features: FeatureMap = IDENTITY,
-        chosen: NDArray[np.bool_] | None = None, holders: NDArray[np.int64] | None = None,
-        parts: Shared | None = None,
+        chosen: NDArray[np.bool_] | None = None, rows_with_term: NDArray[np.int64] | None = None,
+        extra: ExtraColumns | None = None,
     ) -> SolverRows:
         """The rows of a matrix, after a feature map, which is applied to some rows at a time.
 
@@ -61,46 +58,48 @@ class SolverRows:
         features : FeatureMap
         chosen : bool (n_rows,), optional
             The rows to take, if not all.
-        holders : int64 (n_features,), optional
-            The number of these rows that hold each feature; without it, it is counted.
-        parts : Shared, optional
-            What makes columns of parts and vectors, after those of the terms.
+        rows_with_term : int64 (n_features,), optional
+            The number of these rows that hold each term, if it is known.
+        extra : ExtraColumns, optional
+            Columns after those of the terms.
         """
-        holders = count_columns(rows, chosen) if holders is None else holders
-        if parts is not None:
-            holders = np.concatenate([holders, parts.holders])
-        n_features = len(holders)
-        min_holders = 2 if LOSSES[loss].absorbs_own_features else 1
-        columns = np.argsort(-holders, kind="stable")[:np.count_nonzero(holders >= min_holders)]
-        n_stored = int(holders.sum())
-        index = np.int32 if max(n_stored, rows.shape[0], n_features) < 2**31 else np.int64
-        place = np.full(n_features, -1, dtype=index)
-        place[columns] = np.arange(len(columns))
-        n_shared = int(holders[columns].sum())
+        n_holding = count_columns(rows, chosen) if rows_with_term is None else rows_with_term
+        if extra is not None:
+            n_holding = np.concatenate([n_holding, extra.rows_with_column])
+        n_features = len(n_holding)
+        min_holding = 2 if LOSSES[loss].absorbs_own_features else 1
+        columns = np.argsort(-n_holding, kind="stable")[
+            :np.count_nonzero(n_holding >= min_holding)]
+        n_stored = int(n_holding.sum())
+        index_type = np.int32 if max(n_stored, rows.shape[0], n_features) < 2**31 else np.int64
+        shared_index = np.full(n_features, -1, dtype=index_type)
+        shared_index[columns] = np.arange(len(columns))
+        n_shared = int(n_holding[columns].sum())
         n_own = n_stored - n_shared
-        del holders
-        shared = np.empty(n_shared), np.empty(n_shared, dtype=index)
-        own = np.empty(n_own, dtype=index), np.empty(n_own, dtype=index), np.empty(n_own)
-        sizes: list[NDArray[Any]] = [np.zeros(1, dtype=index)]
+        del n_holding
+        shared = np.empty(n_shared), np.empty(n_shared, dtype=index_type)
+        own = np.empty(n_own, dtype=index_type), np.empty(n_own, dtype=index_type), np.empty(n_own)
+        sizes: list[NDArray[Any]] = [np.zeros(1, dtype=index_type)]
+        # From here on, the numbers of values that are already stored.
         n_shared = n_own = 0
         for before, block in row_blocks(rows, chosen):
             mapped = features.map_rows(block)
-            if parts is not None:
-                mapped = parts.widen(mapped)
-            places = place[mapped.indices]
-            is_shared = places >= 0
+            if extra is not None:
+                mapped = extra.widen(mapped)
+            indices = shared_index[mapped.indices]
+            is_shared = indices >= 0
             row = np.repeat(np.arange(block.shape[0]), np.diff(mapped.indptr))
             sizes.append(np.bincount(row[is_shared], minlength=block.shape[0]))
-            n_shared = _put(shared, n_shared, mapped.data[is_shared], places[is_shared])
+            n_shared = _put(shared, n_shared, mapped.data[is_shared], indices[is_shared])
             is_own = ~is_shared
             n_own = _put(
                 own, n_own, row[is_own] + before, mapped.indices[is_own], mapped.data[is_own])
-        # The arrays are longer than needed if the map made zeros, which are not stored.
-        ends = np.cumsum(np.concatenate(sizes), dtype=index)
+        # The arrays are longer than needed if the feature map made zeros, which are not stored.
+        ends = np.cumsum(np.concatenate(sizes), dtype=index_type)
         matrix = sp.csr_array(
             (shared[0][:n_shared], shared[1][:n_shared], ends), shape=(len(ends) - 1, len(columns)))
         return cls(
-            matrix, columns, own[0][:n_own], own[1][:n_own], own[2][:n_own], n_features, parts)
+            matrix, columns, own[0][:n_own], own[1][:n_own], own[2][:n_own], n_features, extra)
 
     @property
     def nbytes(self) -> int:
@@ -116,9 +115,10 @@ class Scales:
     Attributes
     ----------
     shared : float64 (n_shared,)
-        Of the columns that several rows hold.
+        The factors of the shared columns.
     own : float64 (n_own,) or (n_rows,)
-        Of the columns that one row holds: one for each column, or with ``by_row`` one for each row.
+        The factors of the columns that only one row holds: for each column, or with ``by_row`` for
+        each row.
     by_row : bool
     """
 
@@ -127,13 +127,13 @@ class Scales:
     by_row: bool = False
 
     def of_own(self, rows: SolverRows) -> Floats:
-        """The factor of each column that one row holds: float64 (n_own,)."""
+        """The factor of each column that only one row holds: float64 (n_own,)."""
         return self.own[rows.row] if self.by_row else self.own
 
 
 def _put(arrays: tuple[NDArray[Any], ...], begin: int, *values: NDArray[Any]) -> int:
-    """Write values into their arrays from a place on, and return the place after them."""
+    """Write values into each array from ``begin`` on, and return where they end."""
     end = begin + len(values[0])
-    for array, part in zip(arrays, values, strict=True):
-        array[begin:end] = part
+    for array, array_values in zip(arrays, values, strict=True):
+        array[begin:end] = array_values
     return end

@@ -1,17 +1,18 @@
-"""Sparse weights of many classes: only those that differ from a sum of a number per class and term.
+"""Sparse weights for many classes: a number per term plus a number per class, and their exceptions.
 
-With n the count of a class and a term, T_t the sum of a term's counts, and l its smoothing, each
-logarithm splits into a part per class, a part per term, and a rest that is 0 where n = 0:
+With n the count of a term in a class, T_t the count of term t in all classes, and l its smoothing,
+each logarithm is a number per term plus an excess, which is 0 if n = 0:
 
     log(n + l)       = log l       + log((n + l) / l)
     log(T_t - n + l) = log(T_t + l) + log((T_t - n + l) / (T_t + l))
 
-So scores agree with those of dense weights to rounding. Smoothing must be above 0: without it the
-weight of a term that a class never had is -inf. Some settings have no such split, and have dense
-weights: complement with ``norm``, which multiplies the part per term by a number per class;
-Bernoulli with one smoothing per term, where log(R_k - n + l_t) depends on the rows R_k of a class
-and on the term; Bernoulli of lists of labels, where log(R - R_k - T_t + n + l) does, with R the
-number of all rows; class weights of lists of labels.
+Only the excess of cells with n > 0 is stored. Scores are those of dense weights, up to rounding.
+Smoothing must be above 0: without it, the weight of a term that a class never had is -inf. Some
+settings have dense weights, as they do not split in this way: complement with ``norm``, which
+multiplies the number per term by a number per class; Bernoulli with one smoothing per term, as
+log(R_k - n + l_t) depends on the number of rows R_k of the class and on the term; Bernoulli for
+lists of labels, as log(R - R_k - T_t + n + l) does too, with R the number of all rows; and class
+weights for lists of labels.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def multinomial_weights(counts: Counts, l: Smoothing) -> SparseWeights:
 
 
 def complement_weights(counts: Counts, l: Smoothing) -> SparseWeights:
-    """-log θ of all other classes, as of `textnb.bayes.formulas.complement_weights`.
+    """-log θ of all other classes, as in `textnb.bayes.formulas.complement_weights`.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def bernoulli_weights(counts: Counts, l: float) -> tuple[SparseWeights, Floats]:
     ([[3.0, 0.333333333333], [0.333333333333, 1.0]], [0.1875, 0.375])
     """
     rows = counts.class_count
-    # The excess of log(1-p).
+    # Of log(1-p).
     absent_excess = log_without(counts.values, rows[counts.codes], l)
     absent = counts.n_features * log_ratio(rows + l, rows + 2.0 * l) + np.bincount(
         counts.codes, weights=absent_excess, minlength=len(rows))
@@ -78,7 +79,7 @@ def bernoulli_weights(counts: Counts, l: float) -> tuple[SparseWeights, Floats]:
 
 
 def label_weights(counts: Counts, l: Smoothing) -> SparseWeights:
-    """log θ of each label less log θ of its rest: see `textnb.bayes.label_form`.
+    """log θ of each label minus log θ of its rest: see `textnb.bayes.label_form`.
 
     Examples
     --------
@@ -88,15 +89,16 @@ def label_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     [3.333333, 0.416667]
     """
     l_of_term, total, columns = _per_term(l, counts), counts.all_counts, counts.columns
-    own, total_l = counts.class_totals, l_of_term.sum()
+    own_total, total_l = counts.class_totals, l_of_term.sum()
     excess = (_log_excess(counts.values, l_of_term[columns])
               - log_without(counts.values, total[columns], l_of_term[columns]))
-    return _weights(counts, excess, log_ratio(total.sum() - own + total_l, own + total_l),
-                    log_ratio(l_of_term, total + l_of_term))
+    return _weights(
+        counts, excess, log_ratio(total.sum() - own_total + total_l, own_total + total_l),
+        log_ratio(l_of_term, total + l_of_term))
 
 
 def stays_sparse(model: Any, statistics: Counts, l: Smoothing) -> bool:
-    """Whether the weights of these counts, for this smoothing, are sparse.
+    """Whether the model has sparse weights for these counts and this smoothing.
 
     Parameters
     ----------
@@ -113,13 +115,14 @@ def stays_sparse(model: Any, statistics: Counts, l: Smoothing) -> bool:
 def derive_sparse(model: Any, statistics: Counts, l: Smoothing) -> LinearForm:
     """The form with sparse weights, of counts for which `stays_sparse` is true."""
     counts = with_class_weight(statistics, model.class_weight)
-    weights, beside_prior = model.weigh_sparse(counts, l)
+    # What is added to the prior; None if scores have no prior.
+    weights, added = model.weigh_sparse(counts, l)
     intercept = np.zeros(len(counts.classes))
-    if beside_prior is not None and not counts.is_multilabel:
-        intercept = model.log_prior(counts) + beside_prior
-    elif beside_prior is not None and model.fit_prior:
-        own, rows = counts.class_count, counts.n_rows
-        intercept = log_ratio(own, rows) - log_ratio(rows - own, rows)
+    if added is not None and not counts.is_multilabel:
+        intercept = model.log_prior(counts) + added
+    elif added is not None and model.fit_prior:
+        own_rows, n_rows = counts.class_count, counts.n_rows
+        intercept = log_ratio(own_rows, n_rows) - log_ratio(n_rows - own_rows, n_rows)
     return LinearForm(counts.classes, weights, intercept, features=presence_map(model.above),
                       link=counts.link)
 
@@ -136,10 +139,13 @@ def _per_term(l: Smoothing, counts: Counts) -> Floats:
 
 
 def _log_excess(count: NDArray[Any], l: Smoothing) -> Floats:
-    """log((count + l) / l), where l may be so small that the ratio overflows."""
+    """log((count + l) / l), without a ratio, which would overflow for a very small l."""
     return np.log(count + l) - np.log(l)
 
 
 def log_without(count: NDArray[Any], total: NDArray[Any], l: Smoothing) -> Floats:
-    """log((total - count + l) / (total + l)), where rounding may make total - count negative."""
+    """log((total - count + l) / (total + l)).
+
+    The count may exceed the total by rounding.
+    """
     return log_ratio(np.maximum(total - count, 0) + l, total + l)

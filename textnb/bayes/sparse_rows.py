@@ -1,6 +1,6 @@
 """Rows of counts as three arrays, and their product with weights, without SciPy.
 
-That is all that scoring needs, and importing SciPy takes longer than scoring a small file.
+Scoring needs nothing else, and importing SciPy takes longer than scoring a small file.
 
 >>> rows = SparseRows(np.array([2, 1, 1]), np.array([0, 2, 1]), np.array([0, 2, 2, 3]), 3)
 >>> (rows @ np.array([[1.0, 0.5], [0.0, 2.0], [3.0, 0.0]])).tolist()
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-# SciPy is imported only where one of its matrices is made.
+# SciPy is imported only where its matrices are made.
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
 Floats = NDArray[np.float64]
-# Adds each row's weights, times its values, to that row of the sums:
-# (values, columns, indptr, weights, sums).
+# A function that adds the product of rows and weights to ``sums``. Its arguments are (values,
+# columns, indptr, weights, sums).
 AddWeights = Callable[[NDArray[Any], NDArray[Any], NDArray[Any], Floats, Floats], None]
 
 
@@ -41,7 +41,7 @@ class SparseRows:
     width : int
         Number of columns.
     add_weights : callable, optional
-        The compiled loop of products; without it SciPy multiplies several rows.
+        The compiled loop of products. Without it, SciPy multiplies if there are several rows.
     """
 
     __slots__ = ("_add_weights", "data", "indices", "indptr", "shape")
@@ -56,12 +56,12 @@ class SparseRows:
 
     @classmethod
     def of(cls, matrix: sp.csr_array) -> SparseRows:
-        """The rows of SciPy's matrix, whose arrays they share."""
+        """The rows of a SciPy matrix, with which they share arrays."""
         return cls(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
 
     @classmethod
     def of_one(cls, columns: NDArray[Any], values: NDArray[Any], width: int) -> SparseRows:
-        """One row, by its sorted columns and their values."""
+        """One row, from its sorted columns and their values."""
         return cls(values, columns, np.array([0, len(columns)]), width)
 
     @property
@@ -72,7 +72,7 @@ class SparseRows:
     def __matmul__(self, weights: Floats) -> Floats:
         """The product with weights, float64 (n_columns, n_classes): float64 (n_rows, n_classes).
 
-        Each row is added up in the order of its columns, as SciPy does: the same bits.
+        Each row is added up in the order of its columns, so the bits are the same as SciPy's.
         """
         if self.shape[1] != len(weights):
             raise ValueError(f"{self.shape[1]} columns, and weights of {len(weights)}")
@@ -88,7 +88,7 @@ class SparseRows:
         return sums
 
     def __getitem__(self, chosen: slice | NDArray[Any]) -> SparseRows:
-        """Some of the rows: a slice without a step, a mask, or places."""
+        """Some of the rows: a slice without a step, a mask, or indices."""
         if isinstance(chosen, slice):
             start, stop, step = chosen.indices(self.shape[0])
             if step != 1:
@@ -96,10 +96,10 @@ class SparseRows:
             begin, end = self.indptr[start], self.indptr[max(start, stop)]
             return self._like(self.data[begin:end], self.indices[begin:end],
                               self.indptr[start:max(start, stop) + 1] - begin)
-        places = np.arange(self.shape[0])[chosen]
-        sizes = np.diff(self.indptr)[places]
+        rows = np.arange(self.shape[0])[chosen]
+        sizes = np.diff(self.indptr)[rows]
         indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(self.indptr.dtype)
-        entries = np.arange(indptr[-1]) + np.repeat(self.indptr[places] - indptr[:-1], sizes)
+        entries = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], sizes)
         return self._like(self.data[entries], self.indices[entries], indptr)
 
     def with_values(self, data: NDArray[Any]) -> SparseRows:
@@ -107,26 +107,26 @@ class SparseRows:
         return self._like(data, self.indices, self.indptr)
 
     def select(self, keep: NDArray[np.bool_]) -> SparseRows:
-        """The rows with some of their values, by a mask of them."""
+        """The rows with some of their values, by a mask of the values."""
         if keep.all():
             return self
-        before = np.zeros(len(keep) + 1, dtype=self.indptr.dtype)
-        np.cumsum(keep, out=before[1:])
-        return self._like(self.data[keep], self.indices[keep], before[self.indptr])
+        n_before = np.zeros(len(keep) + 1, dtype=self.indptr.dtype)
+        np.cumsum(keep, out=n_before[1:])
+        return self._like(self.data[keep], self.indices[keep], n_before[self.indptr])
 
     def sum(self, axis: int) -> NDArray[Any]:
-        """The sum of each row (axis 1), with SciPy's bits: int64 of integers, else float64."""
+        """The sum of each row (axis 1), with the same bits as SciPy's: int64 or float64."""
         if axis != 1:
             raise ValueError(f"rows are added up along axis 1, not {axis}")
         kind = np.int64 if self.data.dtype.kind in "iu" else np.float64
         sums = np.zeros(self.shape[0], dtype=kind)
-        filled = np.flatnonzero(np.diff(self.indptr))
-        if len(filled):
-            sums[filled] = np.add.reduceat(self.data, self.indptr[filled], dtype=kind)
+        has_values = np.flatnonzero(np.diff(self.indptr))
+        if len(has_values):
+            sums[has_values] = np.add.reduceat(self.data, self.indptr[has_values], dtype=kind)
         return sums
 
     def to_csr(self) -> sp.csr_array:
-        """The rows as SciPy's matrix, which shares the arrays."""
+        """The rows as a SciPy matrix, which shares the arrays."""
         import scipy.sparse as sp
 
         rows = sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape)

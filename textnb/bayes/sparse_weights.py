@@ -2,8 +2,8 @@
 
     weights[t, k] = shared[t] + default[k] + excess[t, k]
 
-The default is a class's weight of a term that it never had, less the part that all classes share.
-The excess is stored if the count is above 0. `textnb.bayes.sparse_forms` derives the three parts.
+``shared`` is the part that all classes share. The excess is 0 for a term that a class never had,
+and is not stored there. `textnb.bayes.sparse_forms` derives the three parts.
 
 >>> cells = np.array([1, 2]), np.array([0, 1], dtype=np.int32), np.array([1.0, 2.0])
 >>> weights = SparseWeights(*cells, np.array([-1.0, -2.0]), np.array([0.5, 0.0]))
@@ -30,20 +30,21 @@ if TYPE_CHECKING:
 
 
 class SparseWeights:
-    """Weights (n_terms, n_classes), most of which are a sum of one number per term and per class.
+    """Weights (n_terms, n_classes), most of which are one number per term plus one per class.
 
-    NumPy makes an array of them, if there is room.
+    ``np.asarray`` makes a dense array of them, if memory has room for it.
 
     Parameters
     ----------
     ends : int64 (n_terms,)
     codes : int32 (n_cells,)
     excess : float64 (n_cells,)
-        The excess of weights over that sum: cells as in `textnb.bayes.cells`.
+        The excess of weights over these sums; with ``ends`` and ``codes``, cells as in
+        `textnb.bayes.cells`.
     default : float64 (n_classes,)
-        The part of each class.
+        The number of each class.
     shared : float64 (n_terms,), optional
-        The part of each term, the same for all classes; by default 0.
+        The number of each term; by default 0.
     """
 
     dtype = np.dtype(np.float64)
@@ -54,7 +55,7 @@ class SparseWeights:
         shared: Floats | None = None,
     ) -> None:
         self._ends, self._codes, self._excess = (
-            read_only(each) for each in (ends, codes, excess))
+            read_only(array) for array in (ends, codes, excess))
         self._default, self._shared = read_only(default), read_only(shared)
         self.shape = len(ends), len(default)
 
@@ -67,11 +68,11 @@ class SparseWeights:
         return dense if dtype is None else dense.astype(dtype, copy=False)
 
     def __getitem__(self, key: Any) -> Floats:
-        """Weights of some terms, or of pairs of terms and classes; ``[:, k]`` are of one class."""
+        """Weights of some terms; of pairs of terms and classes; or with ``[:, k]``, of a class."""
         if isinstance(key, tuple):
             terms, classes = np.broadcast_arrays(
                 np.arange(len(self))[key[0]] if isinstance(key[0], slice) else key[0], key[1])
-            weights: Floats = self._excess_of(terms, classes) + self._default[classes]
+            weights: Floats = self._excess_of_pairs(terms, classes) + self._default[classes]
             return weights if self._shared is None else weights + self._shared[terms]
         terms = np.asarray(key)
         begins, ends = self._begins[terms], self._ends[terms]
@@ -82,7 +83,7 @@ class SparseWeights:
         weights += self._default
         return weights if self._shared is None else weights + self._shared[terms][:, None]
 
-    def _excess_of(self, terms: NDArray[Any], classes: NDArray[Any]) -> Floats:
+    def _excess_of_pairs(self, terms: NDArray[Any], classes: NDArray[Any]) -> Floats:
         if not len(self._excess):
             return np.zeros(len(terms))
         places = find(self._keys, terms.astype(np.int64) * self.shape[1] + classes)
@@ -91,8 +92,8 @@ class SparseWeights:
     def product(self, rows: Any) -> Floats:
         """The product of rows with the weights: float64 (n_rows, n_classes).
 
-        Only the weights that are stored for the terms of a row are visited. One row needs no SciPy,
-        and has the same bits.
+        Of the excess, only what is stored for the terms of a row is read. One row needs no SciPy,
+        and its bits are the same.
 
         Parameters
         ----------
@@ -113,7 +114,7 @@ class SparseWeights:
         return scores
 
     def _excess_sums(self, terms: Ints, values: Floats) -> Floats:
-        """The excess of one row's terms times their values, added up: float64 (n_classes,)."""
+        """The sum of the excess of one row's terms times their values: float64 (n_classes,)."""
         sums = np.zeros(self.shape[1])
         for term, value in zip(terms.tolist(), values.tolist(), strict=True):
             stored = slice(self._begins[term], self._ends[term])
@@ -121,14 +122,15 @@ class SparseWeights:
         return sums
 
     def against_rest(self, terms: Ints, k: int | Ints) -> Floats:
-        """Weights of terms for a class, less the mean of their weights for the other classes.
+        """Weights of terms for class k, minus the mean of their weights for the other classes.
 
-        With an array of as many classes as terms, each term has its own.
+        If k is an array, it has a class for each term.
         """
-        default, own = self._default, self._excess_of(terms, np.broadcast_to(k, terms.shape))
-        others = (default.sum() - default[k] + self._excess_of_terms[terms] - own) / (
+        default, excess = self._default, self._excess_of_pairs(
+            terms, np.broadcast_to(k, terms.shape))
+        mean_of_others = (default.sum() - default[k] + self._total_excess[terms] - excess) / (
             self.shape[1] - 1)
-        difference: Floats = default[k] + own - others
+        difference: Floats = default[k] + excess - mean_of_others
         return difference
 
     @cached_property
@@ -150,5 +152,5 @@ class SparseWeights:
             (self._excess, self._codes, np.append(0, self._ends)), shape=self.shape)
 
     @cached_property
-    def _excess_of_terms(self) -> Floats:
+    def _total_excess(self) -> Floats:
         return np.asarray(self._matrix.sum(axis=1)).reshape(-1)

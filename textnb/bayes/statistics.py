@@ -1,4 +1,4 @@
-"""Checks of the data for counts, and of the parameters of models of counts."""
+"""Checks of counts, and of the parameters of models of counts."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def is_auto(l: Any) -> bool:
 
 
 def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
-    """Check the smoothing parameter: a number, or one per feature.
+    """Check the smoothing parameter: a number, or one number per feature.
 
     Raises
     ------
     ParameterError
-        If it is negative, not finite, or an array of another length.
+        If it is negative or not finite, or an array with another number of values.
     """
     expected = "a finite number >= 0, or an array of one per feature"
     if is_auto(l):
@@ -63,7 +63,7 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
 
 
 def as_smoothing_above_0(l: Any, n_features: int) -> float | NDArray[np.float64]:
-    """As `as_smoothing`, of log ratios, for which ``l`` must be above 0."""
+    """As `as_smoothing`, for models of log ratios, which need ``l > 0``."""
     smoothing = as_smoothing(l, n_features)
     if np.min(smoothing) <= 0:
         raise ParameterError.out_of_range("l", "above 0 (a count of 0 has no logarithm)", l)
@@ -73,12 +73,12 @@ def as_smoothing_above_0(l: Any, n_features: int) -> float | NDArray[np.float64]
 def as_class_prior(
     class_prior: Sequence[float] | ArrayLike | None, n_classes: int, name: str = "class_prior"
 ) -> NDArray[np.float64] | None:
-    """Check given class probabilities and make an array of them.
+    """Check class priors, and make an array of them.
 
     Raises
     ------
     ParameterError
-        If there is not one per class, or one is negative or not finite, or all are zero.
+        If there is not one prior per class, one is negative or not finite, or all are 0.
     """
     if class_prior is None:
         return None

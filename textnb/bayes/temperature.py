@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# Bounds of the search: of 1 / T (and of T), and of the absolute value of the shift.
+# Bounds of the search: of T and 1 / T, and of the absolute value of the shift.
 _MAX_FACTOR = 1e6
-_LARGEST_SHIFT = 100.0
-# Newton's method ends when no entry of the gradient, divided by the number of rows, is larger, or
-# after this number of steps.
+_MAX_SHIFT = 100.0
+# Newton's method ends when the absolute value of each entry of the gradient, divided by the total
+# weight, is at most this, or after this number of steps.
 _GRADIENT_TOLERANCE = 1e-9
 _MAX_STEPS = 100
 # The line search halves a step at most this number of times.
 _MAX_HALVINGS = 40
-# Scores that are processed at a time, few enough for the processor's cache.
+# The number of scores that are processed at a time, few enough for the processor's cache.
 _BLOCK = 1 << 15
 
 
@@ -34,10 +34,10 @@ def best_temperature(
     scores: Floats, codes: NDArray[np.int64], weight: Floats | None = None, *,
     halvings: int = 60,
 ) -> float:
-    """The T of maximum likelihood for ``softmax(scores / T)`` [1]_.
+    """The T that gives ``softmax(scores / T)`` the maximum likelihood [1]_.
 
-    Labels are smoothed towards the uniform distribution, with about the weight of one row in total.
-    Without that, T would go to 0 if all rows are classified correctly.
+    Labels are smoothed towards the uniform distribution, which gets about the weight of one row.
+    Otherwise T would go to 0 if all rows are classified correctly.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def best_temperature(
     weight : float64 (n_rows,), optional
         The weight of each row; by default 1.
     halvings : int
-        Steps of bisection; 8 give about one digit of T.
+        The number of bisections of an interval of log T; 8 give about one digit of T.
 
     Examples
     --------
@@ -83,22 +83,22 @@ def best_temperature(
 def best_sigmoids(
     scores: Floats, codes: NDArray[np.int64], weight: Floats
 ) -> tuple[float, float]:
-    """T and shift of maximum likelihood, for probabilities ∝ ``σ(score / T + shift)`` [2]_.
+    """T and shift that give probabilities ∝ ``σ(score / T + shift)`` the maximum likelihood [2]_.
 
-    Labels are smoothed as in `best_temperature`. Newton's method uses the Fisher information where
-    the Hessian is not positive definite, because the loss is not convex.
+    Labels are smoothed as in `best_temperature`. The loss is not convex: where its Hessian is not
+    positive definite, Newton's method uses the Fisher information instead.
 
     Parameters
     ----------
     scores : float64 (n_rows, n_classes)
-        Finite: one-vs-rest margins of each class.
+        Finite margins of each class against the rest.
     codes : int64 (n_rows,)
     weight : float64 (n_rows,)
     """
     total = float(weight.sum())
     if not total:
         return 1.0, 0.0
-    bounds = np.array([np.log(_MAX_FACTOR), _LARGEST_SHIFT])
+    bounds = np.array([np.log(_MAX_FACTOR), _MAX_SHIFT])
     start = best_temperature(scores, codes, weight, halvings=8)
     point = np.array([-np.log(start), 0.0])
     loss = _Loss.at(point, scores, codes, weight)
@@ -106,7 +106,8 @@ def best_sigmoids(
         if np.abs(loss.gradient).max() <= _GRADIENT_TOLERANCE * total:
             break
         step = -np.linalg.solve(loss.curvature, loss.gradient)
-        # Where the loss is nearly flat, a full step could go too far to return.
+        # No step changes log T or the shift by more than 1: where the loss is nearly flat, a full
+        # step could go too far.
         step /= max(1.0, float(np.abs(step).max()))
         for _ in range(_MAX_HALVINGS):
             next_point = np.clip(point + step, -bounds, bounds)
@@ -115,7 +116,7 @@ def best_sigmoids(
                 break
             step *= 0.5
         else:
-            # Within rounding, no point along the step is better.
+            # No point along the step has a lower loss, up to rounding.
             break
         point, loss = next_point, next_loss
     return float(np.exp(-point[0])), float(point[1])
@@ -123,7 +124,7 @@ def best_sigmoids(
 
 @dataclass(frozen=True)
 class _Loss:
-    """The negative log-likelihood of the labels at a point, (log(1 / T), shift).
+    """The negative log-likelihood of the labels at a point (log(1 / T), shift).
 
     Attributes
     ----------
@@ -176,7 +177,8 @@ class _Loss:
         target = np.full(scores.shape, share / scores.shape[1])
         target[np.arange(len(codes)), codes] += 1.0 - share
         value = -float(weight @ np.einsum("ij,ij->i", target, logs))
-        # Derivatives by z; the derivatives of z by the point are (scaled, 1).
+        # The residual is the loss's derivative by z. The derivatives of z by the point are
+        # (scaled, 1).
         factor = np.exp(logs)
         residual = weight[:, None] * (factor - target) * complement
         gradient = np.array([np.einsum("ij,ij->", residual, scaled), residual.sum()])

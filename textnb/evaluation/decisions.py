@@ -448,7 +448,7 @@ def decide_by_fit(
             "the fit has no out-of-fold scores: they take 20 documents or more "
             "in each of its parts, unit weights, and held_out above 0")
     held = HeldOut(fitted.classes, scores.scores, scores.actual, np.zeros(len(scores.actual)),
-                   f"{scores.parts} folds")
+                   f"{scores.n_folds} folds")
     others = int((held.actual != classes.index(spam)).sum())
     rate = upper_bound(0, others, confidence) * (1.0 + _ROUNDING)
     decision = choose_threshold(

@@ -91,7 +91,7 @@ def leave_rows_out(
     left_out = fitted.learned.left_out
     if left_out is not None:
         held = HeldOut(fitted.classes, left_out.scores, left_out.actual, np.zeros(rows.height),
-                       f"{left_out.parts} parts", link=fitted.counts.link)
+                       f"{left_out.n_folds} parts", link=fitted.counts.link)
         return LeftOutRows(fitted, counts, held.calibrated(fitted.calibration))
     model = settings.model
     by_folds = (model.scores_left_out or model.obstacle_to_leaving_out is not None

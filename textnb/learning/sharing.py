@@ -104,7 +104,7 @@ def sharing_of(
     if source is None or not parameters["vector_weight"]:
         return sharing
     if sharing is None:
-        sharing = Sharing.without_parts(len(terms))
+        sharing = Sharing.without_subwords(len(terms))
     return replace(sharing, vectors=_term_vectors(settings, terms, source),
                    vector_weight=float(parameters["vector_weight"]))
 
@@ -219,7 +219,7 @@ def _add_terms(
     ``max_features`` limits the labelled and the new words together.
     """
     # Imported here, as it imports SciPy.
-    from textnb.bayes.subwords import subwords
+    from textnb.bayes.subwords import subword_matrix
 
     # Only the first words are tried, as the subwords of all would take too much memory.
     max_added = settings.max_new_words
@@ -230,7 +230,7 @@ def _add_terms(
         is_candidate |= has_vector.fill_null(False).to_numpy()
     if (lengths := settings.parameters["subwords"]) is not None:
         words = _words(settings, pl.concat([rows.terms, new_words])).fill_null(" ").to_list()
-        parts = subwords(words, *lengths)
+        parts = subword_matrix(words, *lengths)
         is_known = np.bincount(parts[:len(rows.terms)].indices, minlength=parts.shape[1]) > 0
         is_candidate |= parts[len(rows.terms):] @ is_known.astype(np.float64) > 0
     if (limit := settings.limits.max_features) is not None:

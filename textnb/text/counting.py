@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from textnb.bayes.cells import (
     Cells,
-    sum_by_key,
     cells_of,
     cells_of_keys,
     is_sparse,
     may_be_sparse,
     places_between,
+    sum_by_key,
 )
 from textnb.bayes.counts import Counts
 from textnb.runtime.memory import check_room, has_room
