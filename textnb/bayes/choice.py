@@ -169,14 +169,13 @@ def choose_l(left_out: Iterable[LeftOut], probabilistic: bool) -> float:
 
 
 def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:
-    is_multilabel = labels.link == "sigmoid"
-    if not is_multilabel and len(labels.classes) < 2:
+    per_label = labels.link == "sigmoid"
+    if not per_label and len(labels.classes) < 2:
         raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
                         "there is one class: give l as a number")
-    if not (countable[labels.rows, labels.codes] if is_multilabel else countable).any():
+    if not (countable[labels.rows, labels.codes] if per_label else countable).any():
         raise DataError("a smoothing parameter is chosen by leaving rows out, and no "
-                        f"{'label' if is_multilabel else 'class'} has two of them: give l as a "
-                        "number")
+                        f"{'label' if per_label else 'class'} has two of them: give l as a number")
 
 
 def _best_log_temperature(differences: Floats) -> float:

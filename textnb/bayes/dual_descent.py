@@ -90,8 +90,7 @@ def descend(
     bounds[0] = np.inf
     while passes < max_passes and not converged:
         passes += 1
-        progress.step(
-            f"pass {passes_before + passes} of at most {shown_max_passes or max_passes}")
+        progress.step(f"pass {passes_before + passes} of at most {shown_max_passes or max_passes}")
         all_were_active = n_active == len(order)
         n_active = loops.descend(
             *matrix, y, ridge, squares, order, n_active, seed, duals, state, bias, bounds)

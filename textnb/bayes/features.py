@@ -365,9 +365,7 @@ def row_blocks(
         start, before = end, before + block.shape[0]
 
 
-def count_columns(
-    rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None
-) -> NDArray[np.int64]:
+def count_columns(rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
     """How many values the chosen rows, or all, store in each column: int64 (n_columns,)."""
     counts = np.zeros(rows.shape[1], dtype=np.int64)
     # Block by block, as `bincount` copies the indices to integers of 64 bits.

@@ -355,8 +355,7 @@ class QuadraticForm(ReadOnly):
                     z *= whiten
                 elif self.triangular[k]:
                     # BLAS expects column-major order; transposed views avoid a copy.
-                    z = scipy.linalg.blas.dtrmm(
-                        1.0, whiten.T, z.T, lower=1, overwrite_b=1).T
+                    z = scipy.linalg.blas.dtrmm(1.0, whiten.T, z.T, lower=1, overwrite_b=1).T
                 else:
                     z = z @ whiten
                 scores[start:start + _BLOCK, k] = np.einsum("ij,ij->i", z, z)

@@ -85,9 +85,7 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
         feature_count[classes, terms], total[classes], l_of_term[terms], total_l, log_ratio))
 
 
-def _in_tiles(
-    shape: tuple[int, ...], derive: Callable[[slice, slice], Floats]
-) -> Floats:
+def _in_tiles(shape: tuple[int, ...], derive: Callable[[slice, slice], Floats]) -> Floats:
     """Compute a table, float64 (n_classes, n_features), whose transpose is contiguous, as weights.
 
     ``derive`` computes the values of some classes and terms. It is called tile by tile, because
@@ -127,8 +125,7 @@ def bernoulli_log_prob(
     -------
     log_p, log_not_p : float64 (n_classes, n_features)
     """
-    return ratios.bernoulli(
-        feature_count, class_count[:, None], np.asarray(l), log_ratio)
+    return ratios.bernoulli(feature_count, class_count[:, None], np.asarray(l), log_ratio)
 
 
 def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) -> Floats:
@@ -171,9 +168,7 @@ def multinomial_form(counts: CountTable, l: Smoothing, log_prior: Floats) -> Lin
     return LinearForm(counts.classes, np.ascontiguousarray(log_prob.T), log_prior)
 
 
-def complement_form(
-    counts: CountTable, l: Smoothing, log_prior: Floats, norm: bool
-) -> LinearForm:
+def complement_form(counts: CountTable, l: Smoothing, log_prior: Floats, norm: bool) -> LinearForm:
     """The linear form of complement. It uses the prior only if there is a single class."""
     if norm and np.min(l) == 0:
         raise ParameterError("norm divides by the sum of the weights, which is infinite with "

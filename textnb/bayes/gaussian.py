@@ -96,9 +96,7 @@ def restricted(covariance: Floats, kind: str) -> Floats:
 # Forms
 
 
-def linear_gaussian(
-    statistics: MomentStatistics, precision: Floats, prior: Floats
-) -> LinearForm:
+def linear_gaussian(statistics: MomentStatistics, precision: Floats, prior: Floats) -> LinearForm:
     """The discriminants of Gaussians that share a covariance Σ.
 
     ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2`` (Hastie,

@@ -37,8 +37,7 @@ def edges_of(column: Floats, bins: Any, count: int, name: Any) -> Floats:
         return np.histogram_bin_edges(
             column, bins=np.asarray(bins, dtype=np.float64) if np.ndim(bins) else bins)
     except ValueError as error:
-        raise DataError(
-            f"feature {name!r} can't be divided into bins={bins!r}: {error}") from None
+        raise DataError(f"feature {name!r} can't be divided into bins={bins!r}: {error}") from None
 
 
 def log_densities(column: Floats, edges: Floats, l: float) -> tuple[Floats, Floats]:
@@ -52,9 +51,7 @@ def log_densities(column: Floats, edges: Floats, l: float) -> tuple[Floats, Floa
             log_ratio(np.array([l, l]), total) - np.log(widths[[0, -1]]))
 
 
-def log_density_of(
-    values: NDArray[Any], edges: Floats, inside: Floats, outside: Floats
-) -> Floats:
+def log_density_of(values: NDArray[Any], edges: Floats, inside: Floats, outside: Floats) -> Floats:
     """The log densities of values, from the two results of `log_densities`."""
     # The last bin includes its right edge, as in numpy.histogram.
     bins = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)

@@ -71,8 +71,7 @@ def dirichlet_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -
     own = counts[terms] + alpha  # y + α
     rest = alpha - counts[terms] + alpha  # y' + α
     with np.errstate(divide="ignore", invalid="ignore"):
-        delta = (np.log(own / (n + alpha0 - own))
-                 - np.log(rest / (alpha0 - n + alpha0 - rest)))
+        delta = np.log(own / (n + alpha0 - own)) - np.log(rest / (alpha0 - n + alpha0 - rest))
     z: Floats = delta / np.sqrt(1.0 / own + 1.0 / rest)
     # If there is only one term, its odds are infinite in each class, and it distinguishes none.
     return np.nan_to_num(z, nan=0.0)

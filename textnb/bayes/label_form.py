@@ -77,8 +77,7 @@ def derive_labels(model: Any, statistics: Counts, l: Any) -> LinearForm:
         features[k] = form.features
 
     run_in_threads(partial(derive_label, k) for k in range(n_labels))
-    return LinearForm(
-        statistics.classes, weights, intercept, features=features[0], link="sigmoid")
+    return LinearForm(statistics.classes, weights, intercept, features=features[0], link="sigmoid")
 
 
 def check_labels(model: Any, n_features: int, l: Any = None) -> None:

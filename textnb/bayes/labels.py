@@ -143,8 +143,7 @@ class Labels:
 def unite_labels(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
     """Sorted union of labels: objects stay objects, and no string is cut."""
     check_int64(more)
-    return np.union1d(
-        classes, np.asarray(more, dtype=object if classes.dtype == object else None))
+    return np.union1d(classes, np.asarray(more, dtype=object if classes.dtype == object else None))
 
 
 def check_int64(labels: Any) -> None:

@@ -229,8 +229,7 @@ class LeaveOneOut(ABC):
         for l in smoothing:
             scorer = self.scorer(l)
             results = [(scorer(rows), rows.codes, rows.lengths) for rows in batches]
-            scores, codes, lengths = (
-                np.concatenate(arrays) for arrays in zip(*results, strict=True))
+            scores, codes, lengths = (np.concatenate(each) for each in zip(*results, strict=True))
             yield LeftOut(scores, Labels.of_codes(self.statistics.classes, codes),
                           self.countable(codes), lengths)
 

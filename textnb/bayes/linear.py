@@ -230,11 +230,9 @@ def learn_and_calibrate(
     documents, method = len(codes), "rows held out by fit"
     if scores.shape[1] > 2:
         temperature, shift = best_sigmoids(scores, codes, weight)
-        calibration = Calibration(
-            temperature, 0.0, documents, method, link="sigmoid", shift=shift)
+        calibration = Calibration(temperature, 0.0, documents, method, link="sigmoid", shift=shift)
     else:
-        calibration = Calibration(
-            best_temperature(scores, codes, weight), 0.0, documents, method)
+        calibration = Calibration(best_temperature(scores, codes, weight), 0.0, documents, method)
     return replace(learned, calibration=calibration)
 
 
@@ -353,30 +351,30 @@ class _OutOfFoldScorer:
         """Scores of the rows that are held out: float64 (n_held_out, n_classes)."""
         line().begin("preparing to calibrate")
         model, counts, sharing = self.model, self.counts, self.sharing
-        is_training, unseen = ~held_out, counts[held_out]
-        weight = None if self.weight is None else self.weight[is_training]
-        rows_with_term = count_columns(counts, is_training)
-        # Terms that no training row has are unknown, as in new texts, unless they have vectors.
+        is_learned, unseen = ~held_out, counts[held_out]
+        weight = None if self.weight is None else self.weight[is_learned]
+        rows_with_term = count_columns(counts, is_learned)
+        # Terms that no other row has are unknown, as in new texts, unless they have vectors.
         is_known = rows_with_term > 0
         if sharing is not None and sharing.vectors is not None and sharing.has_vectors:
             is_known[sharing.vectors.columns] = True
         unseen.data[~is_known[unseen.indices]] = 0
         unseen.eliminate_zeros()
-        labels = self.labels.of_rows(is_training)
+        labels = self.labels.of_rows(is_learned)
         features = model.feature_map(
-            _statistics_of_columns(counts, is_training, len(labels), weight, rows_with_term),
+            _statistics_of_columns(counts, is_learned, len(labels), weight, rows_with_term),
             self.binary)
         extra = None if sharing is None else sharing.extra_columns(
-            counts, features, is_training, weight)
+            counts, features, is_learned, weight)
         unseen = features.sparse(canonical(unseen))
         problems = _Problems.of(model, _solver_rows(
-            model, counts, features, is_training, rows_with_term, extra), labels, weight)
+            model, counts, features, is_learned, rows_with_term, extra), labels, weight)
         scores = np.tile(problems.intercept, (unseen.shape[0], 1))
         # If rows cost much, the logistic loss is so steep near the solution for all rows that
         # Newton's method converges more slowly from there than from zero, or not at all.
         is_steep = model.loss == "log" and problems.cost.max() > MAX_LIGHT_COST
         duals = None if self.duals is None or is_steep else [
-            self.duals[k].toarray()[0][is_training] for k in problems.positives]
+            self.duals[k].toarray()[0][is_learned] for k in problems.positives]
         for k, solution in problems.solve("calibrating", duals):
             scores[:, k] = unseen @ solution.weights + solution.intercept
         return scores
@@ -424,7 +422,7 @@ class _Problems:
         cost = np.full(len(labels), float(model.C)) if weight is None else model.C * weight
         solver = LinearSolver(model.loss, float(model.tol), int(model.max_iter))
         n_classes, sizes = len(labels.classes), labels.sizes
-        weight_of_class = side_weights = None
+        class_weight = side_weights = None
         positives: Sequence[int]
         if labels.link == "sigmoid":
             side_weights = weights_of_sides(model.class_weight, labels, weight)
@@ -435,19 +433,18 @@ class _Problems:
                                        side_weights[np.arange(n_classes), side])
             intercept = (2.0 * side - 1.0) * LOSSES[model.loss].margin_of_one_side(total_cost)
         else:
-            weight_of_class = class_weights(model.class_weight, labels.classes,
-                                            sizes if weight is None else labels.sums(weight))
+            class_weight = class_weights(model.class_weight, labels.classes,
+                                         sizes if weight is None else labels.sums(weight))
             positives = [1] if n_classes == 2 else range(n_classes)
             intercept = np.zeros(n_classes)
-        if weight_of_class is not None:
-            cost = cost * weight_of_class[labels.codes]
+        if class_weight is not None:
+            cost = cost * class_weight[labels.codes]
         largest = cost.max() * (1.0 if side_weights is None else side_weights.max())
         if not largest <= MAX_COST:
             raise ParameterError(
                 f"C times the weights of rows and classes must be at most {MAX_COST:g} (so little "
                 f"regularisation is none); it is {largest:g}. Give smaller weights, or a smaller C")
-        scales = RatioScales(
-            model, rows, labels, weight, weight_of_class, side_weights, statistics)
+        scales = RatioScales(model, rows, labels, weight, class_weight, side_weights, statistics)
         return cls(solver, rows, labels, cost, side_weights, scales, positives, intercept,
                    float(model.C))
 

@@ -187,8 +187,8 @@ class LinearSolver:
             weights, Newton's method starts from a multiple of the scale, which is naive Bayes if
             the scale is a log-count ratio.
         """
-        problems = [self._problem(rows, *arguments)
-                    for arguments in zip(positives, costs, scales, strict=True)]
+        problems = [self._problem(rows, *args)
+                    for args in zip(positives, costs, scales, strict=True)]
         duals, weights = duals or [None for _ in problems], weights or [None for _ in problems]
         starts = [None if weights_and_bias is None else problem.at(*weights_and_bias)
                   for problem, weights_and_bias in zip(problems, weights, strict=True)]
@@ -198,12 +198,10 @@ class LinearSolver:
             descents = [*self._descend(loops, problems, [
                 start_duals if start is None else problem.duals(start)
                 for problem, start_duals, start in zip(problems, duals, starts, strict=True)])]
-        return [self._finish(*arguments)
-                for arguments in zip(problems, descents, duals, starts, strict=True)]
+        return [self._finish(*args) for args in zip(problems, descents, duals, starts, strict=True)]
 
     def _problem(
-        self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats,
-        scales: Scales,
+        self, rows: SolverRows, positive: NDArray[np.bool_], cost: Floats, scales: Scales
     ) -> _Problem:
         y = np.where(positive, 1.0, -1.0)
         own_values = scales.of_own(rows) * rows.value
@@ -438,30 +436,29 @@ class _Problem:
         return _Point(np.full(len(self.scale), x[0]), float(x[1]), scores)
 
     def search(
-        self, scores: Floats, score_change: Floats, product: float, square: float,
-        start_slope: float,
+        self, scores: Floats, change: Floats, product: float, square: float, start_slope: float
     ) -> float:
         """How far to go from a point along a direction, almost to the minimum of the objective.
 
         Parameters
         ----------
-        scores, score_change : float64 (n_rows,)
+        scores, change : float64 (n_rows,)
             Scores at the point, and how they change along the direction.
         product, square : float
             The product of the point and the direction, and of the direction and itself.
         start_slope : float
             The objective's slope at the point, along the direction; negative.
         """
-        margins, change = self.y * scores, self.y * score_change
-        weighted_change = self.cost * change
+        margins, margin_change = self.y * scores, self.y * change
+        weighted_change = self.cost * margin_change
         low, high, t = 0.0, np.inf, 1.0
         for _ in range(_MAX_SEARCH_STEPS):
-            loss_slope, loss_curvature = self.loss.derivatives(margins + t * change)
+            loss_slope, loss_curvature = self.loss.derivatives(margins + t * margin_change)
             slope = product + t * square + _dot(weighted_change, loss_slope)
             if abs(slope) <= _SLOPE_SHARE * abs(start_slope):
                 break
             low, high = (t, high) if slope < 0 else (low, t)
-            t -= slope / (square + _dot(weighted_change * change, loss_curvature))
+            t -= slope / (square + _dot(weighted_change * margin_change, loss_curvature))
             if not low < t < high:
                 t = 2.0 * low if np.isinf(high) else 0.5 * (low + high)
         return t

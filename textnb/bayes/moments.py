@@ -272,9 +272,7 @@ class MomentStatistics(ReadOnly):
                             "with and without covariances, can't be combined")
 
 
-def _zeros(
-    n_classes: int, n_features: int, diagonal: bool
-) -> tuple[NDArray[Any], Floats, Floats]:
+def _zeros(n_classes: int, n_features: int, diagonal: bool) -> tuple[NDArray[Any], Floats, Floats]:
     """Count, mean and scatter of no rows."""
     width = (n_features,) if diagonal else (n_features, n_features)
     return (np.zeros(n_classes, dtype=np.int64), np.zeros((n_classes, n_features)),

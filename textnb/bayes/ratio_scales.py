@@ -25,14 +25,13 @@ class RatioScales:
     """Computes |r| ** power for one class at a time; r is its log-count ratio to all others [1]_.
 
     Ratios are of the counts in ``statistics``, which may count more rows, or else of ``rows``. The
-    class weights are ``weight_of_class``, float64 (n_classes,), or, for lists of labels,
+    class weights are ``class_weight``, float64 (n_classes,), or, for lists of labels,
     ``side_weights``, float64 (n_labels, 2): the weights of the rows without and with each label.
     """
 
     def __init__(
         self, model: Any, rows: SolverRows, labels: Labels, weight: Floats | None,
-        weight_of_class: Floats | None, side_weights: Floats | None,
-        statistics: Counts | None = None,
+        class_weight: Floats | None, side_weights: Floats | None, statistics: Counts | None = None,
     ) -> None:
         self._power = float(model.power)
         if not self._power:
@@ -43,29 +42,28 @@ class RatioScales:
         self._without_ratio = rows.columns >= n_features
         self._l = as_smoothing(model.l, n_features)
         self._rows, self._labels, self._weight = rows, labels, weight
-        self._weight_of_class, self._side_weights = weight_of_class, side_weights
+        self._class_weight, self._side_weights = class_weight, side_weights
         row_weight = np.ones(len(labels)) if weight is None else weight
-        self._row_weight = row_weight if weight_of_class is None else (
-            row_weight * weight_of_class[labels.codes])
+        self._row_weight = row_weight if class_weight is None else (
+            row_weight * class_weight[labels.codes])
         self._total_l = float(np.broadcast_to(self._l, (n_features,)).sum())
         self._table: NDArray[Any] | None = None
         if statistics is not None:
-            if weight_of_class is None:
-                weight_of_class = np.ones(len(statistics.classes))
+            if class_weight is None:
+                class_weight = np.ones(len(statistics.classes))
             self._table = statistics.feature_count
-            self._total: NDArray[Any] = weight_of_class @ self._table
-            self._class_mass = weight_of_class * self._table.sum(axis=1)
+            self._total: NDArray[Any] = class_weight @ self._table
+            self._class_mass = class_weight * self._table.sum(axis=1)
             self._total_mass = self._class_mass.sum()
             return
         shared = rows.shared
         self._total = count_columns(shared).astype(np.float64) if (
-            weight is None and weight_of_class is None) else weigh_columns(shared, self._row_weight)
+            weight is None and class_weight is None) else weigh_columns(shared, self._row_weight)
         ends = shared.indptr
         if self._without_ratio.any():
             ends = np.append(0, np.cumsum(~self._without_ratio[shared.indices]))[ends]
         # The mass of a row, class or label is the sum of its counts over all columns.
-        row_mass = self._row_weight * (
-            np.diff(ends) + np.bincount(rows.row, minlength=len(labels)))
+        row_mass = self._row_weight * (np.diff(ends) + np.bincount(rows.row, minlength=len(labels)))
         self._class_mass = labels.sums(row_mass)
         # A row may have several labels, so the sum over labels is not the sum over rows.
         self._total_mass = (self._class_mass if labels.link == "softmax" else row_mass).sum()
@@ -104,8 +102,8 @@ class RatioScales:
     ) -> Floats:
         """The scales of columns, from their counts in class k and in all classes."""
         own: Floats = counts.astype(np.float64)
-        if self._weight_of_class is not None:
-            own *= self._weight_of_class[k]
+        if self._class_weight is not None:
+            own *= self._class_weight[k]
         return self._scale(k, *self._weigh_sides(k, own, total), self._l_of(columns))
 
     def _scale(self, k: int, own: Floats, total: NDArray[Any], l: Any) -> Floats:

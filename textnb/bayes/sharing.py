@@ -86,10 +86,8 @@ def reduce_for_rows(weight: float, rows_per_class: float) -> float:
     >>> [reduce_for_rows(0.5, rows) for rows in (100, 1_000, 3_000)]
     [0.5, 0.25, 0.0]
     """
-    if rows_per_class > 10 * _FEW_ROWS:
-        return 0.0
-    factor: float = float(_FEW_ROWS / rows_per_class) ** 0.5
-    return weight * min(1.0, factor)
+    factor: float = min(1.0, float(_FEW_ROWS / rows_per_class) ** 0.5)
+    return weight * factor if rows_per_class <= 10 * _FEW_ROWS else 0.0
 
 
 def mean_words_per_row(terms: Sequence[str], rows_with_term: NDArray[Any], n_rows: float) -> float:
@@ -185,9 +183,8 @@ class Sharing:
             Names of columns before words, which do not belong to the words; each ends with a colon.
         """
         weight = weight_of_length(terms, rows_with_term, n_rows) if sharing is None else sharing
-        if not weight:
-            return None
-        return cls(subword_matrix(without_names(terms, prefixes), *lengths), weight)
+        words = without_names(terms, prefixes)
+        return cls(subword_matrix(words, *lengths), weight) if weight else None
 
     def extra_columns(
         self, counts: sp.csr_array, features: FeatureMap,
@@ -198,9 +195,8 @@ class Sharing:
         The document frequency of a subword is the number of rows with a term that has it, or with
         ``weight``, float64 (n_chosen,), the sum of their weights.
         """
-        n_subwords = self.subwords.shape[1]
-        rows_with_subword, n_rows = np.zeros(n_subwords, dtype=np.int64), 0
-        weighted_frequency = np.zeros(n_subwords)
+        rows_with_subword, n_rows = np.zeros(self.subwords.shape[1], dtype=np.int64), 0
+        weighted_frequency = np.zeros(self.subwords.shape[1])
         for before, block in row_blocks(counts, chosen):
             block_subwords = sp.csr_array(block.to_csr() @ self.subwords)
             rows_with_subword += count_columns(block_subwords)

@@ -68,8 +68,7 @@ class SolverRows:
             n_holding = np.concatenate([n_holding, extra.rows_with_column])
         n_features = len(n_holding)
         min_holding = 2 if LOSSES[loss].absorbs_own_features else 1
-        columns = np.argsort(-n_holding, kind="stable")[
-            :np.count_nonzero(n_holding >= min_holding)]
+        columns = np.argsort(-n_holding, kind="stable")[:np.count_nonzero(n_holding >= min_holding)]
         n_stored = int(n_holding.sum())
         index_type = np.int32 if max(n_stored, rows.shape[0], n_features) < 2**31 else np.int64
         shared_index = np.full(n_features, -1, dtype=index_type)

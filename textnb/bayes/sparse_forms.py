@@ -89,12 +89,11 @@ def label_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     [3.333333, 0.416667]
     """
     l_of_term, total, columns = _per_term(l, counts), counts.all_counts, counts.columns
-    own_total, total_l = counts.class_totals, l_of_term.sum()
+    own, total_l = counts.class_totals, l_of_term.sum()
     excess = (_log_excess(counts.values, l_of_term[columns])
               - log_without(counts.values, total[columns], l_of_term[columns]))
-    return _weights(
-        counts, excess, log_ratio(total.sum() - own_total + total_l, own_total + total_l),
-        log_ratio(l_of_term, total + l_of_term))
+    return _weights(counts, excess, log_ratio(total.sum() - own + total_l, own + total_l),
+                    log_ratio(l_of_term, total + l_of_term))
 
 
 def stays_sparse(model: Any, statistics: Counts, l: Smoothing) -> bool:

@@ -133,7 +133,5 @@ class SparseRows:
         rows.has_canonical_format = True
         return rows
 
-    def _like(
-        self, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any]
-    ) -> SparseRows:
+    def _like(self, data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any]) -> SparseRows:
         return SparseRows(data, indices, indptr, self.shape[1], self._add_weights)

@@ -148,8 +148,7 @@ class SparseWeights:
     def _matrix(self) -> sp.csr_array:
         import scipy.sparse as sp
 
-        return sp.csr_array(
-            (self._excess, self._codes, np.append(0, self._ends)), shape=self.shape)
+        return sp.csr_array((self._excess, self._codes, np.append(0, self._ends)), shape=self.shape)
 
     @cached_property
     def _total_excess(self) -> Floats:

@@ -59,8 +59,7 @@ def subword_matrix(terms: Sequence[str], shortest: int, longest: int) -> sp.csr_
     if not rows:
         return sp.csr_array((len(terms), 0))
     entries = np.concatenate(rows), np.concatenate(columns)
-    counts = sp.csr_array(
-        (np.ones(len(entries[0])), entries), shape=(len(terms), n_subwords))
+    counts = sp.csr_array((np.ones(len(entries[0])), entries), shape=(len(terms), n_subwords))
     # A subword that a word has twice counts once.
     counts.data[:] = (longest - shortest + 1) ** -0.5
     is_shared = np.bincount(counts.indices, minlength=n_subwords) > 1

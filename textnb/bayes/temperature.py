@@ -80,9 +80,7 @@ def best_temperature(
     return float(np.exp(-0.5 * (low + high)))
 
 
-def best_sigmoids(
-    scores: Floats, codes: NDArray[np.int64], weight: Floats
-) -> tuple[float, float]:
+def best_sigmoids(scores: Floats, codes: NDArray[np.int64], weight: Floats) -> tuple[float, float]:
     """T and shift that give probabilities ∝ ``σ(score / T + shift)`` the maximum likelihood [2]_.
 
     Labels are smoothed as in `best_temperature`. The loss is not convex: where its Hessian is not
@@ -153,9 +151,7 @@ class _Loss:
         return ridge + (exact if is_convex else self.expected)
 
     @classmethod
-    def at(
-        cls, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats
-    ) -> _Loss:
+    def at(cls, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats) -> _Loss:
         share = 1.0 / (float(weight.sum()) + 1.0)
         loss = cls(0.0, np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), float(weight.sum()))
         size = max(1, _BLOCK // scores.shape[1])
