@@ -4,13 +4,14 @@ It minimises over weights v and a bias b, of rows x that are scaled feature by f
 
     |v|² / 2 + b² / 2 + Σ cost_i · max(0, 1 - y_i ((x_i∘scale)·v + b))²
 
-by its dual, which has one number >= 0 for each row: ``v = Σ dual_i y_i (x_i∘scale)``. The rows are
-never multiplied by the scale: ``state`` holds, for each feature, the weight of the row itself,
-``scale · v``, and beside it ``scale²``, by which the weight moves.
+by the dual problem, which has one number >= 0 for each row: ``v = Σ dual_i y_i (x_i∘scale)``. The
+rows are never multiplied by the scale. For each feature, ``state`` holds ``scale · v``, which is
+the weight for rows that are not scaled, and after it ``scale²``: the weight changes by ``scale²``
+times the change of ``dual_i y_i``, times the value of the row.
 
-`descend` solves one problem. `descend_lanes` solves four problems of the same rows, which differ in
-y, costs and scale: a row and the places of its features are read once for all four, and ``state``
-holds their weights and squared scales of a feature in one line of the processor's cache.
+`descend` solves one problem. `descend_lanes` solves four problems with the same rows, which differ
+in y, costs and scale: a row is read once for all four, and for each feature, ``state`` holds their
+weights and squared scales in one line of the processor's cache. A lane is one of the four problems.
 
 This file is Python that Cython compiles when the package is built; see `textnb.runtime.native`.
 
@@ -40,7 +41,8 @@ def _score(
     indices: cython.const[Index][::1], values: cython.const[cython.double][::1],
     state: cython.double[::1], begin: Place, end: Place,
 ) -> cython.double:
-    """The product of a row with the weights; two sums, so that one need not wait for the other."""
+    """The product of a row with the weights, as two sums, which the processor adds to in parallel.
+    """
     first: cython.double = 0.0
     second: cython.double = 0.0
     at: Place = begin
@@ -79,21 +81,21 @@ def descend(
     duals: cython.double[::1], state: cython.double[::1], bias: cython.double[::1],
     bounds: cython.double[::1],
 ) -> int:
-    """One pass over the active rows, in an order that is drawn anew. Returns how many remain.
+    """One pass over the active rows, in a new random order. Returns how many remain active.
 
     Parameters
     ----------
     ridge : float64 (n_rows,)
         1 / (2 · cost).
     squares : float64 (n_rows,)
-        Of the scaled rows, that of the bias among them; 0 where it was not needed yet.
+        |x∘scale|² + 1 of each row; the 1 is for the bias. 0 if it is not computed yet.
     order : int32 (n_rows,)
-        Rows; the active ones come first.
+        Indices of rows; the ``active`` first ones are active.
     seed : uint64 (1,)
-        State of the random numbers, not 0.
+        The state of the random numbers, not 0.
     bounds : float64 (3,)
-        First, above what gradient a row with a dual of 0 is put aside; the pass leaves the largest
-        and the smallest projected gradient in the other two.
+        A row with a dual of 0 is put aside if its gradient is above the first value. The pass
+        writes the largest and the smallest projected gradient into the other two.
     """
     at: Place
     other: Place
@@ -187,24 +189,24 @@ def descend_lanes(
     state: cython.double[:, ::1], bias: cython.double[::1], moves: cython.double[::1],
     bounds: cython.double[:, ::1],
 ) -> None:
-    """One pass over the rows for four problems, in an order that is drawn anew.
+    """One pass over the rows for four problems, in a new random order.
 
-    No row is put aside, as in `descend`: of four problems one nearly always needs it.
+    Other than in `descend`, no row is put aside: nearly always, one of the problems needs it.
 
     Parameters
     ----------
     y, ridge, squares, duals : float64 (n_rows, 4)
-        ``ridge`` is 1 / (2 · cost), and negative where the problem shall not move this row: the
-        row costs nothing, or the problem is solved. ``squares`` as in `descend`; those of all four
-        are made at once.
+        ``ridge`` is 1 / (2 · cost), or negative if the dual of this row must not change in a lane:
+        the row has no cost, or the problem is solved. ``squares`` as in `descend`, computed for all
+        lanes at once.
     order : int32 (n_ordered,)
-        Rows.
+        Indices of rows.
     state : float64 (n_features, 8)
-        Four weights, and four squared scales.
+        The weights of the four lanes, then their squared scales.
     moves : float64 (4,)
-        Room to work in.
+        Scratch space.
     bounds : float64 (2, 4)
-        The pass leaves the largest and the smallest projected gradient here.
+        The pass writes the largest and the smallest projected gradient of each lane into it.
     """
     n_rows: Place = order.shape[0]
     at: Place
@@ -217,6 +219,7 @@ def descend_lanes(
     value: cython.double
     gradient: cython.double
     before: cython.double
+    # The sums of the four lanes: variables, unlike arrays, stay in registers.
     a: cython.double
     b: cython.double
     c: cython.double
