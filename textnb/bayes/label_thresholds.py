@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# If the best F1 of a label on held-out rows is lower, its threshold is above all of their scores: a
-# lower threshold would be noise [1].
+# If the best F1 of a label on held-out rows is lower, its threshold is so high that none of these
+# rows gets the label: a lower threshold would be noise [1].
 _MIN_F1 = 0.1
 # The number of folds of `steady_threshold`.
 _FOLDS = 5

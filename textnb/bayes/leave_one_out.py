@@ -61,12 +61,12 @@ class Within:
     max_documents: float = np.inf
 
     def columns(self) -> Mask:
-        """Which features are columns if the row without them is left out: (n_features,)."""
+        """Which features are columns if a row that has none of them is left out: (n_features,)."""
         are_columns: Mask = self._are_within(slice(None), 0) & (self.total > 0)
         return are_columns
 
     def row_columns(self, columns: NDArray[Any], counts: NDArray[Any]) -> Mask:
-        """Which features of a row, with these counts, are columns without it: (n_entries,)."""
+        """Which features are columns if a row that has them, so often, is left out: (n_entries,)."""
         are_columns: Mask = self._are_within(columns, 1) & (self.total[columns] > counts)
         return are_columns
 
@@ -162,7 +162,7 @@ class LeaveOneOut(ABC):
         self.statistics = statistics
         self._within, self._presence_above = within, presence_above
         self.counts = np.ascontiguousarray(statistics.feature_count.T)
-        # Which features are columns if the row without them is left out.
+        # Which features are columns if a row that has none of them is left out.
         self._base_columns = (np.ones(len(self.counts), dtype=np.bool_) if within is None
                       else within.columns())
         self._fit_prior = fit_prior
