@@ -66,7 +66,8 @@ class Within:
         return are_columns
 
     def row_columns(self, columns: NDArray[Any], counts: NDArray[Any]) -> Mask:
-        """Which features are columns if a row that has them, so often, is left out: (n_entries,)."""
+        """Which features of a row, with these counts, are columns if it is left out: (n_entries,).
+        """
         are_columns: Mask = self._are_within(columns, 1) & (self.total[columns] > counts)
         return are_columns
 
@@ -164,7 +165,7 @@ class LeaveOneOut(ABC):
         self.counts = np.ascontiguousarray(statistics.feature_count.T)
         # Which features are columns if a row that has none of them is left out.
         self._base_columns = (np.ones(len(self.counts), dtype=np.bool_) if within is None
-                      else within.columns())
+                              else within.columns())
         self._fit_prior = fit_prior
         self._log_prior, self._is_empty = _priors(statistics.class_count, class_prior, fit_prior)
 
@@ -201,8 +202,8 @@ class LeaveOneOut(ABC):
             np.asarray(values.sum(axis=1)))
 
     def keep_empty(self, k: int) -> None:
-        """Let class k stay a class if its last row is left out: the rest of a label, which is not a
-        class of its own."""
+        """Keep class k possible if its last row is left out. It is the rest of a label, which may
+        have no rows."""
         remaining = self.statistics.class_count.copy()
         remaining[k] -= 1
         self._is_empty[k, k] = False
@@ -296,7 +297,7 @@ class ComplementLeaveOneOut(LeaveOneOut):
             all_rows, values = np.arange(len(rows)), rows.values
             columns, counts, over_pairs = rows.pairs
             smoothing = l[columns, None] if isinstance(l, np.ndarray) else l
-            # l is added last: its digits would be lost in the larger sums before the difference.
+            # l is added last: beside the large integers, its digits would be lost.
             remaining = (term_counts[columns] - counts)[:, None] - self.counts[columns] + smoothing
             result: Floats = -(over_pairs @ _log(remaining))
             others = term_counts[values.indices] - rows.own_counts + _l_of_entries(l, values)
