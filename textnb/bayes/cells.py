@@ -99,8 +99,8 @@ def sum_by_key(keys: Ints, values: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
     order = np.argsort(keys, kind="stable" if values.dtype.kind == "f" else None)
     keys, values = keys[order], values[order]
     del order
-    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    keys, values = keys[first], np.add.reduceat(values, first)
+    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    keys, values = keys[begins], np.add.reduceat(values, begins)
     return (keys, values) if values.all() else (keys[values != 0], values[values != 0])
 
 

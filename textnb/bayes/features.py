@@ -198,7 +198,7 @@ class FeatureMap(Value):
 
     def select(self, columns: NDArray[np.int64]) -> FeatureMap:
         """The map for some of the features."""
-        self.check(_KNOWN, "choosing some of the features")
+        self.check(_STEP_TYPES, "choosing some of the features")
         return FeatureMap(tuple(type(step)(**{
             name: value[columns] if isinstance(value, np.ndarray) else value
             for name, value in vars(step).items()}) for step in self.steps))
@@ -249,7 +249,7 @@ class FeatureMap(Value):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: ``{"steps": [{"step": "presence", "above": 0.0}, ...]}``."""
-        self.check(_KNOWN, "a file")
+        self.check(_STEP_TYPES, "a file")
         return {"steps": [{"step": step.name, **{
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in vars(step).items()}} for step in self.steps]}
@@ -270,7 +270,7 @@ class FeatureMap(Value):
 
 
 IDENTITY = FeatureMap()
-_KNOWN: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length, Center)
+_STEP_TYPES: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length, Center)
 
 
 def presence_map(above: float | None) -> FeatureMap:
@@ -316,7 +316,7 @@ def _map_values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> 
 def _read_step(described: Mapping[str, Any]) -> Step:
     values = dict(described)
     name = values.pop("step")
-    by_name = {kind.name: kind for kind in _KNOWN}
+    by_name = {kind.name: kind for kind in _STEP_TYPES}
     if name not in by_name:
         raise ParameterError.unknown_choice("step of a feature map", name, by_name)
     return by_name[name](**{key: np.array(value, dtype=np.float64) if isinstance(value, list)

@@ -84,9 +84,9 @@ def fourth_moments(X: NDArray[Any], y: NDArray[Any], statistics: MomentStatistic
     return fourth
 
 
-def restricted(covariance: Floats, kind: str) -> Floats:
-    """The covariance itself ("full"), without correlations ("diagonal"), or with one variance for
-    all features ("spherical")."""
+def restrict(covariance: Floats, kind: str) -> Floats:
+    """Keep a covariance ("full"), drop its correlations ("diagonal"), or also give all features the
+    mean of the variances ("spherical")."""
     if kind == "full":
         return covariance
     variance = np.diag(covariance)

@@ -39,7 +39,7 @@ class RatioScales:
             return
         # The columns of vectors have no ratio, as their values are not counts.
         n_features = rows.n_features - (0 if rows.extra is None else rows.extra.width)
-        self._without_ratio = rows.columns >= n_features
+        self._has_no_ratio = rows.columns >= n_features
         self._l = as_smoothing(model.l, n_features)
         self._rows, self._labels, self._weight = rows, labels, weight
         self._class_weight, self._side_weights = class_weight, side_weights
@@ -60,8 +60,8 @@ class RatioScales:
         self._total = count_columns(shared).astype(np.float64) if (
             weight is None and class_weight is None) else weigh_columns(shared, self._row_weight)
         ends = shared.indptr
-        if self._without_ratio.any():
-            ends = np.append(0, np.cumsum(~self._without_ratio[shared.indices]))[ends]
+        if self._has_no_ratio.any():
+            ends = np.append(0, np.cumsum(~self._has_no_ratio[shared.indices]))[ends]
         # The mass of a row, class or label is the sum of its counts over all columns.
         row_mass = self._row_weight * (np.diff(ends) + np.bincount(rows.row, minlength=len(labels)))
         self._class_mass = labels.sums(row_mass)
@@ -79,7 +79,7 @@ class RatioScales:
                            for columns in (rows.columns, rows.column))
             return Scales(shared, own)
         shared = self._scale_columns(k, self._counts_of_class(k), self._total, rows.columns)
-        shared[self._without_ratio] = 1.0
+        shared[self._has_no_ratio] = 1.0
         # If only one row holds a column, its total is the weight of this row.
         total = self._row_weight
         own = np.where(self._labels.has(k), total, 0.0)

@@ -63,16 +63,18 @@ def best_temperature(
     total = float(weight.sum())
     if not (scores < 0).any() or not total:
         return 1.0
-    own = scores[np.arange(len(codes)), codes]
-    share = 1.0 / (total + 1.0)
-    target = (1.0 - share) * own + share * scores.mean(axis=1)
+    own_scores = scores[np.arange(len(codes)), codes]
+    uniform_share = 1.0 / (total + 1.0)
+    # The mean score of a row under its smoothed label.
+    target = (1.0 - uniform_share) * own_scores + uniform_share * scores.mean(axis=1)
 
-    def slope(inverse: float) -> float:
-        powers = np.exp(inverse * scores)
-        expected = (powers * scores).sum(axis=1) / powers.sum(axis=1)
-        return float((weight * (expected - target)).sum())
+    def slope(factor: float) -> float:
+        """The derivative of the loss by 1 / T, where this is ``factor``."""
+        powers = np.exp(factor * scores)
+        mean = (powers * scores).sum(axis=1) / powers.sum(axis=1)
+        return float((weight * (mean - target)).sum())
 
-    # The loss is convex in 1 / T, so bisection finds the zero of its derivative.
+    # The loss is convex in 1 / T, so bisection of log(1 / T) finds the zero of its derivative.
     low, high = np.log(1.0 / _MAX_FACTOR), np.log(_MAX_FACTOR)
     for _ in range(halvings):
         middle = 0.5 * (low + high)
@@ -128,41 +130,43 @@ class _Loss:
     ----------
     value : float
     gradient : float64 (2,)
-    expected : float64 (2, 2)
+    information : float64 (2, 2)
         The Fisher information: the expected Hessian if labels have the probabilities of the point.
-    exact : float64 (2, 2)
-        The Hessian.
+    hessian : float64 (2, 2)
     weight : float
-        Total weight of all rows.
+        The total weight of all rows.
     """
 
     value: float
     gradient: Floats
-    expected: Floats
-    exact: Floats
+    information: Floats
+    hessian: Floats
     weight: float
 
     @property
     def curvature(self) -> Floats:
         """The Hessian if it is positive definite, else the Fisher information."""
-        exact = self.exact
-        is_convex = exact[0, 0] > 0 and np.linalg.det(exact) > 1e-6 * exact[0, 0] * abs(exact[1, 1])
+        h = self.hessian
+        # Not if the determinant may be above 0 by rounding only.
+        is_convex = h[0, 0] > 0 and np.linalg.det(h) > 1e-6 * h[0, 0] * abs(h[1, 1])
         ridge: Floats = 1e-9 * self.weight * np.eye(2)
-        return ridge + (exact if is_convex else self.expected)
+        return ridge + (h if is_convex else self.information)
 
     @classmethod
     def at(cls, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats) -> _Loss:
-        share = 1.0 / (float(weight.sum()) + 1.0)
+        uniform_share = 1.0 / (float(weight.sum()) + 1.0)
         loss = cls(0.0, np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), float(weight.sum()))
         size = max(1, _BLOCK // scores.shape[1])
         for begin in range(0, len(codes), size):
             rows = slice(begin, begin + size)
-            loss = loss._with_rows(point, scores[rows], codes[rows], weight[rows], share)
+            loss = loss._with_rows(point, scores[rows], codes[rows], weight[rows], uniform_share)
         return loss
 
     def _with_rows(
-        self, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats, share: float
+        self, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats,
+        uniform_share: float,
     ) -> _Loss:
+        """The loss of more rows; ``uniform_share`` of each label is spread over all classes."""
         scaled = np.exp(point[0]) * scores
         # log σ(z) and 1 - σ(z), without overflow.
         z = scaled + point[1]
@@ -170,8 +174,8 @@ class _Loss:
         complement = np.exp(logs - z)
         largest = logs.max(axis=1, keepdims=True)
         logs -= largest + np.log(np.exp(logs - largest).sum(axis=1, keepdims=True))
-        target = np.full(scores.shape, share / scores.shape[1])
-        target[np.arange(len(codes)), codes] += 1.0 - share
+        target = np.full(scores.shape, uniform_share / scores.shape[1])
+        target[np.arange(len(codes)), codes] += 1.0 - uniform_share
         value = -float(weight @ np.einsum("ij,ij->i", target, logs))
         # The residual is the loss's derivative by z. The derivatives of z by the point are
         # (scaled, 1).
@@ -182,15 +186,16 @@ class _Loss:
         means = np.stack([np.einsum("ij,ij->i", factor, scaled), factor.sum(axis=1)])
         factor *= weight[:, None] * complement
         residual *= 1.0 - complement
-        expected = _outer_sums(factor, scaled) - (means * weight) @ means.T
-        exact = expected - _outer_sums(residual, scaled)
-        exact[0, 0] += gradient[0]
-        return _Loss(self.value + value, self.gradient + gradient, self.expected + expected,
-                     self.exact + exact, self.weight)
+        # The covariance of complement · (scaled, 1), under the probabilities of the point.
+        information = _outer_sums(factor, scaled) - (means * weight) @ means.T
+        hessian = information - _outer_sums(residual, scaled)
+        hessian[0, 0] += gradient[0]
+        return _Loss(self.value + value, self.gradient + gradient, self.information + information,
+                     self.hessian + hessian, self.weight)
 
 
 def _outer_sums(weight: Floats, scaled: Floats) -> Floats:
     """The weighted sum of the outer products of (scaled, 1) with itself: float64 (2, 2)."""
-    first = weight * scaled
-    cross = first.sum()
-    return np.array([[np.einsum("ij,ij->", first, scaled), cross], [cross, weight.sum()]])
+    weighted = weight * scaled
+    mixed = weighted.sum()
+    return np.array([[np.einsum("ij,ij->", weighted, scaled), mixed], [mixed, weight.sum()]])

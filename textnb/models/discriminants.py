@@ -217,14 +217,14 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         import numpy as np
 
         from textnb.bayes.covariance import factorise
-        from textnb.bayes.gaussian import linear_gaussian, restricted
+        from textnb.bayes.gaussian import linear_gaussian, restrict
 
         covariances = self._covariances(statistics, fourth)
         pooled = sum(
             (class_prior * covariance for class_prior, covariance in zip(
                 self.priors_[statistics.class_count > 0], covariances, strict=True)),
             np.zeros((statistics.n_features, statistics.n_features)))
-        self.covariance_ = restricted(pooled * self._divisor_ratio(statistics), self.covariance)
+        self.covariance_ = restrict(pooled * self._divisor_ratio(statistics), self.covariance)
         self._factor = factorise(self.covariance_, self._names, "the classes, pooled,",
                                  self.allow_singular)
         if not self._factor.rank:
