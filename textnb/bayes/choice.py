@@ -77,8 +77,8 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     l : float
         The smoothing parameter that gave the scores.
     left_out : LeftOut
-        A code of -1 is a label that is not a class. Rows that are not countable have no
-        losses: for any ``l``, they are impossible.
+        A code of -1 is a label that is not a class. Rows that are not countable get no loss, as
+        they are impossible for any ``l``.
 
     Examples
     --------

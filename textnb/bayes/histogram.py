@@ -18,7 +18,7 @@ _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
 _BINS = f"a number of bins from 1 to {MAX_BINS}, one of {', '.join(_RULES)}, or increasing edges"
 
 
-def edges_of(column: Floats, bins: Any, count: int, name: Any) -> Floats:
+def edges_of(column: Floats, bins: Any, n_bins: int, name: Any) -> Floats:
     """The edges of the bins of a column: float64 (n_bins + 1,).
 
     Parameters
@@ -26,13 +26,13 @@ def edges_of(column: Floats, bins: Any, count: int, name: Any) -> Floats:
     column : float64 (n_rows,)
     bins : int, str or array
         As in `HistogramDensity`.
-    count : int
-        The number of bins, as `bins_per_column` computes it.
+    n_bins : int
+        The result of `bins_per_column`, which is the number of bins if ``bins`` is "auto".
     name : value
         The name of the column, for messages.
     """
     if isinstance(bins, str) and bins == "auto":
-        bins = count
+        bins = n_bins
     try:
         return np.histogram_bin_edges(
             column, bins=np.asarray(bins, dtype=np.float64) if np.ndim(bins) else bins)
