@@ -4,10 +4,9 @@
 
 This is LIBLINEAR's objective on the rows times ``scale``. As in LIBLINEAR with
 ``intercept_scaling=1``, the intercept is penalised. ``x∘scale`` is the row x times the scale,
-feature by feature, and ``y_i`` is 1 or -1. The product is never stored: the vectors that rows are
-multiplied with are scaled instead. For the squared hinge, the solver has no weight for a feature
-that only one row holds: its best weight for any other weights has a closed form, which has the
-effect of a smaller cost of the row.
+feature by feature, and ``y_i`` is 1 or -1. The product is never stored: vectors are scaled before
+rows are multiplied with them. For the squared hinge, the solver has no weight for a feature that
+only one row holds: its best weight has a closed form, and has the effect of a smaller cost.
 
 The solver is Newton's method [1]_ on the rows within the margin. Each step is a linear system with
 one unknown per such row. Conjugate gradients solve it until the duality gap is a tenth of what the
@@ -57,8 +56,7 @@ _RANGE_FACTOR = 50.0
 _MIN_DESCENT_VALUES = 1 << 17
 # Newton's method continues if descent needs more passes than this, e.g. because C is large.
 _MAX_PASSES = 50
-# If rows cost much, a Newton step takes as long as many passes, so this many times more passes are
-# allowed.
+# If rows cost much, a Newton step takes as long as many passes, so more passes are allowed.
 _HEAVY_FACTOR = 5
 # At a tolerance of 0.01, a solution may still have this share of |v|² / 2 to gain. The share falls
 # with the square of the tolerance, as the possible gain falls with the square of the gradient.
@@ -122,8 +120,7 @@ class LinearSolution:
     def _put_all(self, column: Floats) -> None:
         """Write the weights of all columns, extra ones too, into an array of zeros."""
         column[self.rows.columns] = self.shared
-        # Weights of columns that only one row holds are not stored, because there are many for each
-        # class.
+        # Weights of columns that only one row holds are not stored: each class has many of them.
         scale = self.scales.of_own(self.rows)
         own_weights = scale * (scale * self.rows.value) * (self.duals * self.y)[self.rows.row]
         # Most are 0, as most rows are beyond the margin.
@@ -183,9 +180,8 @@ class LinearSolver:
         duals : sequence of float64 (n_rows,), optional
             Duals to start from, e.g. from solutions of nearly the same rows.
         weights : sequence of (float64 (n_shared,), float) or None, optional
-            Weights of the shared columns, and intercepts, to start from instead. Without duals and
-            weights, Newton's method starts from a multiple of the scale, which is naive Bayes if
-            the scale is a log-count ratio.
+            Weights of the shared columns, and intercepts, to start from instead. By default,
+            Newton's method starts from a multiple of the scale, e.g. naive Bayes.
         """
         problems = [self._problem(rows, *args)
                     for args in zip(positives, costs, scales, strict=True)]
@@ -404,10 +400,8 @@ class _Problem:
         return replace(self, cost=np.minimum(self.cost, max_cost))
 
     def multiple_of_scale(self) -> _Point:
-        """About the best point whose v is one number v0 for all features.
-
-        Newton's method finds x = (v0, bias), roughly, which is enough for a start.
-        """
+        """About the best point whose v is one number v0 for all features: Newton's method finds
+        x = (v0, bias), roughly, which is enough for a start."""
         # The rows' scores for v0 = 1 and no bias.
         unit_scores = self.rows @ self.scale
         # At least 1, so that there is a solution without columns.
@@ -559,11 +553,8 @@ class _Model:
                    point.scores[active] + misses, misses)
 
     def minimum(self, unknowns: Floats, point: _Point) -> tuple[Floats, bool]:
-        """Unknowns that gain at least nine tenths of what the model can gain, by conjugate
-        gradients.
-
-        Also whether so many were gained within the maximum number of steps.
-        """
+        """Unknowns that gain at least nine tenths of what the model can gain, and whether conjugate
+        gradients found them within the maximum number of steps."""
         here = point.penalty + 0.5 * _dot(self.row_hessian * self.misses, self.misses)
         ridge = 1.0 / self.row_hessian
         residual = self.target - (self._multiply(unknowns) + ridge * unknowns)
