@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from textnb.mail import charset_guess
-from textnb.mail.charset_guess import guess_codec, mail_name, take_sample, without_latin_script
+from textnb.mail.charset_guess import guess_codec, has_other_script, mail_name, take_sample
 from textnb.mail.charset_names import codecs_of
 from textnb.mail.message import parse_message
 
@@ -81,7 +81,7 @@ def test_a_name_is_shown_as_mail_writes_it():
 def test_every_candidate_is_a_codec_of_both_libraries():
     from charset_normalizer import from_bytes
 
-    for codec in charset_guess._LETTERS:
+    for codec in charset_guess._SCRIPTS:
         assert codecs.lookup(codec)
         # An unknown name raises there.
         from_bytes(b"x", cp_isolation=[codec])
@@ -193,5 +193,5 @@ def test_a_sample():
     assert take_sample(b"abc") == b""
     assert take_sample(b"abc \xe9t\xe9\r\nx\n<b>\xe9</b>&nbsp;y") == b"\xe9t\xe9\n\xe9  y"
     assert take_sample(b"\xe9 \xe8 \xe7", size=4) == b"\xe9 \xe8 "
-    assert not without_latin_script(b"")
+    assert not has_other_script(b"")
     assert len(take_sample(CHINESE.encode("gbk") * 9999)) <= 8 << 10

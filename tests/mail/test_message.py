@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import pytest
 
 from textnb.errors import ParameterError
-from textnb.mail.html import MAX_TARGET, MAX_TARGETS, read_html
+from textnb.mail.html import MAX_TARGET_LENGTH, MAX_TARGETS, read_html
 from textnb.mail.message import MailMessage, parse_message
 from textnb.mail.parts import MAX_DEPTH, MAX_PARTS, split_multipart
 
@@ -191,10 +191,10 @@ def test_html_that_is_too_large_or_too_deep_has_its_tags_cut_out():
     markup = ("<style>p {}</style><!-- <p>no --><p>one &amp; two<script>'<p>x'</script>"
               "<b>th</b>ree&#" + "9" * 5000 + ";")
     notes = []
-    assert read_html(markup, notes, tags=3).text == "one & two\nthree\ufffd"
+    assert read_html(markup, notes, max_tags=3).text == "one & two\nthree\ufffd"
     assert notes == [note]
     assert read_html(markup, notes).text == "one & two\nthree\ufffd"
-    assert read_html("<p><a href=1>x<img src=2 alt=y><script><a href=3>", [], tags=1) == (
+    assert read_html("<p><a href=1>x<img src=2 alt=y><script><a href=3>", [], max_tags=1) == (
         "x y", ["1"], ["2"])
     # As a tree: 5,000 paragraphs of 300 elements each, 200 MB.
     bomb = "".join(f'<b id=">{i}">' for i in range(300)) + "<p>x" * 5000
@@ -221,7 +221,7 @@ def test_html_that_is_too_large_or_too_deep_has_its_tags_cut_out():
     ("<style><img src=1></style><!--[if mso]><img src=2 alt=two><![endif]-->x", [], [], "x"),
     # Marks of targets that a message brings itself.
     ("\ufdd00\ufdd1x&#xfdd0;0&#xfdd1;<a href=1>y", ["1"], [], "0x0y"),
-    ("<a href='" + "x" * 9999 + "'>x", ["x" * MAX_TARGET], [], "x")])
+    ("<a href='" + "x" * 9999 + "'>x", ["x" * MAX_TARGET_LENGTH], [], "x")])
 def test_targets(markup, links, images, text):
     message = parsed(html(markup))
     assert (message.links, message.images) == (tuple(links), tuple(images))

@@ -16,47 +16,51 @@ from functools import cached_property
 from textnb.mail.charset_names import codecs_of
 
 WESTERN = "cp1252"
-# Charsets of undeclared mail in other scripts, with the script and the share of letters it needs:
-# a charset of two-byte characters decodes nearly all bytes to something. With more charsets here,
-# more guesses would be wrong.
+# The codecs that a guess may be; for each, the letters of its script and their minimum share of all
+# letters beyond ASCII: a charset of two-byte characters decodes nearly all bytes to something. With
+# more codecs here, more guesses would be wrong.
 _CYRILLIC, _KANA, _IDEOGRAPHS = "\u0400-\u04ff", "\u3040-\u30ff", "\u3007\u4e00-\u9fff"
-_LETTERS = {
+_SCRIPTS = {
     "gb18030": (_IDEOGRAPHS, 0.8), "big5": (_IDEOGRAPHS, 0.8), "cp932": (_KANA, 0.2),
     "euc_jp": (_KANA, 0.2), "cp949": ("\uac00-\ud7a3", 0.7), "cp1251": (_CYRILLIC, 0.9),
     "koi8_u": (_CYRILLIC, 0.9), "cp1253": ("\u0370-\u03ff", 0.9), "cp874": ("\u0e00-\u0e7f", 0.9),
     "cp1255": ("\u05b0-\u05ff", 0.9), "cp1256": ("\u0600-\u06ff", 0.9),
 }
-# The names that are usual in mail.
-_MAIL_NAMES = {"cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp",
+# Codecs that have another name in mail.
+_NAMES_IN_MAIL = {"cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp",
                "cp950": "big5", "big5hkscs": "big5"}
-_LATIN = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman", "cp437", "cp850",
-                    *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
-# Statistics of a few thousand letters are as good as those of a whole text.
-_SAMPLE_BYTES, _MIN_BYTES = 8 << 10, 512
-# At most this number of texts per message are guessed; its other texts get the same charsets.
+_LATIN_CODECS = frozenset({
+    "cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman", "cp437", "cp850",
+    *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
+# A guess from a few thousand letters is as good as one from the whole text.
+_SAMPLE_BYTES = 8 << 10
+# A text with a smaller sample is guessed together with the rest of the message.
+_MIN_SAMPLE_BYTES = 512
+# After this number of guesses in a message, its other texts get the charsets guessed so far.
 _MAX_GUESSES = 4
 # Numbers of bytes to search: for declarations of charsets, and for a sample.
 _DECLARATION_BYTES, _SEARCH_BYTES = 1 << 18, 1 << 20
-# With fewer bytes beyond ASCII there is no decision: "\xe7\xe3" may be in a Portuguese word.
-_MIN_HIGH = 6
+# High bytes are bytes beyond ASCII. Fewer do not show the script: "\xe7\xe3" may be in a Portuguese
+# word.
+_MIN_HIGH_BYTES = 6
+# Minimum number of letters of the guessed script.
 _MIN_LETTERS = 3
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Runs of bytes beyond ASCII, and lines from the first such byte on.
-_HIGH = re.compile(rb"[\x80-\xff]+")
-_HIGH_LINE = re.compile(rb"[\x80-\xff][^\r\n]*+")
-_REPEATED = re.compile(rb"([\x80-\xff])\1+")
+_HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
+_LINE_FROM_HIGH_BYTE = re.compile(rb"[\x80-\xff][^\r\n]*+")
+_REPEATED_BYTE = re.compile(rb"([\x80-\xff])\1+")
 _WORD = re.compile(rb"[A-Za-z\x80-\xff]+")
 _TAG = re.compile(rb"<[^<>\x80-\xff]*+>|&[#a-zA-Z0-9]{1,10};")
-_DECLARED = re.compile(
+_DECLARATION = re.compile(
     rb"""charset\s*=\s*(?:3D)?["']?([\w.:+-]{2,40})|=\?([\w.:+-]{2,40})\?[bq]\?""", re.I | re.A)
-_META = re.compile(
+_META_CHARSET = re.compile(
     rb"""<meta\b[^<>]{0,200}?\bcharset\s*=\s*["']?\s*([\w.:+-]{2,40})""", re.I | re.A)
 
 
 def mail_name(codec: str) -> str:
     """A codec's name as mail writes it: windows-1251, shift_jis."""
-    name = _MAIL_NAMES.get(codec, codec.replace("_", "-"))
+    name = _NAMES_IN_MAIL.get(codec, codec.replace("_", "-"))
     return re.sub(r"^cp(125\d|874)$", r"windows-\1", re.sub(r"^iso8859", "iso-8859", name))
 
 
@@ -78,53 +82,59 @@ def decode_strictly(raw: bytes, codec: str) -> str | None:
 
 
 def decode_replacing(raw: bytes, codec: str) -> tuple[str, bool]:
-    """The text with U+FFFD for invalid bytes, and whether there are few of them.
+    """The text with U+FFFD for invalid bytes, and whether it is mostly valid.
 
-    Few means that at most a fourth of the characters beyond ASCII are U+FFFD.
+    It is if at most a fourth of its characters beyond ASCII are U+FFFD.
     """
     try:
         text = replace_surrogates(raw.decode(codec, "replace"))
     except UnicodeError:
         text = raw.decode("ascii", "replace")
-    beyond = len(text) - len(text.encode("ascii", "ignore"))
-    return text, 4 * text.count("\ufffd") <= beyond
+    n_beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
+    return text, 4 * text.count("\ufffd") <= n_beyond_ascii
 
 
 def meta_charset(html: bytes) -> str | None:
     """The charset that the head of an HTML document declares (``<meta charset=...>``)."""
-    match = _META.search(html[:4096])
+    match = _META_CHARSET.search(html[:4096])
     return None if match is None else match[1].decode("ascii")
 
 
-def without_latin_script(raw: bytes, min_high: int = _MIN_HIGH) -> bool:
-    """Whether most letters beyond ASCII stand together, in words without ASCII letters."""
+def has_other_script(raw: bytes, min_high_bytes: int = _MIN_HIGH_BYTES) -> bool:
+    """Whether a text is in a script other than Latin.
+
+    It is if at least 40% of its high bytes stand together, and the words that have high bytes
+    consist of at least 60% of them.
+    """
     # Repeated dashes, dots and spaces beyond ASCII draw lines, and are not letters.
-    reduced = _REPEATED.sub(rb"\1", raw)
-    runs = [len(run) for run in _HIGH.findall(reduced)]
-    high = sum(runs)
-    if high < min_high:
+    reduced = _REPEATED_BYTE.sub(rb"\1", raw)
+    run_lengths = [len(run) for run in _HIGH_BYTES.findall(reduced)]
+    n_high = sum(run_lengths)
+    if n_high < min_high_bytes:
         return False
-    together = sum(length for length in runs if length > 1)
-    within = sum(len(word) for word in _WORD.findall(reduced) if _HIGH.search(word))
-    return 10 * together >= 4 * high and 10 * high >= 6 * within
+    n_together = sum(length for length in run_lengths if length > 1)
+    n_in_words = sum(len(word) for word in _WORD.findall(reduced) if _HIGH_BYTES.search(word))
+    return 10 * n_together >= 4 * n_high and 10 * n_high >= 6 * n_in_words
 
 
 def take_sample(raw: bytes, size: int = _SAMPLE_BYTES) -> bytes:
-    """Take each line from its first byte beyond ASCII on, without HTML tags.
+    """Take each line from its first high byte on, without HTML tags.
 
-    A character of several bytes begins with such a byte, so no character is cut.
+    A character of several bytes begins with a high byte, so no character is cut.
     """
-    first = _HIGH.search(raw)
-    if first is None:
+    high_bytes = _HIGH_BYTES.search(raw)
+    if high_bytes is None:
         return b""
+    start = high_bytes.start()
     pieces: list[bytes] = []
     n_left = size
-    for line in _HIGH_LINE.finditer(raw, first.start(), first.start() + _SEARCH_BYTES):
+    for line in _LINE_FROM_HIGH_BYTE.finditer(raw, start, start + _SEARCH_BYTES):
+        # More bytes of the line than fit, because its tags are removed.
         piece = _TAG.sub(b" ", line[0][:4 * n_left])
         if len(piece) >= n_left:
             # Cut after a byte below "0": such a byte is never part of a longer character.
-            whole = re.match(rb"(?s).*[\x00-\x2f]", piece[:n_left])
-            pieces.append(piece[:n_left] if whole is None else whole[0])
+            complete = re.match(rb"(?s).*[\x00-\x2f]", piece[:n_left])
+            pieces.append(piece[:n_left] if complete is None else complete[0])
             break
         pieces.append(piece)
         n_left -= len(piece) + 1
@@ -132,17 +142,17 @@ def take_sample(raw: bytes, size: int = _SAMPLE_BYTES) -> bytes:
 
 
 def guess_codec(sample: bytes) -> str | None:
-    """Guess the codec of a sample without Latin script by statistics; None if none fits."""
+    """Guess the codec of a sample in another script by statistics; None if none fits."""
     # Imported here because most processes never need it.
     from charset_normalizer import from_bytes
 
-    for match in from_bytes(sample, cp_isolation=list(_LETTERS), preemptive_behaviour=False,
+    for match in from_bytes(sample, cp_isolation=list(_SCRIPTS), preemptive_behaviour=False,
                             enable_fallback=False):
         codec = match.encoding
-        script, min_share = _LETTERS[codec]
+        script, min_share = _SCRIPTS[codec]
         letters = [letter for letter in str(match) if letter > "\x7f" and letter.isalpha()]
-        of_script = len(re.findall(f"[{script}]", "".join(letters)))
-        if of_script >= max(_MIN_LETTERS, min_share * len(letters)):
+        n_of_script = len(re.findall(f"[{script}]", "".join(letters)))
+        if n_of_script >= max(_MIN_LETTERS, min_share * len(letters)):
             return codec
     return None
 
@@ -158,56 +168,62 @@ class Guess:
 
     def __init__(self, message: bytes = b"") -> None:
         self._message = message
-        self._guessed: list[str] = []
-        self._guesses = 0
+        # The codecs guessed so far, the last one first.
+        self._codecs: list[str] = []
+        self._n_guesses = 0
 
     @cached_property
-    def _declared(self) -> list[str]:
-        """Codecs that the message declares anywhere, except codecs that decode all bytes."""
+    def _declared_codecs(self) -> list[str]:
+        """Codecs that the message declares anywhere, and that a text may have which is not UTF-8.
+
+        In windows-1252 and UTF-16 nearly any bytes are valid; in UTF-7 and ISO 2022, none beyond
+        ASCII.
+        """
         names = [(match[1] or match[2]).decode("ascii")
-                 for match in _DECLARED.finditer(self._message[:_DECLARATION_BYTES])]
+                 for match in _DECLARATION.finditer(self._message[:_DECLARATION_BYTES])]
         codecs = [(codecs_of(name) or (WESTERN,))[0] for name in dict.fromkeys(names)]
         return [codec for codec in dict.fromkeys(codecs)
                 if codec not in (WESTERN, "utf-8") and not codec.startswith(("utf", "iso2022"))]
 
     @cached_property
-    def _sample(self) -> bytes:
+    def _message_sample(self) -> bytes:
         return take_sample(self._message)
 
     def read(self, raw: bytes) -> tuple[str, str] | None:
-        """The text of bytes that are not UTF-8, and how it was found, in words.
+        """The text of bytes that are not UTF-8, and a note that says how it was read.
 
         None if the script is not Latin and no charset fits.
         """
-        own = take_sample(raw)
-        latin = self._is_latin(own)
-        for codec in self._declared:
-            if (codec in _LATIN) == latin:
+        sample = take_sample(raw)
+        is_latin = self._is_latin(sample)
+        for codec in self._declared_codecs:
+            if (codec in _LATIN_CODECS) == is_latin:
                 text = decode_strictly(raw, codec)
                 if text is not None:
                     return text, f"read as {mail_name(codec)}, as elsewhere in the message"
-        if latin:
+        if is_latin:
             return raw.decode(WESTERN, "replace"), f"read as {mail_name(WESTERN)}"
-        for codec in self._candidates(own):
+        for codec in self._candidates(sample):
             text, mostly_valid = decode_replacing(raw, codec)
             if mostly_valid:
                 return text, f"guessed {mail_name(codec)}"
         return None
 
-    def _is_latin(self, own: bytes) -> bool:
-        if sum(map(len, _HIGH.findall(own))) >= _MIN_HIGH:
-            return not without_latin_script(own)
-        # The text is too short to decide by itself.
-        return not (without_latin_script(own, 2) and without_latin_script(self._sample))
+    def _is_latin(self, sample: bytes) -> bool:
+        if sum(map(len, _HIGH_BYTES.findall(sample))) >= _MIN_HIGH_BYTES:
+            return not has_other_script(sample)
+        # The text is too short to show its script, so the message must have the same one.
+        return not (has_other_script(sample, 2) and has_other_script(self._message_sample))
 
-    def _candidates(self, own: bytes) -> list[str]:
-        """Codecs that were guessed for earlier texts, after a guess for this one."""
-        if self._guesses < _MAX_GUESSES and (not self._guessed or len(own) >= _MIN_BYTES):
-            self._guesses += 1
-            context = self._sample if len(own) < _MIN_BYTES else b""
+    def _candidates(self, sample: bytes) -> list[str]:
+        """Codecs to try: the guess for this text, and after it the guesses for earlier texts."""
+        is_short = len(sample) < _MIN_SAMPLE_BYTES
+        if self._n_guesses < _MAX_GUESSES and not (self._codecs and is_short):
+            self._n_guesses += 1
+            context = self._message_sample if is_short else b""
             # The last character of a cut sample may be incomplete.
-            samples = (own + b"\n" + context, own, own[:-1])
+            samples = (sample + b"\n" + context, sample, sample[:-1])
             codec = next(filter(None, map(guess_codec, samples)), None)
             if codec is not None:
-                self._guessed = [codec, *(other for other in self._guessed if other != codec)]
-        return self._guessed
+                self._codecs = [codec, *(other for other in self._codecs if other != codec)]
+        return self._codecs

@@ -3,8 +3,8 @@
     name  ->  codecs: the first is the usual one, the others are supersets of it
 
 Python knows most names. The WHATWG's Encoding Standard lists others that browsers know, and mail
-has some of its own. Mail often declares a charset whose superset it uses (ISO-8859-1 for
-windows-1252), so the superset is read, as by browsers (WHATWG, Encoding Standard, section 4.2).
+has some of its own. Mail often declares a charset (ISO-8859-1) and uses a superset of it
+(windows-1252), so the superset is read, as by browsers (WHATWG, Encoding Standard, section 4.2).
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import codecs
 import re
 from functools import lru_cache
 
-# Names that neither Python nor the rules below know. Keys are in lower case, with "-" for "_".
-_NAMES = {
+# Codecs of names that Python does not know even after the substitutions below. The names are in
+# lower case, with "-" for "_".
+_CODECS_BY_NAME = {
     "unicode-1-1-utf-8": "utf-8", "unicode11utf8": "utf-8", "unicode20utf8": "utf-8",
     "utf8mb4": "utf-8", "csunicode": "utf-16-le", "iso-10646-ucs-2": "utf-16-le",
     "ucs-2": "utf-16-le", "unicode": "utf-16", "unicodefeff": "utf-16-le",
@@ -28,6 +29,7 @@ _NAMES = {
     "cp28603": "iso8859-13", "cp28605": "iso8859-15", "iso-ir-149": "cp949",
     "ks-c-5601-1989": "cp949", "ksc-5601": "cp949", "cp51949": "cp949",
 }
+# The codecs to read instead of a codec, in the order in which they are tried.
 _SUPERSETS = {
     "iso8859-1": ("cp1252",), "iso8859-9": ("cp1254",), "iso8859-11": ("cp874",),
     "tis-620": ("cp874",), "gb2312": ("gb18030",), "gbk": ("gb18030",), "euc_kr": ("cp949",),
@@ -35,16 +37,17 @@ _SUPERSETS = {
     "euc_jp": ("euc_jp", "euc_jis_2004"),
 }
 # Codecs of Python that are not charsets of mail: slow (quadratic), or for programs' own texts.
-_EXCLUDED = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined",
-                       "mbcs", "oem"})
+_EXCLUDED_CODECS = frozenset({
+    "idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "mbcs", "oem"})
 # Names that say that nobody knows the charset (RFC 1428).
-_UNKNOWN = frozenset({"unknown-8bit", "unknown"})
-_PLAIN = re.compile(r"[a-z0-9][a-z0-9._:+-]{0,39}", re.A)
+_NAMES_OF_UNKNOWN = frozenset({"unknown-8bit", "unknown"})
+_VALID_NAME = re.compile(r"[a-z0-9][a-z0-9._:+-]{0,39}", re.A)
 # What mailers wrongly write before and after a name: charset="charset=GB2312", charset=3D"utf-8",
 # charset="utf-8; format=flowed".
-_BEFORE = re.compile(r"^(?:3d|charset\s*=|[\s\"'=])+")
-_AFTER = re.compile(r"[;\s\"',].*$", re.S)
-_RULES = (
+_WRONG_PREFIX = re.compile(r"^(?:3d|charset\s*=|[\s\"'=])+")
+_WRONG_SUFFIX = re.compile(r"[;\s\"',].*$", re.S)
+# These make names that Python knows; each has a pattern and its replacement.
+_SUBSTITUTIONS = (
     (re.compile(r"[-_]?charset$"), ""),
     (re.compile(r"^(?:x-)+"), ""),
     (re.compile(r"^(?:windows|win|microsoft-cp|ms|dos|ibm|cp)-?(\d{3,5})$"), r"cp\1"),
@@ -55,7 +58,7 @@ _RULES = (
 
 @lru_cache(maxsize=512)
 def codecs_of(charset: str) -> tuple[str, ...] | None:
-    """Names of Python's codecs for a charset's name.
+    """Names of Python's codecs for a charset's name, in the order in which to try them.
 
     Returns
     -------
@@ -67,28 +70,30 @@ def codecs_of(charset: str) -> tuple[str, ...] | None:
     >>> codecs_of("GB2312"), codecs_of("us-ascii"), codecs_of("none-such")
     (('gb18030',), (), None)
     """
-    name = _AFTER.sub("", _BEFORE.sub("", charset.lower()[:200]))
+    name = _WRONG_SUFFIX.sub("", _WRONG_PREFIX.sub("", charset.lower()[:200]))
     codec = _python_codec(name)
     if codec is None:
         name = name.replace("_", "-")
-        for pattern, new in _RULES:
-            name = pattern.sub(new, name)
-        if name in _UNKNOWN or not name:
+        for pattern, replacement in _SUBSTITUTIONS:
+            name = pattern.sub(replacement, name)
+        if name in _NAMES_OF_UNKNOWN or not name:
             return ()
-        codec = _python_codec(_NAMES.get(name, name))
+        codec = _python_codec(_CODECS_BY_NAME.get(name, name))
     if codec is None:
         return None
     return () if codec == "ascii" else _SUPERSETS.get(codec, (codec,))
 
 
 def _python_codec(name: str) -> str | None:
+    if not _VALID_NAME.fullmatch(name):
+        return None
     try:
-        codec = codecs.lookup(name).name if _PLAIN.fullmatch(name) else None
-        # Refuse codecs that are not for text, such as zip.
-        b" ".decode("ascii" if codec is None else name, "replace")
+        codec = codecs.lookup(name).name
+        # A codec that is not for text, such as zip, raises LookupError here.
+        b" ".decode(name, "replace")
     except LookupError:
         return None
     except UnicodeError:
         # A single space is not a complete character of this charset.
         pass
-    return None if codec in _EXCLUDED else codec
+    return None if codec in _EXCLUDED_CODECS else codec

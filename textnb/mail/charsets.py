@@ -1,8 +1,8 @@
-"""Decodes the bytes of a message to text: charsets and encoded words, whatever the bytes are.
+"""Decodes the bytes of a message to text: charsets, and encoded words of headers.
 
-    bytes, charset  ->  text        and what was wrong with them, as short notes: "kind: detail"
+    bytes, charset  ->  text, and notes of what was wrong with the bytes: "kind: detail"
 
-Nothing here raises, every string is valid Unicode, and time is linear in the input.
+No bytes raise an error, every string is valid Unicode, and time is linear in the input.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ Notes = list[str]
 # A hostile message could cause one note for each of its lines.
 _MAX_NOTES, _MAX_DETAIL = 50, 100
 _LINE_ENDS = re.compile(r"[\r\n]+")
-# RFC 2047. A few raw question marks, which it forbids, are accepted; the limit ends the search for
-# the end of an encoded word soon.
-_WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+(?:\?(?!=)[^?]*+){0,8})\?=")
+# The charset, encoding and text of an encoded word (RFC 2047): =?utf-8?q?caf=C3=A9?=. The text may
+# have up to eight question marks, which the RFC forbids; more would make the search slow.
+_ENCODED_WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+(?:\?(?!=)[^?]*+){0,8})\?=")
 
 
 def note(notes: Notes, kind: str, detail: object = "") -> None:
@@ -40,30 +40,31 @@ def note(notes: Notes, kind: str, detail: object = "") -> None:
 
 
 def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
-    """Decode bytes by the declared charset, or by a guess if that does not fit."""
-    names = codecs_of(charset or "")
-    if names is None:
+    """Decode bytes by the declared charset, or by a guess if the declared one does not fit."""
+    declared = codecs_of(charset or "")
+    if declared is None:
         note(notes, "unknown charset", charset)
-    if not names:
+    if not declared:
         return _decode_undeclared(raw, notes, guess)
-    for codec in names:
+    for codec in declared:
         text = decode_strictly(raw, codec)
         if text is not None:
             return text
-    text, mostly_valid = decode_replacing(raw, names[0])
+    text_replaced, mostly_valid = decode_replacing(raw, declared[0])
     kind = "charset not as declared"
     if not raw.isascii():
-        # Text that is valid UTF-8 as a whole is hardly ever anything else.
-        read = decode_strictly(raw, "utf-8")
-        if read is not None:
+        # A whole text that is valid UTF-8 is hardly ever in another charset.
+        text = decode_strictly(raw, "utf-8")
+        if text is not None:
             note(notes, kind, f"{charset}, read as utf-8")
-            return read
-    guessed = None if raw.isascii() or mostly_valid else guess.read(raw)
-    if guessed is None:
+            return text
+    guess_and_note = None if raw.isascii() or mostly_valid else guess.read(raw)
+    if guess_and_note is None:
         note(notes, "undecodable bytes replaced", charset)
-        return text
-    note(notes, kind, f"{charset}, {guessed[1]}")
-    return guessed[0]
+        return text_replaced
+    text, detail = guess_and_note
+    note(notes, kind, f"{charset}, {detail}")
+    return text
 
 
 def _decode_undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
@@ -88,70 +89,74 @@ def _decode_undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
     if mostly_valid:
         note(notes, "undecodable bytes replaced: utf-8")
         return text
-    guessed = guess.read(raw) or (raw.decode(WESTERN, "replace"), "read as windows-1252")
-    note(notes, f"{kind}: {guessed[1]}")
-    return guessed[0]
+    text, detail = guess.read(raw) or (raw.decode(WESTERN, "replace"), "read as windows-1252")
+    note(notes, f"{kind}: {detail}")
+    return text
 
 
 def charset_of_html(declared: str | None, html: bytes, notes: Notes) -> str | None:
     """The declared charset of an HTML part, or else the one that the document itself declares.
 
-    A document's own windows-1252 is ignored: any bytes fit it, and many documents misuse it.
+    A document that declares windows-1252 is not believed: any bytes are valid in it, and many
+    documents declare it wrongly. One that declares UTF-16 can't be in it, as its tags are read as
+    ASCII.
     """
     if declared and codecs_of(declared):
         return declared
-    own = meta_charset(html)
-    names = codecs_of(own) if own is not None else None
+    in_document = meta_charset(html)
+    names = codecs_of(in_document) if in_document is not None else None
     if not names or names[0] == WESTERN or names[0].startswith("utf-16"):
         return declared
     if declared and codecs_of(declared) is None:
         note(notes, "unknown charset", declared)
-    return own
+    return in_document
 
 
 def header_text(value: str, notes: Notes, guess: Guess) -> str:
-    """Unfold and decode a header's value, as the parser gives it (bytes as surrogates).
+    """Unfold and decode a header's value, in which the parser has put surrogates for bytes.
 
-    Consecutive words of one charset are joined before they are decoded: some mailers divide a
-    character between two.
+    Consecutive encoded words of one charset are joined before they are decoded: some mailers divide
+    a character between two words.
     """
     if "\n" in value or "\r" in value:
         value = _LINE_ENDS.sub("", value)
     value = value.strip()
     if "=?" not in value:
-        return _plain(value, notes, guess)
+        return _decode_raw(value, notes, guess)
     parts: list[str] = []
-    # The charset and bytes of encoded words that are not decoded yet, and where the last one ends.
-    charset, waiting, end = "", b"", 0
-    for word in _WORD.finditer(value):
+    # The charset and bytes of encoded words that are not decoded yet, and the end of the last one.
+    charset, pending, end = "", b"", 0
+    for word in _ENCODED_WORD.finditer(value):
         between = value[end:word.start()]
-        data = _payload(word[2], word[3])
+        data = _decode_encoding(word[2], word[3])
         if data is None:
             note(notes, "bad encoded word", word[0])
             continue
-        own = word[1].split("*")[0].lower()
-        if waiting and (between.strip() or own != charset):
-            parts.append(decode_text(waiting, charset, notes, guess))
-            waiting = b""
+        # A language may follow the charset (RFC 2231): utf-8*en.
+        charset_of_word = word[1].split("*")[0].lower()
+        if pending and (between.strip() or charset_of_word != charset):
+            parts.append(decode_text(pending, charset, notes, guess))
+            pending = b""
         # White space between two encoded words is not part of the text (RFC 2047).
         if between.strip() or not end:
-            parts.append(_plain(between, notes, guess))
-        charset, waiting, end = own, waiting + data, word.end()
-    if waiting:
-        parts.append(decode_text(waiting, charset, notes, guess))
+            parts.append(_decode_raw(between, notes, guess))
+        charset, pending, end = charset_of_word, pending + data, word.end()
+    if pending:
+        parts.append(decode_text(pending, charset, notes, guess))
     rest = value[end:]
     if "=?" in rest:
         note(notes, "bad encoded word", rest[rest.index("=?"):])
-    return "".join([*parts, _plain(rest, notes, guess)])
+    return "".join([*parts, _decode_raw(rest, notes, guess)])
 
 
-def _plain(value: str, notes: Notes, guess: Guess) -> str:
+def _decode_raw(value: str, notes: Notes, guess: Guess) -> str:
     if value.isascii():
         return value
     return decode_text(value.encode("utf-8", "surrogateescape"), None, notes, guess)
 
 
-def _payload(encoding: str, text: str) -> bytes | None:
+def _decode_encoding(encoding: str, text: str) -> bytes | None:
+    """The bytes of an encoded word, in quoted-printable or base64; None if they are invalid."""
     raw = text.encode("utf-8", "surrogateescape")
     if encoding in "qQ":
         return binascii.a2b_qp(raw, header=True)

@@ -1,6 +1,6 @@
 """The columns of one message that a model reads: texts, and lists of tokens.
 
-    bytes, names ─> message, structure ─> text or list of tokens by name, and the message
+    bytes, names of columns ─> message, structure ─> by name a text or a list, and the message
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ TOKENS = "tokens"
 def message_columns(
     message: bytes, columns: Sequence[str], tokens: Collection[str]
 ) -> tuple[dict[str, str | list[str] | None], MailMessage]:
-    """The columns of a message by name, as `scan_mail` has them, and the message itself.
+    """The columns of a message by name, as in a table of `scan_mail`, and the message itself.
 
     Parameters
     ----------
     message : bytes
         At most 64 MiB of it are read.
     columns : sequence of str
-        Names that are not columns of mail are names of headers.
+        A name that is not one of a mail table's columns is the name of a header.
     tokens : collection of str
-        The columns that hold lists of tokens.
+        Those of the columns that are lists of tokens.
 
     Raises
     ------
     ParameterError
-        If a table of mail has no such column of lists.
+        If a column that is to be a list is not one in a mail table.
 
     Examples
     --------
-    >>> found, message = message_columns(b"Subject: Hi\\n\\n", ["subject", "tokens"], ["tokens"])
-    >>> found["subject"], found["tokens"][:2], message.errors
+    >>> columns, message = message_columns(b"Subject: Hi\\n\\n", ["subject", "tokens"], ["tokens"])
+    >>> columns["subject"], columns["tokens"][:2], message.errors
     ('Hi', ['subject:hi', 'to:count:0'], ())
     """
     parsed, structure = read_message(message[:MAX_MESSAGE], columns)
-    return {name: _list(name, parsed, structure) if name in tokens else parsed.column(name)
+    return {name: _list_column(name, parsed, structure) if name in tokens else parsed.column(name)
             for name in columns}, parsed
 
 
-def _list(name: str, message: MailMessage, structure: MessageStructure) -> list[str]:
+def _list_column(name: str, message: MailMessage, structure: MessageStructure) -> list[str]:
     if name == TOKENS:
         return tokens_of_message(message, structure)
     if name in ("attachments", "errors"):

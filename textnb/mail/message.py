@@ -1,4 +1,4 @@
-"""One mail message, whatever its bytes: fields to classify by, and notes of what was malformed.
+"""Reads one mail message: fields to classify by, and notes of what was malformed.
 
     bytes ─> header lines ─> decoded fields
           └> MIME parts ───> text, names of attachments
@@ -24,7 +24,7 @@ MAX_MESSAGE, MESSAGE_TOO_LARGE = 64 << 20, "message beyond 64 MiB not read"
 # Above what servers let through: Postfix 100 KiB for one header.
 MAX_HEADER = 128 << 10
 
-_FIRST_LINE = re.compile(rb"From [^\r\n]*+(?:\r?\n|\r|\Z)")
+_ENVELOPE_LINE = re.compile(rb"From [^\r\n]*+(?:\r?\n|\r|\Z)")
 _HEADER_NAME = re.compile(r"[!-9;-~]+")
 
 
@@ -67,12 +67,13 @@ class MailMessage(Value):
 
 
 class MessageStructure(Value):
-    """The structure of a message that its columns leave out, and its features need.
+    """What the tokens of a message need and its columns leave out.
 
     Attributes
     ----------
     fields : tuple of (str, str)
-        Names of all headers in lower case, with their decoded values; those of a name together.
+        Names of all headers in lower case, with their decoded values. Headers of one name stand
+        together.
     parts : tuple of PartHeaders
         All MIME parts, the message itself first.
     alternatives : tuple of str
@@ -85,12 +86,12 @@ class MessageStructure(Value):
 
 
 def check_headers(headers: Sequence[str], setting: str = "headers") -> list[str]:
-    """Check names of headers, which a setting gives, and return them as a list.
+    """Check the names of headers in a setting, and return them as a list.
 
     Raises
     ------
     ParameterError
-        If they are not a list of different names without spaces and colons.
+        If two names are the same, or a name can't be a header's, such as one with a space.
     """
     names = [headers] if isinstance(headers, str) else list(headers)
     for name in names:
@@ -115,20 +116,20 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
     -------
     MailMessage
         ``message_id``, ``from_``, ``to``, ``subject`` (str, decoded; None if absent; several
-        headers of a name, one per line); ``date`` (datetime in UTC, or None); ``headers`` (str, all
+        headers of a name, one per line); ``date`` (datetime in UTC, or None); ``headers`` (str: all
         header lines, unfolded and decoded); ``body`` (str: the text parts that are not attachments;
-        of alternatives the plain one, or the HTML one where the plain one is a stub); ``html``
-        (bool: whether some of the body came from HTML); ``links`` and ``images`` (targets of links
-        and forms, and sources of images, of all HTML parts, as they stand there, in order, with
-        those that come again; ``data:`` without its data); ``attachments`` (names, or else content
-        types, of the parts that were not read, and names of those that were); ``requested`` (dict
-        from the names asked for to values, like ``subject``); ``errors`` (tuple of str, each
-        ``"kind"`` or ``"kind: detail"``: what was malformed, or beyond a limit and not read).
+        of alternatives the plain one, or the HTML one if the plain one is a stub); ``html`` (bool:
+        whether some of the body is from HTML); ``links`` and ``images`` (targets of links and
+        forms, and sources of images, in all HTML parts, as they are written, in order and with
+        repetitions; ``data:`` without its data); ``attachments`` (names of all parts that have one;
+        content types of the other parts that were not read); ``requested`` (dict from ``headers``
+        to their values, like ``subject``); ``errors`` (tuple of str, each ``"kind"`` or
+        ``"kind: detail"``: what was malformed, or beyond a limit and not read).
 
     Raises
     ------
     ParameterError
-        If ``raw`` is not bytes, or a name is not one of a header.
+        If ``raw`` is not bytes, or a name can't be a header's.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
 
 
 def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, MessageStructure]:
-    """As `parse_message`, with the structure of the message."""
+    """The message as from `parse_message`, and its structure."""
     if not isinstance(raw, (bytes, bytearray, memoryview)):
         raise ParameterError.out_of_range("raw", "bytes", type(raw).__name__)
     names, notes = check_headers(headers), Notes()
@@ -154,45 +155,46 @@ def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, 
     if b"\r" in content and b"\n" not in content:
         note(notes, "lines that end in a bare carriage return")
         content = content.replace(b"\r", b"\n")
-    if first := _FIRST_LINE.match(content):
-        content = content[first.end():]
-    lines, body = split_headers(content, notes)
-    if not lines and not notes:
+    if envelope := _ENVELOPE_LINE.match(content):
+        content = content[envelope.end():]
+    raw_headers, body = split_headers(content, notes)
+    if not raw_headers and not notes:
         note(notes, "no headers")
-    texts: dict[str, list[str]] = {}
-    fields = []
-    for name, value in lines:
-        text = header_text(value[:MAX_HEADER], notes, guess)
-        if len(value) > MAX_HEADER:
+    values: dict[str, list[str]] = {}
+    header_lines = []
+    for name, raw_value in raw_headers:
+        value = header_text(raw_value[:MAX_HEADER], notes, guess)
+        if len(raw_value) > MAX_HEADER:
             note(notes, "header beyond 128 KiB not read", name)
-        texts.setdefault(name.lower(), []).append(text)
-        fields.append(f"{name}: {text}")
+        values.setdefault(name.lower(), []).append(value)
+        header_lines.append(f"{name}: {value}")
 
-    def field(name: str) -> str | None:
-        return "\n".join(texts[name.lower()]) if name.lower() in texts else None
+    def header(name: str) -> str | None:
+        return "\n".join(values[name.lower()]) if name.lower() in values else None
 
-    date = _date(texts["date"][0], notes) if "date" in texts else None
+    date = _parse_date(values["date"][0], notes) if "date" in values else None
     reader = PartReader(notes, guess)
-    body_text = reader.text(structure_headers(lines), body, 0)
+    body_text = reader.text(structure_headers(raw_headers), body, 0)
     message = MailMessage(
-        field("message-id"), date, field("from"), field("to"), field("subject"), "\n".join(fields),
-        body_text.text, body_text.html, tuple(reader.links), tuple(reader.images),
-        tuple(reader.attachments), {name: field(name) for name in names}, tuple(notes))
+        header("message-id"), date, header("from"), header("to"), header("subject"),
+        "\n".join(header_lines), body_text.text, body_text.html, tuple(reader.links),
+        tuple(reader.images), tuple(reader.attachments), {name: header(name) for name in names},
+        tuple(notes))
     return message, MessageStructure(
-        tuple((name, text) for name, found_texts in texts.items() for text in found_texts),
+        tuple((name, value) for name in values for value in values[name]),
         tuple(reader.parts), tuple(reader.alternatives))
 
 
-def _date(text: str, notes: Notes) -> datetime | None:
+def _parse_date(text: str, notes: Notes) -> datetime | None:
     try:
         # A longer value is not a date.
         date = parsedate_to_datetime(text[:200])
         if date.year < 1000:
-            # RFC 5322, section 4.3: three digits count from 1900, and mailers have written 0102.
+            # Such years count from 1900 (RFC 5322, section 4.3); some mailers wrote 0102 for 2002.
             note(notes, "year of three digits", text)
             date = date.replace(year=date.year + 1900)
-        aware = date.replace(tzinfo=UTC) if date.tzinfo is None else date
-        return aware.astimezone(UTC)
+        with_zone = date.replace(tzinfo=UTC) if date.tzinfo is None else date
+        return with_zone.astimezone(UTC)
     except (ValueError, TypeError, IndexError, OverflowError, AttributeError):
         note(notes, "bad date", text)
         return None

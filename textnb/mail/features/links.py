@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from urllib.parse import unquote
 
-from textnb.mail.features.words import MAX_WORD_LENGTH
+from textnb.mail.features.words import MAX_WORD_LENGTH, round_down_to_power
 from textnb.mail.message import MailMessage, MessageStructure
 
 IPV4_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}", re.A)
@@ -31,8 +31,7 @@ def link_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[s
     in_text = (match.rstrip(_PUNCTUATION)
                for match in _LINK_IN_TEXT.findall(message.body[:_MAX_TEXT_LENGTH]))
     targets = list(dict.fromkeys([*message.links, *in_text]))
-    # The number of links, rounded down to a power of 2.
-    yield f"link:count:{1 << len(targets).bit_length() - 1 if targets else 0}"
+    yield f"link:count:{round_down_to_power(len(targets))}"
     for target in targets[:_MAX_LINKS]:
         match = _LINK.fullmatch(f"http://{target}" if target[:4].lower() == "www." else target)
         if match is None:

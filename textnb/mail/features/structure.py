@@ -30,7 +30,7 @@ def part_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[s
 
 
 def attachment_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
-    """Words of attachments' names, digits as one 9, and their endings."""
+    """Words of attachments' names, with "9" for each number, and endings of the names."""
     for part in structure.parts[:_MAX_PARTS]:
         if part.name:
             stem, _, ending = part.name.lower().rpartition(".")

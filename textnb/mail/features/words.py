@@ -11,9 +11,9 @@ from textnb.runtime.unicode import normalize
 
 # A longer run of characters is hardly ever a word.
 MAX_WORD_LENGTH = 40
-# Characters of the text: more than anybody reads of a message.
-_LONGEST_TEXT = 200_000
-# Words have no colon inside, so they differ from the tokens of other kinds.
+# The maximum number of characters of a text: more than anybody reads of a message.
+_MAX_TEXT_LENGTH = 200_000
+# No piece has a colon inside, so it differs from the tokens of other kinds ("link:user").
 _PIECE = re.compile(r"[^\s:]+:?|:+")
 _PUNCTUATION = "!\"#&'()*+,-./:;<=>?@[\\]^_`{|}~«»‘’‚“”„…–—•·¡¿"
 _PUNCTUATION_RUN = re.compile(r"[^\w\s]{3,}")
@@ -23,7 +23,7 @@ _UNSPACED = re.compile(
     "\uf900-\ufaff\U00020000-\U0003ffff]+)")
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
 _LATIN = re.compile("[A-Za-z]")
-# Cyrillic and Greek letters that look like Latin ones, and below them these Latin letters.
+# Cyrillic and Greek letters, and below them the Latin letters that look the same.
 _HOMOGLYPHS = str.maketrans(
     "аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅ" "αικνορυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
     "aeopcyxijshdqwABEKMHOPCTYXIJS" "aikvopuABEZHIKMNOPTYX")
@@ -32,9 +32,10 @@ _HOMOGLYPHS = str.maketrans(
 def plain_words(text: str) -> Iterator[str]:
     """Words in lower case, without the punctuation around them, in the order of the text.
 
-    What hides words is undone: characters of no width, compatibility forms (full-width letters,
-    ligatures), and letters of another alphabet among Latin ones. Scripts without spaces become
-    overlapping pairs of characters. A long word becomes its beginning and its length.
+    Words that are hidden from filters are revealed: characters of no width are removed; full-width
+    letters, ligatures, and letters of another alphabet among Latin ones, become Latin letters.
+    Scripts without spaces become overlapping pairs of characters. A long word becomes its beginning
+    and its approximate length.
 
     >>> list(plain_words("FREE!! Call: now. c\\u0430ll f\\u200bree"))
     ['free', 'call', 'now', 'call', 'free']
@@ -47,7 +48,7 @@ def plain_words(text: str) -> Iterator[str]:
                 yield word if len(word) <= MAX_WORD_LENGTH else _shorten(word)
         return
     for piece in text.split():
-        visible = piece if piece.isascii() else _undo_hiding(piece)
+        visible = piece if piece.isascii() else _reveal(piece)
         for part in visible.lower().replace(":", " ").split():
             if word := part.strip(_PUNCTUATION):
                 if _UNSPACED.search(word):
@@ -56,10 +57,10 @@ def plain_words(text: str) -> Iterator[str]:
                     yield word if len(word) <= MAX_WORD_LENGTH else _shorten(word)
 
 
-def pieces(text: str) -> Iterator[str]:
-    """The pieces between white space, with their case and punctuation.
+def split_pieces(text: str) -> Iterator[str]:
+    """Split a text at white space and after colons; case and punctuation stay.
 
-    >>> list(pieces("FREE!! Call: now"))
+    >>> list(split_pieces("FREE!! Call: now"))
     ['FREE!!', 'Call:', 'now']
     """
     for piece in _PIECE.findall(text):
@@ -68,46 +69,43 @@ def pieces(text: str) -> Iterator[str]:
 
 def word_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
     """Words of the body, and of the alternatives that a mail program does not show."""
-    return plain_words(_text(message, structure))
+    return plain_words("\n".join([message.body, *structure.alternatives])[:_MAX_TEXT_LENGTH])
 
 
 def style_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[str]:
-    """Runs of punctuation, the share of capitals, and how much text there is, in powers of two."""
+    """Runs of punctuation, the share of capitals, and the numbers of characters and lines."""
     # Blank lines at the end depend on how the message was stored.
-    text = message.body[:_LONGEST_TEXT].rstrip()
+    text = message.body[:_MAX_TEXT_LENGTH].rstrip()
     for run in _PUNCTUATION_RUN.findall(text):
         yield f"run:{run}" if len(run) <= 6 else f"run:{run[:3]}..."
     letters = sum(map(str.isalpha, text))
     if letters:
         capitals = 10 * sum(map(str.isupper, text)) // letters
         yield f"capitals:{min(capitals, 5)}0%"
-    yield f"characters:{_round_to_power(len(text))}"
-    yield f"lines:{_round_to_power(text.count(chr(10)) + 1)}"
+    yield f"characters:{round_down_to_power(len(text))}"
+    yield f"lines:{round_down_to_power(text.count(chr(10)) + 1)}"
     if not text.isascii() and _INVISIBLE.search(text):
         yield "hidden:no-width"
 
 
-def _text(message: MailMessage, structure: MessageStructure) -> str:
-    return "\n".join([message.body, *structure.alternatives])[:_LONGEST_TEXT]
-
-
-def _undo_hiding(piece: str) -> str:
+def _reveal(piece: str) -> str:
     visible = _INVISIBLE.sub("", normalize("NFKC", piece))
     return visible.translate(_HOMOGLYPHS) if _LATIN.search(visible) else visible
 
 
-def _pairs_of(word: str) -> Iterator[str]:
-    for place, part in enumerate(_UNSPACED.split(word)):
-        if place % 2 and len(part) > 1:
-            yield from (first + second for first, second in pairwise(part))
+def _pairs_of(text: str) -> Iterator[str]:
+    # Each second part is in a script without spaces.
+    for number, part in enumerate(_UNSPACED.split(text)):
+        if number % 2 and len(part) > 1:
+            yield from map("".join, pairwise(part))
         elif word := part.strip(_PUNCTUATION):
             yield word if len(word) <= MAX_WORD_LENGTH else _shorten(word)
 
 
 def _shorten(word: str) -> str:
-    return f"{word[:8]}...{_round_to_power(len(word))}"
+    return f"{word[:8]}...{round_down_to_power(len(word))}"
 
 
-def _round_to_power(count: int) -> int:
-    """The power of two that is not above a count; 0 for 0."""
+def round_down_to_power(count: int) -> int:
+    """Round a count down to a power of two; 0 stays 0."""
     return 1 << count.bit_length() - 1 if count else 0
