@@ -120,7 +120,7 @@ class TestEquality:
 
     @pytest.mark.parametrize("terms", [1, 2, 600, 9000])
     def test_rows_of_more_columns_are_sorted(self, terms, monkeypatch):
-        monkeypatch.setattr(matrix, "_FEW_COLUMNS", 0)
+        monkeypatch.setattr(matrix, "_MAX_UNSORTED_COLUMNS", 0)
         frame = frame_of(rows_of_all_lengths(terms))
         cases.assert_same_counts(both, TOKENIZERS["default"], frame, frame)
 
@@ -198,7 +198,7 @@ class TestEquality:
                 Tokenizer(r"\w+"), "text", "label", presence_above=above)).feature_count
 
         whole = counted()
-        monkeypatch.setattr(counting, "_MAX_32", 20)
+        monkeypatch.setattr(counting, "_MAX_INT32", 20)
         grown = counted()
         assert np.array_equal(grown, whole)
         assert grown.dtype == whole.dtype == np.int64
@@ -238,7 +238,7 @@ class TestCollisions:
         attack = [words[at] for at in np.argsort(places)[:1000]]
         assert self.longest_run(attack, self.SECRET) >= 1000
         assert self.longest_run(attack, self.OTHER) < 100
-        secrets = [self.table().secret for _ in range(2)]
+        secrets = [self.table().hash_keys for _ in range(2)]
         assert not np.array_equal(*secrets)
         assert max(self.longest_run(attack, secret) for secret in secrets) < 100
 

@@ -18,7 +18,7 @@ from textnb.text.characters import KINDS
 from textnb.text.expressions import separators, split_expr, unspaced_class
 from textnb.text.matrix import count_matrix
 from textnb.text.plain import plain_tokens
-from textnb.text.token_settings import LONGEST_NGRAM, WORD
+from textnb.text.token_settings import MAX_NGRAM_LENGTH, WORD
 from textnb.text.tokens import SKLEARN_WORD
 
 # Patterns that Python can read too.
@@ -201,8 +201,8 @@ class TestNgrams:
         assert tokenizer.split_terms(term) == words
 
     def test_longest(self):
-        words = [f"w{n}" for n in range(LONGEST_NGRAM + 1)]
-        tokenizer = Tokenizer(ngram_range=(LONGEST_NGRAM, LONGEST_NGRAM))
+        words = [f"w{n}" for n in range(MAX_NGRAM_LENGTH + 1)]
+        tokenizer = Tokenizer(ngram_range=(MAX_NGRAM_LENGTH, MAX_NGRAM_LENGTH))
         assert tokenizer.tokens(" ".join(words)) == [" ".join(words[:-1]), " ".join(words[1:])]
         assert tokenizer.tokens(" ".join(words[:5])) == []
 
@@ -394,7 +394,7 @@ WRONG = [
         "", "a*", "a?", "a|", "(?:)", "^", "$", r"\w{0,}", r"\B", r"\b", "(?m)^", r"(?:\b|a)")),
     *(({"pattern": value}, "pattern must be a string") for value in (None, 3, b"a", ["a"], 1.5)),
     *(({"ngram_range": value}, r"ngram_range must be .* got") for value in (
-        (0, 1), (2, 1), (1, LONGEST_NGRAM + 1), (1,), (1, 2, 3), (1.0, 2), (True, 1), "12", 2,
+        (0, 1), (2, 1), (1, MAX_NGRAM_LENGTH + 1), (1,), (1, 2, 3), (1.0, 2), (True, 1), "12", 2,
         None, {1, 2}, ("1", "2"), (-1, 1))),
     *(({name: value}, f"{name}: unknown value .*choose one of")
       for name in ("analyzer", "normalize", "strip_accents")

@@ -51,9 +51,9 @@ def _unset():
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("TEXTNB_KERNEL", raising=False)
         # Many calls go on in the room for spans, and some words do not fit it.
-        patch.setattr(termtable, "_SPANS", 8)
+        patch.setattr(termtable, "_SPANS_PER_PORTION", 8)
         # Rows of more columns are sorted.
-        patch.setattr(matrix, "_FEW_COLUMNS", 8)
+        patch.setattr(matrix, "_MAX_UNSORTED_COLUMNS", 8)
         yield
 
 

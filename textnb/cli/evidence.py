@@ -40,9 +40,9 @@ def note_stale(model: Any) -> None:
 def note_blank(blank: int, rows: int, consequence: str) -> None:
     """Note on standard error how many of the rows have no text, and what follows from it."""
     from textnb.cli.console import note
-    from textnb.text.coverage import blank_words
+    from textnb.text.coverage import describe_blank
 
-    if words := blank_words(blank, rows, consequence):
+    if words := describe_blank(blank, rows, consequence):
         note(f"note: {words}")
 
 

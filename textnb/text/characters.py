@@ -1,6 +1,6 @@
-r"""Fixed tables of characters, so that a tokenizer means the same in every engine.
+r"""Fixed tables of characters, so that a tokenizer makes the same tokens in every engine.
 
-Engines differ in their versions of Unicode, and a table of the running Python would change with it.
+Engines differ in their versions of Unicode, and Python's own tables change with its version.
 
 >>> import polars as pl
 >>> text = pl.Series(["C# is c++, the U.S. $5.50 (10%)!"]).str.to_lowercase()
@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-# Turkish and Azerbaijani have an i with and one without a dot. These replacements are made in this
-# order, before lower-casing: of an I with a combining dot, \u0130, and I.
+# Turkish and Azerbaijani have an i with a dot and an i without one. These replacements are made in
+# this order, before lower-casing.
 TURKIC = (("I\u0307", "i"), ("\u0130", "i"), ("I", "\u0131"))
 
-# Stripping accents drops the characters whose canonical combining class is not 0. The regex engine
-# does not know these classes: this is the table of Unicode 14.0.0, in hexadecimal.
+# Stripping accents drops the characters whose canonical combining class is not 0. Regular
+# expressions do not know these classes, so this lists them (Unicode 14.0.0), in hexadecimal.
 COMBINING_RANGES = """
     300-34e 350-36f 483-487 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4
     6e7-6e8 6ea-6ed 711 730-74a 7eb-7f3 7fd 816-819 81b-823 825-827 829-82d 859-85b 898-89f
@@ -40,23 +40,23 @@ COMBINING_RANGES = """
 """
 
 
-def _regex(ranges: str) -> str:
+def _class_of(ranges: str) -> str:
     def bounds(item: str) -> str:
         return "-".join(rf"\x{{{code}}}" for code in item.split("-"))
 
     return f"[{''.join(map(bounds, ranges.split()))}]+"
 
 
-COMBINING = _regex(COMBINING_RANGES)
-# Arabic's tatweel only lengthens a word on the page.
+COMBINING = _class_of(COMBINING_RANGES)
+# Arabic's tatweel makes a word longer on the page, and has no other meaning.
 TATWEEL = "640"
-ACCENTS = _regex(f"{COMBINING_RANGES} {TATWEEL}")
+ACCENTS = _class_of(f"{COMBINING_RANGES} {TATWEEL}")
 
-# Scripts that are written without spaces between words, by their blocks in Unicode, with the marks
-# of iteration and length that Japanese shares among its scripts. Characters of these blocks that
-# are not letters, marks or numbers are in no word anyway.
+# Unicode's blocks of the scripts that are written without spaces between words, with Japanese
+# marks of iteration and length. Characters of these blocks that are not letters, marks or numbers
+# are in no word anyway.
 # Thai and Lao; Myanmar; Khmer; Han radicals; iteration marks and numerals; Hiragana and Katakana;
-# Han; Myanmar and Khmer again; Han and half-width Katakana; and what is beyond the first plane.
+# Han; Myanmar and Khmer again; Han and half-width Katakana; blocks beyond the first plane.
 UNSPACED_RANGES: tuple[tuple[int, int], ...] = (
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x19E0, 0x19FF), (0x2E80, 0x2FDF),
     (0x3005, 0x3007), (0x3021, 0x302D), (0x3031, 0x3035), (0x3038, 0x30FF), (0x31F0, 0x31FF),
@@ -64,68 +64,69 @@ UNSPACED_RANGES: tuple[tuple[int, int], ...] = (
     (0xFF66, 0xFF9F), (0x116D0, 0x116FF), (0x16FE2, 0x16FE3), (0x16FF0, 0x16FFF),
     (0x1AFF0, 0x1B16F), (0x20000, 0x3FFFF))
 
-# The inside of a character class of the regex engine.
+# As the inside of a character class, in Rust syntax and in Python's.
 UNSPACED = "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in UNSPACED_RANGES)
-_IN_PYTHON = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED_RANGES)
-_STRETCH = re.compile(rf"(?P<unspaced>[{_IN_PYTHON}]+)|[^{_IN_PYTHON}]+")
+_UNSPACED_IN_PYTHON = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED_RANGES)
+_ONE_SCRIPT = re.compile(rf"(?P<unspaced>[{_UNSPACED_IN_PYTHON}]+)|[^{_UNSPACED_IN_PYTHON}]+")
 
 
 def tokens_by_replacing(
     unspaced: str, sizes: Sequence[int], group: str = "${1}"
 ) -> tuple[tuple[str, str], ...]:
-    r"""Replacements that turn each stretch of a class into its tokens, without lookaround.
+    r"""Replacements that turn each run of unspaced characters into its tokens.
 
-    They put a space or a colon between tokens, which no word holds.
+    They put a space or a colon between tokens, as neither is in a word. They need no lookaround,
+    which some engines lack.
 
     Parameters
     ----------
     unspaced : str
-        The class of the characters of the stretches, as the engine writes it.
+        The class of unspaced characters, in the syntax of the engine.
     sizes : sequence of int
         See `textnb.text.plan.WordsAndPairs`.
     group : str
-        The first group of a match, as the engine writes it.
+        A match's first group, in the syntax of the engine.
 
     Returns
     -------
     tuple of (str, str)
-        Patterns, and the replacements of their matches, in the order in which they apply.
+        Patterns and their replacements, in the order in which they apply.
 
     Examples
     --------
     >>> text = "xabcy, a"
-    >>> for pattern, value in tokens_by_replacing("[abc]", (2,), r"\1"):
-    ...     text = re.sub(pattern, value, text)
+    >>> for pattern, replacement in tokens_by_replacing("[abc]", (2,), r"\1"):
+    ...     text = re.sub(pattern, replacement, text)
     >>> text
     'x ab:bc y,  a '
     """
     if 2 not in sizes:
         return ((f"({unspaced})", f" {group} "),)
-    # For pairs abc becomes " a:ab:bc:c ", for characters and pairs " a:a:ab:b:bc:c:c ". Then the
-    # first and the last character, which are there once too often, are removed.
+    # For pairs, "abc" becomes " a:ab:bc:c "; for characters and pairs, " a:a:ab:b:bc:c:c ". Then
+    # the superfluous first and last characters are removed.
     copies = ":".join([group] * (1 + len(sizes)))
     return ((f"({unspaced}+)", f" {group} "), (f"({unspaced})", copies),
             (f":{unspaced} ", " "), (f" {unspaced}:", " "))
 
 
-def stretches(run: str) -> Iterator[tuple[str, bool]]:
-    """The stretches of a run of letters, and whether each is of a script without spaces.
+def split_by_script(run: str) -> Iterator[tuple[str, bool]]:
+    """Split a run of letters by script; each part comes with whether its script has no spaces.
 
     Examples
     --------
-    >>> list(stretches("USB线A"))
+    >>> list(split_by_script("USB线A"))
     [('USB', False), ('线', True), ('A', False)]
     """
-    for stretch in _STRETCH.finditer(run):
-        yield stretch[0], stretch["unspaced"] is not None
+    for part in _ONE_SCRIPT.finditer(run):
+        yield part[0], part["unspaced"] is not None
 
 
 # The kinds of tokens that `Tokenizer(keep=...)` adds to words, as patterns in Rust syntax. No match
 # holds a space, a colon or a backslash, and none begins within a word. At one place at most one
 # kind matches, and its match is at least as long as a word there. So an engine may try the kinds in
 # any order.
-# Emoji lack circled letters and digits, which are in words. Of an emoji that is a sequence, each
-# character is a token, except joiners.
+# Circled letters and digits are not emoji here, as they are in words. If an emoji is a sequence,
+# each character is a token, except joiners.
 EMOJI = (r"[\x{231a}\x{231b}\x{23e9}-\x{23f3}\x{2600}-\x{2775}\x{2794}-\x{27bf}\x{2b1b}\x{2b1c}"
          r"\x{2b50}\x{2b55}\x{1f000}-\x{1f0ff}\x{1f1e6}-\x{1f1ff}\x{1f300}-\x{1faff}]")
 LETTER = rf"[\p{{L}}--[{UNSPACED}]]"

@@ -1,6 +1,6 @@
 """Decides whether the compiled kernel reads texts, and divides its work among threads.
 
-The kernel finds words that are runs of one class of characters, and n-grams of characters. Polars'
+The kernel finds words that are runs of one class of characters, and n-grams of characters. Polars
 expressions find all other words, and all terms if the kernel was not compiled. Both find the same
 terms. The environment variable ``TEXTNB_KERNEL=off`` turns the kernel off, to compare; with ``on``
 it is an error if there is no kernel.
@@ -33,7 +33,7 @@ def usable_kernel() -> Kernel | None:
 
 
 def describe_engine(tokenizer: Tokenizer) -> str:
-    """The engine that makes tokens of texts, in words for a model's card.
+    """Name the engine that makes tokens of texts, for a model's card.
 
     Examples
     --------
@@ -52,15 +52,15 @@ def describe_engine(tokenizer: Tokenizer) -> str:
 
 
 def reason_for_expressions(tokenizer: Tokenizer) -> str:
-    """Why expressions read texts, in a clause; empty if the kernel reads them."""
+    """A clause that says why expressions read texts; empty if the kernel reads them."""
     return usable(KERNEL).reason or uncompiled_reason(tokenizer.plan())
 
 
 class Tables:
-    """Tables of terms for threads that count; `merge` makes one of them.
+    """Tables of terms for threads that count; `merge` joins them in one table.
 
-    With a kernel each thread has its own. Without one all share a table, and two threads are
-    enough, because expressions use all processors by themselves.
+    With a kernel, each thread has its own table. Without a kernel, all threads share a table, and
+    two threads are enough, because expressions use all processors by themselves.
 
     Parameters
     ----------
@@ -70,16 +70,16 @@ class Tables:
     Attributes
     ----------
     threads : int or None
-        The largest number of threads that should take tables; None for all processors.
+        The maximum number of threads that should take tables; None for the number of processors.
     """
 
     def __init__(self, kernel: Kernel | None, tokenizer: Tokenizer):
         self.threads = 2 if kernel is None else None
         if kernel is None:
             shared = ExpressionTable(tokenizer)
-            self._new: Callable[[], Table] = lambda: shared
+            self._new_table: Callable[[], Table] = lambda: shared
         else:
-            self._new = partial(TermTable, kernel, tokenizer, random_hash_keys())
+            self._new_table = partial(TermTable, kernel, tokenizer, random_hash_keys())
         self._tables: list[Any] = []
         self._idle: deque[int] = deque()
         self._lock = Lock()
@@ -94,18 +94,18 @@ class Tables:
         with self._lock:
             if not self._idle:
                 self._idle.append(len(self._tables))
-                self._tables.append(self._new())
+                self._tables.append(self._new_table())
             number = self._idle.popleft()
         yield number, self._tables[number]
         # A table that failed half-way (out of memory) does not get here, and is never used again.
         self._idle.append(number)
 
     def merge(self) -> tuple[Table, list[Codes]]:
-        """One table of all terms, and for each table the new code of each of its codes."""
+        """One table of all terms, and for each table an array from its codes to the new codes."""
         if not self._tables:
-            return self._new(), []
+            return self._new_table(), []
         first, *others = self._tables
         unchanged = np.arange(len(first), dtype=np.int32)
-        codes = [unchanged, *(first.absorb(other) for other in others)]
+        new_codes = [unchanged, *(first.absorb(other) for other in others)]
         self._tables = []
-        return first, codes
+        return first, new_codes

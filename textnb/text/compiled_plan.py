@@ -1,4 +1,4 @@
-"""Plans for the compiled kernel: the steps after cleaning, if it knows all of them."""
+"""Translates a plan's steps after cleaning for the compiled kernel, if it knows all of them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from textnb.text.plan import (
     WordsAndPairs,
 )
 
-# The steps from tokens to tokens that the kernel knows.
-_ON_TOKENS = (StopWords, Escape, FieldPrefix, NGrams)
+# The kernel knows these of the steps that change a list of tokens.
+_STEPS_ON_TOKENS = (StopWords, Escape, FieldPrefix, NGrams)
 
 
 class CompiledPlan(NamedTuple):
@@ -31,23 +31,24 @@ class CompiledPlan(NamedTuple):
     Attributes
     ----------
     words : bool
-        Terms are words and their n-grams; otherwise n-grams of characters.
+        Whether terms are words and their n-grams; otherwise they are n-grams of characters.
     members : str
-        The inside of the character class of words; for n-grams of characters, of white space.
+        The inside of a character class: of words or, for n-grams of characters, of white space.
     min_length : int
-        Number of characters of the shortest word.
+        The minimum number of characters of a word.
     ngram_range : (int, int)
-        In words, or in characters.
+        Minimum and maximum number of words, or of characters, of an n-gram.
     within_words : bool
-        N-grams of characters do not cross white space.
+        Whether n-grams of characters stay within words.
     prefixed : bool
-        Terms of some columns begin with the column's name; see `FieldPrefix.prefixes`.
+        Whether terms of some columns begin with the column's name; see `FieldPrefix.prefixes`.
     escaped : str
-        Characters that get a backslash inside a term; then the backslash gets one, too.
+        Characters that get a backslash inside a term. If there are any, a backslash gets one, too.
     sizes : tuple of int
-        The numbers of characters of tokens of scripts without spaces; empty if they are in words.
+        The numbers of characters of tokens of scripts without spaces. If empty, words hold such
+        characters as any others.
     kinds : int
-        Other kinds of tokens: a bit for each of `characters.KINDS`, the first one lowest.
+        Other kinds of tokens: a bit for each of `characters.KINDS`, the lowest for the first one.
     """
 
     words: bool
@@ -75,34 +76,34 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
     (True, 'a-z', 1, (1, 2))
     """
     splitting, *steps = plan.after_cleaning
-    kinds_of_steps = set(map(type, steps))
-    if not kinds_of_steps <= set(_ON_TOKENS):
+    step_types = set(map(type, steps))
+    if not step_types <= set(_STEPS_ON_TOKENS):
         return None
     escaped = (plan.find(Escape) or Escape("")).characters
-    words, prefixed = ngrams_of(plan), FieldPrefix in kinds_of_steps
+    ngram_range, prefixed = ngram_range_of(plan), FieldPrefix in step_types
     compiled: CompiledPlan | None = None
-    # The kernel escapes only colons: spaces separate the words of its n-grams.
+    # The kernel escapes nothing in words, and only the colon of a prefix in n-grams of characters.
     match splitting:
         case Runs(members=members, min_length=min_length) if not escaped:
-            compiled = CompiledPlan(True, members, min_length, words)
+            compiled = CompiledPlan(True, members, min_length, ngram_range)
         case WordsAndPairs(members=members, min_length=min_length, sizes=sizes) if not escaped:
-            compiled = CompiledPlan(True, members, min_length, words, sizes=sizes)
+            compiled = CompiledPlan(True, members, min_length, ngram_range, sizes=sizes)
         case WordsAndKinds(members=members, min_length=min_length, sizes=sizes, kinds=kinds) if (
                 not escaped and set(kinds) <= set(KINDS)):
-            compiled = CompiledPlan(True, members, min_length, words, sizes=sizes, kinds=sum(
+            compiled = CompiledPlan(True, members, min_length, ngram_range, sizes=sizes, kinds=sum(
                 1 << KINDS.index(kind) for kind in set(kinds)))
         case Characters(min_n=n, max_n=m) | CharactersInWords(min_n=n, max_n=m) if (
-                words == (1, 1) and escaped in ("", ":")):
+                ngram_range == (1, 1) and escaped in ("", ":")):
             compiled = CompiledPlan(False, WHITE, 1, (n, m),
                                     within_words=isinstance(splitting, CharactersInWords))
     if compiled is None or (escaped and not prefixed) or (
-            StopWords in kinds_of_steps and not compiled.words):
+            StopWords in step_types and not compiled.words):
         return None
     return compiled._replace(prefixed=prefixed, escaped=escaped)
 
 
 def uncompiled_reason(plan: Plan) -> str:
-    """Why the kernel does not execute a plan, in a clause; empty if it does.
+    """A clause that says why the kernel does not execute a plan; empty if it does.
 
     Examples
     --------
@@ -111,7 +112,7 @@ def uncompiled_reason(plan: Plan) -> str:
     """
     if compiled_plan(plan) is not None:
         return ""
-    known = (Runs, WordsAndPairs, WordsAndKinds, Characters, CharactersInWords, *_ON_TOKENS)
+    known = (Runs, WordsAndPairs, WordsAndKinds, Characters, CharactersInWords, *_STEPS_ON_TOKENS)
     step = next((step for step in plan.after_cleaning if not isinstance(step, known)), None)
     if isinstance(step, Matches):
         return f"the pattern {step.pattern!r} is not a run of one class of characters"
@@ -119,14 +120,14 @@ def uncompiled_reason(plan: Plan) -> str:
     return f"the kernel does not know {unknown}"
 
 
-def ngrams_of(plan: Plan) -> tuple[int, int]:
-    """The shortest and longest n-gram, if n-grams are a plan's last step; else (1, 1).
+def ngram_range_of(plan: Plan) -> tuple[int, int]:
+    """The numbers of words of the shortest and longest n-gram that a plan makes as its last step.
 
     Examples
     --------
-    >>> ngrams_of(Plan((Matches("[^,]+"), NGrams(1, 2))))
+    >>> ngram_range_of(Plan((Matches("[^,]+"), NGrams(1, 2))))
     (1, 2)
     """
-    # After an `OwnCode`, its expression makes them.
+    # If `OwnCode` is the last step, its expression makes n-grams.
     last = plan.steps[-1]
     return (last.min_n, last.max_n) if isinstance(last, NGrams) else (1, 1)

@@ -36,21 +36,21 @@ from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
-# Tables of few labels start with this width, as they would soon grow to it.
+# Tables of up to `_FEW_LABELS` labels start with this width, as they would soon grow to it.
 _MIN_WIDTH, _FEW_LABELS = 1 << 17, 32
-_MAX_32 = 2**31 - 1
+_MAX_INT32 = 2**31 - 1
 # Up to this number of cells, a dense table counts faster than a list of cells that are not 0.
-_DENSE = 1 << 26
+_MAX_DENSE_CELLS = 1 << 26
 # A cell's key in such a list is code << _LABEL_BITS | label.
 _LABEL_BITS = 32
-# At the end columns are put in the order of the terms: in blocks of this number of cells or, for
-# lists of cells, in this number of parts.
-_BLOCK, _SHARES = 1 << 18, 8
+# At the end, columns are put in the order of the terms: in blocks of this number of cells or, if
+# counts are lists of cells, in this number of shares of the terms.
+_CELLS_PER_BLOCK, _N_SHARES = 1 << 18, 8
 
 
 @dataclass(frozen=True)
 class CountSpec:
-    """What to count: the columns, the tokens, and the totals to keep of each term.
+    """What to count: the columns, the tokens, and the totals of each term.
 
     Attributes
     ----------
@@ -60,11 +60,12 @@ class CountSpec:
     label : str
         The label column.
     limits : Limits
-        Limits on terms. They apply after counting, but decide which totals are kept.
+        Limits on terms. They apply after counting, and decide here which totals are needed.
     presence_above : float or None
-        If set, count documents in which a term occurs more often than this, not occurrences.
+        None to count occurrences; a number to count the documents in which a term occurs more
+        often than this.
     binary : bool
-        Whether a term counts once per document for the limits too, such as `max_features`.
+        Whether a term counts once per document for limits such as ``max_features``, too.
     """
 
     tokenizer: Tokenizer
@@ -81,12 +82,12 @@ class CountSpec:
 
     @property
     def keeps_occurrences(self) -> bool:
-        """Whether occurrences are kept beside counts of presence, to rank terms by them."""
+        """Whether occurrences are kept beside counts of documents, to rank terms by them."""
         return self.presence_above is not None and not self.binary
 
     @property
     def min_count(self) -> int:
-        """The smallest count of a term that is present; 0 if occurrences are counted."""
+        """The minimum count for which a term is present; 0 if occurrences are counted."""
         if self.presence_above is None:
             return 0
         return int(min(max(0.0, self.presence_above), 2**62)) + 1
@@ -97,11 +98,11 @@ class Counting:
 
     def __init__(self, spec: CountSpec) -> None:
         kernel = usable_kernel()
-        self._spec, self._rows = spec, None if kernel is None else kernel.rows
+        self._spec, self._native_rows = spec, None if kernel is None else kernel.rows
         self._tables = Tables(kernel, spec.tokenizer)
         self._sums: dict[int, _Sums] = {}
-        # At most 8, as each thread has a table of all classes and terms. Not a constant of the
-        # module: asking Polars starts its threads, which an import must not do.
+        # At most 8, as each thread has a table of all classes and terms. This is not a constant of
+        # the module: `thread_pool_size` starts Polars' threads, which an import must not do.
         self.threads = self._tables.threads or min(8, pl.thread_pool_size())
 
     def __len__(self) -> int:
@@ -115,14 +116,14 @@ class Counting:
         ----------
         frame : DataFrame
         labels : int64 (n_labels,)
-            Ascending, so the rows are sorted by label too.
+            In ascending order. Without ``rows``, each row of the frame has one label.
         rows : int64 (n_labels,), optional
-            Multilabel: the row of each label. These labels start at 1; label 0 counts all rows.
-            Without it, each row has one label.
+            For lists of labels: the row of each label. These labels begin at 1, because label 0
+            counts all rows.
         """
         with self._tables.take() as (number, table):
             codes, ends = table.add_texts(frame, self._spec.text)
-            sums = self._sums.setdefault(number, _Sums(self._spec, self._rows))
+            sums = self._sums.setdefault(number, _Sums(self._spec, self._native_rows))
             sums.widen(int(labels.max(initial=-1 if rows is None else 0)) + 1, len(table))
             sums.make_room(len(codes))
             begins = begins_of(ends)
@@ -130,7 +131,7 @@ class Counting:
                 sums.add(codes, begins, ends, labels)
             else:
                 sums.add(codes, begins, ends, np.zeros_like(ends))
-                # The totals of terms already include these rows, from label 0 above.
+                # Label 0 has already added these rows to the totals of terms.
                 sums.add(codes, begins[rows], ends[rows], labels, with_totals=False)
 
     def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> Counts:
@@ -141,20 +142,20 @@ class Counting:
         classes : (n_classes,)
             Sorted.
         labels : int64 (n_classes,)
-            The code of each class.
+            The label code of each class.
         class_count : int64 (n_classes,)
             The number of documents of each class.
         """
-        whole, codes_of = self._tables.merge()
-        order = whole.sort(whole.terms())
-        n_terms, columns = len(order), columns_of(order, len(whole))
-        tables = [(self._sums.pop(number), columns[codes_of[number]]) for number in [*self._sums]]
+        table, new_codes = self._tables.merge()
+        order = table.sort(table.terms())
+        n_terms, columns = len(order), columns_of(order, len(table))
+        tables = [(self._sums.pop(number), columns[new_codes[number]]) for number in [*self._sums]]
         terms: list[pl.Series] = []
         if any(sums.cells is not None for sums, _ in tables):
-            terms.append(whole.strings(order))
+            terms.append(table.strings(order))
             cells = _add_cells(tables, labels, n_terms)
         else:
-            cells = _add_tables(tables, labels, n_terms, lambda: terms.append(whole.strings(order)))
+            cells = _add_tables(tables, labels, n_terms, lambda: terms.append(table.strings(order)))
         documents, occurrences = _sum_totals(tables, n_terms)
         return Counts(classes, class_count, *cells, terms=terms[0],
                       document_frequency=documents if self._spec.keeps_documents else None,
@@ -162,23 +163,23 @@ class Counting:
 
 
 class _Sums:
-    """A thread's counts per label and code, and totals per code: its documents and occurrences.
+    """A thread's counts per label and term code, and totals per code: documents and occurrences.
 
-    Counts are a dense table or, if it would be mostly 0, ``cells``: parts of sorted keys with their
-    counts. Parts are merged when the later ones together are larger than the first, so the cost of
-    merging stays low, however many batches there are.
+    Counts are a dense table or, if that would be mostly 0, a list ``cells`` of arrays of sorted
+    keys, each with their counts. The arrays are merged when the later ones together are larger than
+    the first, so that merging costs little for any number of batches.
     """
 
-    def __init__(self, spec: CountSpec, rows: Any) -> None:
-        self._rows, self._min_count = rows, spec.min_count
+    def __init__(self, spec: CountSpec, native_rows: Any) -> None:
+        self._native_rows, self._min_count = native_rows, spec.min_count
         self._has_totals = spec.presence_above is not None or spec.keeps_documents
         # int32 halves memory and cache misses; `make_room` changes to int64 in time.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
         self.cells: list[tuple[Ints, NDArray[Any]]] | None = None
         self._max_count = 0
         # See `native.rows.add_presence`.
-        self.totals, self.seen = np.zeros((2, 2, 1024 if self._has_totals else 0), dtype=np.int64)
-        self.documents = 0
+        self.totals, self._seen = np.zeros((2, 2, 1024 if self._has_totals else 0), dtype=np.int64)
+        self._n_documents = 0
 
     def widen(self, labels: int, codes: int) -> None:
         """Make the arrays large enough for this number of labels and codes."""
@@ -188,65 +189,65 @@ class _Sums:
             else:
                 self._widen_counts(labels, codes)
         if self._has_totals:
-            self.totals, self.seen = widen(self.totals, 2, codes), widen(self.seen, 2, codes)
+            self.totals, self._seen = widen(self.totals, 2, codes), widen(self._seen, 2, codes)
 
     def _is_sparse(self, labels: int, codes: int) -> bool:
         """Whether a table of this size should become a list of its cells that are not 0."""
-        # Cells are only counted if the size matters, as that takes time.
+        # Counting the cells that are not 0 takes time, so it comes last.
         if not may_be_sparse(labels, codes) or not is_sparse(
                 labels, codes, int(np.count_nonzero(self.counts))):
             return False
-        # 64 bytes per cell: several threads have tables, and these grow by half.
-        return labels * codes > _DENSE or not has_room(64 * labels * codes)
+        # 64 bytes per cell, because several threads have tables, which grow by half.
+        return labels * codes > _MAX_DENSE_CELLS or not has_room(64 * labels * codes)
 
     def _widen_counts(self, labels: int, codes: int) -> None:
-        # A wide table from the start saves copies of a growing one. Columns that are not in use are
-        # dropped when more labels come, as each row of the table would need them.
+        # A wide table from the start saves copies of a growing one. Before rows are added, spare
+        # columns are dropped, as each new row would have them.
         min_width = _MIN_WIDTH if max(labels, len(self.counts)) <= _FEW_LABELS else 0
-        used = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, min_width)]
-        self.counts = widen(used, labels, codes, min_width)
+        old = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, min_width)]
+        self.counts = widen(old, labels, codes, min_width)
 
     def make_room(self, tokens: int) -> None:
         """Make sure that no count overflows when this number of tokens is added."""
         self._max_count += tokens
-        if self._max_count > _MAX_32 and self.counts.dtype == np.int32:
+        if self._max_count > _MAX_INT32 and self.counts.dtype == np.int32:
             self.counts = self.counts.astype(np.int64)
 
     def add(
         self, codes: NDArray[Any], begins: Ints, ends: Ints, labels: Ints, with_totals: bool = True
     ) -> None:
         """Count the codes of documents per label and, if ``with_totals``, in the totals."""
-        if self.cells is None and self._rows is not None:
+        if self.cells is None and self._native_rows is not None:
             if self._has_totals:
-                self._rows.add_presence(
+                self._native_rows.add_presence(
                     codes, begins, ends, labels, self.counts, self._min_count,
-                    self.totals if with_totals else np.zeros_like(self.totals), self.seen,
-                    self.documents)
-                self.documents += len(ends)
+                    self.totals if with_totals else np.zeros_like(self.totals), self._seen,
+                    self._n_documents)
+                self._n_documents += len(ends)
             else:
-                self._rows.add_counts(codes, begins, ends, labels, self.counts)
+                self._native_rows.add_counts(codes, begins, ends, labels, self.counts)
             return
-        codes, ends = row_after_row(codes, begins, ends)
+        codes, ends = concatenate_rows(codes, begins, ends)
         if self._has_totals:
             codes, ends = self._add_totals(codes, ends, with_totals)
-        row = np.repeat(labels, ends - begins_of(ends))
+        label_of_code = np.repeat(labels, ends - begins_of(ends))
         if self.cells is None:
-            cells = row * self.counts.shape[1] + codes
-            np.add.at(self.counts.reshape(-1), cells, self.counts.dtype.type(1))
+            places = label_of_code * self.counts.shape[1] + codes
+            np.add.at(self.counts.reshape(-1), places, self.counts.dtype.type(1))
         elif len(codes):
             keys, counts = np.unique(
-                (codes.astype(np.int64) << _LABEL_BITS) | row, return_counts=True)
+                (codes.astype(np.int64) << _LABEL_BITS) | label_of_code, return_counts=True)
             self.cells.append((keys, counts.astype(self.counts.dtype)))
             if sum(len(keys) for keys, _ in self.cells[1:]) > len(self.cells[0][0]):
-                keys, counts = _add_parts(self.cells)
+                keys, counts = _merge_cells(self.cells)
                 self.cells = [(keys, counts.astype(self.counts.dtype))]
 
     def _add_totals(
         self, codes: NDArray[Any], ends: Ints, with_totals: bool
     ) -> tuple[NDArray[Any], Ints]:
-        """Add to the totals; return the codes to count per label, and where each document ends.
+        """Add to the totals; return the codes to count per label, and the end of each document.
 
-        If presence is counted, these are the codes of present terms, once per document.
+        If presence is counted, the codes are those of present terms, once per document.
         """
         counts = merge_tokens(ends - begins_of(ends), codes, int(codes.max(initial=0)) + 1)
         width = counts.shape[1]
@@ -255,8 +256,8 @@ class _Sums:
             self.totals[1, :width] += np.bincount(codes, minlength=width)
         if not self._min_count:
             return codes, ends
-        present = counts.data >= self._min_count
-        return counts.indices[present], np.append(0, np.cumsum(present))[counts.indptr[1:]]
+        is_present = counts.data >= self._min_count
+        return counts.indices[is_present], np.append(0, np.cumsum(is_present))[counts.indptr[1:]]
 
     def to_cells(self) -> None:
         """Replace the table by a list of its cells that are not 0."""
@@ -270,10 +271,10 @@ class _Sums:
 def _sum_totals(tables: list[tuple[_Sums, Codes]], n_terms: int) -> Ints:
     """The documents and the occurrences of each term, over all threads: (2, n_terms)."""
     totals = np.zeros((2, n_terms), dtype=np.int64)
-    for sums, column in tables:
-        # Without totals the array has no codes.
-        codes = np.flatnonzero(column[:sums.totals.shape[1]] >= 0)
-        totals[:, column[codes]] += sums.totals[:, codes]
+    for sums, columns in tables:
+        # The array is empty if there are no totals.
+        codes = np.flatnonzero(columns[:sums.totals.shape[1]] >= 0)
+        totals[:, columns[codes]] += sums.totals[:, codes]
     return totals
 
 
@@ -282,78 +283,82 @@ def _add_tables(
 ) -> Cells:
     """The cells of all terms, in the order of these labels, from the tables of all threads.
 
-    While threads add blocks of terms, one of them calls ``meanwhile``.
+    While threads add up blocks of terms, one of them calls ``meanwhile``.
     """
-    codes_of, height = [], int(labels.max(initial=-1)) + 1
-    for sums, column in tables:
-        sums.widen(height, len(column))
-        has_column = np.flatnonzero(column >= 0)
+    # For each table, the code of each column; -1 if the table lacks the term.
+    codes_of_tables, n_rows = [], int(labels.max(initial=-1)) + 1
+    for sums, columns in tables:
+        sums.widen(n_rows, len(columns))
+        has_column = np.flatnonzero(columns >= 0)
         codes = np.full(n_terms, -1, dtype=np.int32)
-        codes[column[has_column]] = has_column
-        codes_of.append(codes)
-    step = max(1, _BLOCK // max(1, len(labels)))
-    parts: dict[int, Cells] = {}
+        codes[columns[has_column]] = has_column
+        codes_of_tables.append(codes)
+    terms_per_block = max(1, _CELLS_PER_BLOCK // max(1, len(labels)))
+    blocks: dict[int, Cells] = {}
 
     def add_block(start: int) -> None:
-        total = np.zeros((height, min(step, n_terms - start)), dtype=np.int64)
-        for (sums, _), codes in zip(tables, codes_of, strict=True):
-            part = codes[start:start + step]
-            counts, unknown = sums.counts[:height].take(part, axis=1), part < 0
-            if unknown.any():
-                counts[:, unknown] = 0
+        total = np.zeros((n_rows, min(terms_per_block, n_terms - start)), dtype=np.int64)
+        for (sums, _), codes in zip(tables, codes_of_tables, strict=True):
+            of_block = codes[start:start + terms_per_block]
+            counts, is_missing = sums.counts[:n_rows].take(of_block, axis=1), of_block < 0
+            if is_missing.any():
+                counts[:, is_missing] = 0
             total += counts
-        parts[start] = cells_of(total[labels])
+        blocks[start] = cells_of(total[labels])
 
-    starts = range(0, max(1, n_terms), step)
+    starts = range(0, max(1, n_terms), terms_per_block)
     run_in_threads([meanwhile, *(partial(add_block, start) for start in starts)])
-    return _join_cells([parts[start] for start in starts])
+    return _concatenate_cells([blocks[start] for start in starts])
 
 
 def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) -> Cells:
-    """The same cells as of `_add_tables`, if the sums of a thread are a list of cells."""
-    row_of = np.full(int(labels.max(initial=-1)) + 1, -1)
-    row_of[labels] = np.arange(len(labels))
-    parts: list[tuple[Ints, NDArray[Any]]] = []
-    for sums, column in tables:
+    """The cells as from `_add_tables`, if some of the sums are lists of cells."""
+    class_of_label = np.full(int(labels.max(initial=-1)) + 1, -1)
+    class_of_label[labels] = np.arange(len(labels))
+    # Each table's keys become column * number of classes + class, in the order of the result.
+    keyed_counts: list[tuple[Ints, NDArray[Any]]] = []
+    for sums, columns in tables:
         sums.to_cells()
         while sums.cells:
-            keys, values = sums.cells.pop()
-            row = row_of[keys & ((1 << _LABEL_BITS) - 1)]
+            keys, counts = sums.cells.pop()
+            classes = class_of_label[keys & ((1 << _LABEL_BITS) - 1)]
             # Codes without a column (-1) get negative keys, which no share includes.
-            parts.append((column[keys >> _LABEL_BITS] * np.int64(len(labels)) + row, values))
+            keyed_counts.append(
+                (columns[keys >> _LABEL_BITS] * np.int64(len(labels)) + classes, counts))
 
     def add_share(begin: int, end: int) -> Cells:
-        low, high = begin * len(labels), end * len(labels)
-        inside = [(keys >= low) & (keys < high) for keys, _ in parts]
-        share = [(keys[mask] - low, values[mask])
-                 for (keys, values), mask in zip(parts, inside, strict=True)]
-        return cells_of_keys(*_add_parts(share), end - begin, len(labels))
+        min_key, end_key = begin * len(labels), end * len(labels)
+        masks = [(keys >= min_key) & (keys < end_key) for keys, _ in keyed_counts]
+        share = [(keys[mask] - min_key, counts[mask])
+                 for (keys, counts), mask in zip(keyed_counts, masks, strict=True)]
+        return cells_of_keys(*_merge_cells(share), end - begin, len(labels))
 
-    # A part of the terms at a time, to bound memory.
-    ends = [n_terms * share // _SHARES for share in range(_SHARES + 1)]
-    return _join_cells([add_share(begin, end) for begin, end in pairwise(ends)])
-
-
-def _add_parts(parts: list[tuple[Ints, NDArray[Any]]]) -> tuple[Ints, NDArray[Any]]:
-    return sum_by_key(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    # A share of the terms at a time, to bound memory.
+    bounds = [n_terms * share // _N_SHARES for share in range(_N_SHARES + 1)]
+    return _concatenate_cells([add_share(begin, end) for begin, end in pairwise(bounds)])
 
 
-def _join_cells(parts: list[Cells]) -> Cells:
-    """Concatenate the cells of consecutive features."""
-    ends, codes, values = zip(*parts, strict=True)
-    before = np.cumsum([0, *map(len, values)])
-    return (np.concatenate([each + begin for each, begin in zip(ends, before, strict=False)]),
+def _merge_cells(arrays: list[tuple[Ints, NDArray[Any]]]) -> tuple[Ints, NDArray[Any]]:
+    """The keys of all arrays, sorted, and the sum of the counts of each."""
+    return sum_by_key(*(np.concatenate(each) for each in zip(*arrays, strict=True)))
+
+
+def _concatenate_cells(blocks: list[Cells]) -> Cells:
+    """Concatenate the cells of consecutive terms."""
+    ends, codes, values = zip(*blocks, strict=True)
+    begins = np.cumsum([0, *map(len, values)])
+    return (np.concatenate([each + begin for each, begin in zip(ends, begins, strict=False)]),
             np.concatenate(codes), np.concatenate(values).astype(np.int64, copy=False))
 
 
-def row_after_row(
+def concatenate_rows(
     codes: NDArray[Any], begins: Ints, ends: Ints
 ) -> tuple[NDArray[Any], Ints]:
-    """The codes of these rows, concatenated, and where each row ends.
+    """The codes of these rows, concatenated, and the end of each row.
 
     Examples
     --------
-    >>> codes, ends = row_after_row(
+    >>> codes, ends = concatenate_rows(
     ...     np.array([5, 6, 7]), np.array([2, 0, 2]), np.array([3, 2, 3]))
     >>> codes.tolist(), ends.tolist()
     ([7, 5, 6, 7], [1, 3, 4])
@@ -372,21 +377,21 @@ def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
 
 
 def widen(counts: NDArray[Any], rows: int, columns: int, min_width: int = 0) -> NDArray[Any]:
-    """A table with at least this number of rows and columns; one that must grow gets half more.
+    """A table with at least this number of rows and columns.
 
-    So new labels in each batch do not copy the table each time. Spare cells that are never written
-    take no memory.
+    A table that must grow gets half more than it needs, so that new labels or terms in each batch
+    do not copy it each time. Spare cells that are never written take no memory.
     """
-    have_rows, have_columns = counts.shape
-    if rows <= have_rows and columns <= have_columns:
+    old_rows, old_columns = counts.shape
+    if rows <= old_rows and columns <= old_columns:
         return counts
-    width = max(columns * 3 // 2, min_width) if columns > have_columns else have_columns
-    height = rows * 3 // 2 if rows > have_rows else have_rows
+    new_columns = max(columns * 3 // 2, min_width) if columns > old_columns else old_columns
+    new_rows = rows * 3 // 2 if rows > old_rows else old_rows
     # Spare cells only if memory allows: old and new table exist at the same time.
-    if not has_room(height * width * counts.itemsize):
-        height, width = max(rows, have_rows), max(columns, have_columns)
+    if not has_room(new_rows * new_columns * counts.itemsize):
+        new_rows, new_columns = max(rows, old_rows), max(columns, old_columns)
         # Twice, because at the end the counts are copied into the order of the terms.
-        check_room(height, width, 2 * counts.itemsize, "their counts")
-    larger = np.zeros((height, width), dtype=counts.dtype)
-    larger[:have_rows, :have_columns] = counts
+        check_room(new_rows, new_columns, 2 * counts.itemsize, "their counts")
+    larger = np.zeros((new_rows, new_columns), dtype=counts.dtype)
+    larger[:old_rows, :old_columns] = counts
     return larger

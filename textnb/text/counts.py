@@ -2,8 +2,8 @@
 
     frames -> term codes, by the kernel or by expressions -> a table of counts, labels x terms
 
-Memory depends on the terms and one batch. Terms and labels are sorted at the end, so that the order
-of their codes, which depends on threads, has no effect.
+The memory is that of the terms and one batch. Terms and labels are sorted at the end, so that the
+order of their codes, which depends on threads, has no effect.
 
 A document with a list of labels is counted for each label, and once for all documents.
 """
@@ -29,7 +29,7 @@ Ints = NDArray[np.int64]
 
 
 def count_by_label(frames: Iterable[pl.DataFrame], spec: CountSpec) -> Counts:
-    """Term counts per class; memory depends on the vocabulary and one batch.
+    """Term counts per class, in the memory of the vocabulary and one batch.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def count_by_label(frames: Iterable[pl.DataFrame], spec: CountSpec) -> Counts:
     Raises
     ------
     DataError
-        If a label is null, or is twice in a list (the row is named), or there are no rows.
+        If there are no rows, or a label is null or twice in a list (the row is named).
     """
     counter = LabelCounter(spec)
     counter.read(frames)
@@ -48,7 +48,7 @@ def count_by_label(frames: Iterable[pl.DataFrame], spec: CountSpec) -> Counts:
 
 
 class LabelCounter:
-    """Counts of the batches that were read so far; see `count_by_label`."""
+    """Counts batches, as `count_by_label`; ``rows`` is the number of rows read so far."""
 
     def __init__(self, spec: CountSpec, first_row: int = 0) -> None:
         self._spec = spec
@@ -56,9 +56,9 @@ class LabelCounter:
         self._class_count = np.zeros(0, dtype=np.int64)
         self._label_type: pl.DataType | None = None
         self._counting: Counting | None = None
-        # With lists of labels (1 as a number), code 0 counts all documents, and the codes of labels
-        # begin at 1.
-        self._of_lists = False
+        # With lists of labels, code 0 counts all documents, and the codes of labels begin at 1. So
+        # this is also used as a number: the first code of a label.
+        self._has_lists = False
         self.rows = self._first_row = first_row
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
@@ -67,10 +67,10 @@ class LabelCounter:
 
         def count(frame: pl.DataFrame) -> tuple[int, pl.Series, Ints | None]:
             labels, rows = self._label_codes(frame[self._spec.label])
-            if labels.null_count() or _repeated(labels, rows) is not None:
+            if labels.null_count() or _row_of_repeated(labels, rows) is not None:
                 # Batches are checked in order, because the error names the number of the row.
                 return frame.height, labels, rows
-            # One class after the other, because the counts of one class fit into the cache.
+            # One class after the other: the counts of a class may fit into the cache.
             order = labels.arg_sort()
             codes = labels.gather(order).to_numpy()
             if rows is None:
@@ -80,56 +80,56 @@ class LabelCounter:
             return frame.height, labels, rows
 
         with clear_memory_errors(lambda: self.size):
-            for height, labels, rows in map_in_threads(count, frames, threads=counting.threads):
+            for n_rows, labels, rows in map_in_threads(count, frames, threads=counting.threads):
                 check_labels(labels, rows, self._spec.label, self.rows)
-                self.rows += height
+                self.rows += n_rows
                 codes = labels.to_numpy()
-                self._labels.note_codes(codes - self._of_lists)
+                self._labels.note_codes(codes - self._has_lists)
                 if rows is not None:
-                    codes = np.append(codes, np.zeros(height, dtype=np.int64))
+                    codes = np.append(codes, np.zeros(n_rows, dtype=np.int64))
                 self._class_count = add_at(self._class_count, codes)
 
     @property
     def size(self) -> tuple[int, int]:
         """The number of labels, and an upper bound of the number of terms."""
-        terms = 0 if self._counting is None else len(self._counting)
-        return max(0, len(self._class_count) - self._of_lists), terms
+        n_terms = 0 if self._counting is None else len(self._counting)
+        return max(0, len(self._class_count) - self._has_lists), n_terms
 
     def counts(self) -> Counts:
         """The counts, sorted; no batch can be read after this."""
         if self._label_type is None or self._counting is None or self.rows == self._first_row:
             raise DataError.no_rows("the input")
-        names = _as_labels(self._labels.strings(), self._label_type)
-        codes = names.arg_sort().cast(pl.Int64).to_numpy() + self._of_lists
+        names = _convert_labels(self._labels.strings(), self._label_type)
+        codes = names.arg_sort().cast(pl.Int64).to_numpy() + self._has_lists
         classes = names.sort().to_numpy()
         with clear_memory_errors(lambda: self.size):
-            if not self._of_lists:
+            if not self._has_lists:
                 counts = self._counting.counts(classes, codes, self._class_count[codes])
             else:
+                # A class 0 of all documents, before the classes of labels.
                 codes = np.append(0, codes)
-                places = np.arange(len(codes))
-                raw = self._counting.counts(places, codes, self._class_count[codes])
-                # The first class counts all documents.
-                is_of_all = raw.codes == 0
+                numbers = np.arange(len(codes))
+                with_all = self._counting.counts(numbers, codes, self._class_count[codes])
+                of_all = with_all.codes == 0
                 counts = replace(
-                    raw.without(places[:1]), classes=classes,
-                    rows=int(raw.class_count[0]), total=spread(
-                        raw.values[is_of_all], raw.columns[is_of_all], raw.n_features))
+                    with_all.without(numbers[:1]), classes=classes,
+                    rows=int(with_all.class_count[0]), total=spread(
+                        with_all.values[of_all], with_all.columns[of_all], with_all.n_features))
         del self._counting
         return counts
 
     def _label_codes(self, labels: pl.Series) -> tuple[pl.Series, Ints | None]:
-        """The codes of the labels of `each_label`, and its rows."""
+        """As `each_label`, with codes instead of labels."""
         values, rows = each_label(labels)
-        self._label_type, self._of_lists = values.dtype, rows is not None
+        self._label_type, self._has_lists = values.dtype, rows is not None
         codes = values.cast(pl.String).cast(self._labels.dtype).to_physical().cast(pl.Int64)
-        return codes + int(self._of_lists), rows
+        return codes + int(self._has_lists), rows
 
 
 def each_label(labels: pl.Series) -> tuple[pl.Series, Ints | None]:
-    """All labels of a column of lists, and the row of each; a null list is a null label.
+    """All labels of a column of lists, and the row of each; a null list becomes a null label.
 
-    For a column of one label per row, the column itself, and None.
+    For a column with one label per row: the column itself, and None.
     """
     if not isinstance(labels.dtype, pl.List):
         return labels, None
@@ -138,8 +138,8 @@ def each_label(labels: pl.Series) -> tuple[pl.Series, Ints | None]:
             np.repeat(np.arange(len(lengths)), lengths))
 
 
-def _as_labels(names: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """Labels from their names: booleans, integers (as Int64), or strings."""
+def _convert_labels(names: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """Convert labels from strings to their type: booleans, integers (as Int64), or strings."""
     if dtype == pl.Boolean:
         return names == "true"
     if not dtype.is_integer():
@@ -156,7 +156,7 @@ def check_complete(counts: Counts, spec: CountSpec) -> None:
         raise DataError("document frequencies are missing")
     if spec.keeps_occurrences and counts.occurrences is None:
         raise DataError("occurrences are missing")
-    # Sums of weights that were added in other orders differ in their last bits.
+    # The last bits of sums of weights depend on the order in which they were added.
     max_value = counts.class_count * (1.0 + 1e-9) if counts.has_weights else counts.class_count
     if spec.presence_above is not None and (counts.values > max_value[counts.codes]).any():
         raise DataError("a term is in more documents than its class has")
@@ -165,18 +165,19 @@ def check_complete(counts: Counts, spec: CountSpec) -> None:
         raise DataError("a label has more documents, or more of a term, than all labels together")
 
 
-def _repeated(labels: pl.Series, rows: Ints | None) -> int | None:
+def _row_of_repeated(labels: pl.Series, rows: Ints | None) -> int | None:
     """The row of a list that holds a label twice; None if there is none."""
     if rows is None or not len(rows):
         return None
     codes = labels.to_numpy()
     n_codes = int(codes.max()) + 1
+    # One number for each pair of row and label.
     pairs = np.sort(rows * n_codes + codes)
     repeated = np.flatnonzero(pairs[1:] == pairs[:-1])
     return int(pairs[repeated[0]] // n_codes) if len(repeated) else None
 
 
-def null_in_labels(column: str, row: int) -> DataError:
+def _null_in_list(column: str, row: int) -> DataError:
     """The error for a list of labels that is null, or holds a null."""
     return DataError.with_advice(
         f"the list of labels in row {row} (counted from 0) of the column {column!r} is null or "
@@ -188,12 +189,11 @@ def null_in_labels(column: str, row: int) -> DataError:
 def check_labels(labels: pl.Series, rows: Ints | None, column: str, first_row: int) -> None:
     """Raise DataError for a null label, or one that is twice in a list; its row is named."""
     if labels.null_count():
-        place = int(labels.is_null().arg_true()[0])
-        row = place if rows is None else int(rows[place])
-        null = DataError.null_label if rows is None else null_in_labels
-        raise null(column, first_row + row)
-    repeated = _repeated(labels, rows)
-    if repeated is not None:
+        number = int(labels.is_null().arg_true()[0])
+        row = first_row + (number if rows is None else int(rows[number]))
+        raise (DataError.null_label if rows is None else _null_in_list)(column, row)
+    row_in_batch = _row_of_repeated(labels, rows)
+    if row_in_batch is not None:
         raise DataError(
-            f"the list of labels in row {first_row + repeated} (counted from 0) of the column "
+            f"the list of labels in row {first_row + row_in_batch} (counted from 0) of the column "
             f"{column!r} holds a label twice; make it .list.unique()")

@@ -1,6 +1,6 @@
-"""Counts texts without a term that the model knows, and names the likely cause.
+"""Counts texts without a known term, that is, one of the model's, and names the likely cause.
 
-If most texts have no known term, they all get the same answer, and no other measure shows this.
+Texts without a known term all get the same answer, and no other measure shows how many they are.
 """
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ from textnb.errors import EmptyTextWarning, UnknownTermsWarning, quantity
 from textnb.runtime.caller import warn_caller
 from textnb.text.characters import UNSPACED
 
-# In scripts without spaces, a token is a phrase or a sentence, if the tokenizer does not split it.
-SPACELESS = f"[{UNSPACED}]"
+# Characters of scripts without spaces: between such characters, most tokenizers find no end of a
+# word, so that a token is a phrase or a sentence.
+_SPACELESS = f"[{UNSPACED}]"
 # In fewer texts, the share without a known term means nothing.
-MIN_TEXTS = 20
-# In fewer documents nearly every term occurs once, in any language.
-_MIN_LEARNED = 100
-# From this share of texts without a known term on, there is a warning. After `fit` on 1,000 texts
+_MIN_TEXTS = 20
+# Of fewer learned documents, nearly all terms occur once, in any language.
+_MIN_DOCUMENTS = 100
+# Above this share of texts without a known term, there is a warning. After `fit` on 1,000 texts,
 # the share is at most 5 % on nine corpora in English and Bengali, and 93 % if a tokenizer of words
 # reads a language without spaces.
-MANY = 0.3
-# If more than this share of the tokens is of terms that occur once, the terms are examined.
-_MAX_UNKNOWN = 0.5
-# The number of terms that are examined, and the length from which on a term in a script without
-# spaces is a phrase.
-_SAMPLE, _PHRASE = 1000, 4
-# The likely cause, by whether most of the texts are in scripts without spaces.
+_MAX_SHARE_WITHOUT_TERMS = 0.3
+# If terms that occur once have more than this share of all tokens, the terms are examined.
+_MAX_UNKNOWN_TOKENS = 0.5
+# The number of terms that are examined.
+_SAMPLE_SIZE = 1000
+# In scripts without spaces, single words have two or three characters; longer terms are phrases.
+_MIN_PHRASE_LENGTH = 4
+# The likely cause; the key is whether most of the texts are in scripts without spaces.
 _CAUSE = {
     True: "They are written without spaces between words, so that whole phrases are taken for "
           "words: learn with Tokenizer(unspaced=\"both\"), the default, which takes characters "
@@ -49,19 +51,20 @@ def blank_texts(columns: Sequence[str], schema: pl.Schema) -> pl.Expr:
 
 
 def _as_texts(columns: Sequence[str], schema: pl.Schema) -> list[pl.Expr]:
-    """The text columns as strings; tokens of a list are joined by spaces."""
+    """The text columns as strings; lists of tokens are joined by spaces."""
     return [pl.col(name).cast(pl.List(pl.String)).list.join(" ")
             if isinstance(schema[name], pl.List) else pl.col(name).cast(pl.String)
             for name in columns]
 
 
-def blank_words(rows: int, all_rows: int, consequence: str) -> str:
-    """How many rows have no text, and what follows from it; empty if all have one."""
-    return "" if not rows else (
-        f"{rows:,} of {quantity(all_rows, 'row')} {'holds' if rows == 1 else 'hold'} no text "
+def describe_blank(n_blank: int, n_rows: int, consequence: str) -> str:
+    """Say how many rows have no text, and what follows from it; empty if all have a text."""
+    return "" if not n_blank else (
+        f"{n_blank:,} of {quantity(n_rows, 'row')} {'holds' if n_blank == 1 else 'hold'} no text "
         f"(null, empty or white space alone): {consequence}")
 
 
+# What blank rows do in `fit`.
 LEARNED_BLANK = "they count only in the shares of the classes"
 
 
@@ -70,24 +73,24 @@ class BlankTexts:
 
     def __init__(self, columns: Sequence[str]) -> None:
         self._columns = list(columns)
-        self._rows = self._blank = 0
+        self._n_rows = self._n_blank = 0
 
     def of(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """Pass all batches on, and count them from the first row on."""
-        self._rows = self._blank = 0
+        """Pass all batches on, and count their rows; each call counts anew."""
+        self._n_rows = self._n_blank = 0
         for rows in frames:
-            self._rows += rows.height
-            self._blank += int(rows.select(blank_texts(self._columns, rows.schema).sum()).item())
+            self._n_rows += rows.height
+            self._n_blank += int(rows.select(blank_texts(self._columns, rows.schema).sum()).item())
             yield rows
 
     def warn(self) -> None:
         """Give an `EmptyTextWarning` if a row has no text."""
-        if message := blank_words(self._blank, self._rows, LEARNED_BLANK):
+        if message := describe_blank(self._n_blank, self._n_rows, LEARNED_BLANK):
             warn_caller(message, EmptyTextWarning)
 
 
 class TermCoverage:
-    """Counts texts without a known term, batch by batch, from several threads too.
+    """Counts texts without a known term, batch by batch; several threads may call `add`.
 
     Parameters
     ----------
@@ -96,7 +99,7 @@ class TermCoverage:
     words : bool
         Whether whole phrases of scripts without spaces are words for the model.
     without_terms : str
-        What the answers of texts without terms are based on.
+        What answers are based on for texts without terms, for messages.
 
     Attributes
     ----------
@@ -120,25 +123,23 @@ class TermCoverage:
     def add(self, documents: pl.DataFrame, counts: Any) -> None:
         """Count a batch: its text columns, and the SparseRows of its known terms."""
         rows_without_terms = np.flatnonzero(np.diff(counts.indptr) == 0)
-        blank = without = spaceless = 0
+        n_blank = n_spaceless = 0
         if len(rows_without_terms):
             text = pl.concat_str(_as_texts(self._columns, documents.schema), separator=" ",
                                  ignore_nulls=True)
-            kinds = documents[rows_without_terms].select(
+            n_blank, n_spaceless = documents[rows_without_terms].select(
                 blank=blank_texts(self._columns, documents.schema),
-                spaceless=text.str.contains(SPACELESS))
-            blank = int(kinds["blank"].sum())
-            without, spaceless = len(rows_without_terms) - blank, int(kinds["spaceless"].sum())
+                spaceless=text.str.contains(_SPACELESS)).sum().row(0)
         with self._lock:
-            self.texts += documents.height - blank
-            self.textless += blank
-            self.without += without
-            self.spaceless += spaceless
+            self.texts += documents.height - n_blank
+            self.textless += n_blank
+            self.without += len(rows_without_terms) - n_blank
+            self.spaceless += n_spaceless
 
     @property
     def message(self) -> str:
         """A warning for the user; empty if most texts hold a known term."""
-        if self.texts < MIN_TEXTS or self.without <= MANY * self.texts:
+        if self.texts < _MIN_TEXTS or self.without <= _MAX_SHARE_WITHOUT_TERMS * self.texts:
             return ""
         return (f"{self.without:,} of {quantity(self.texts, 'text')} "
                 f"({self.without / self.texts:.0%}) hold "
@@ -147,9 +148,9 @@ class TermCoverage:
 
     @property
     def blank_message(self) -> str:
-        """How many rows have no text; empty if all have one."""
-        return blank_words(self.textless, self.texts + self.textless,
-                           f"answered by {self._without_terms}")
+        """How many rows have no text; empty if all have a text."""
+        return describe_blank(self.textless, self.texts + self.textless,
+                              f"answered by {self._without_terms}")
 
     def warn(self) -> None:
         """Give an `UnknownTermsWarning` if there is a message."""
@@ -165,8 +166,8 @@ class TermCoverage:
     def log(self) -> None:
         """Log the messages, if there are any, and start again.
 
-        Used in the threads of Polars, because a warning that becomes an error there would end the
-        query.
+        Queries of Polars log instead of warning: a warning that a user turns into an error would
+        end the query.
         """
         for message in filter(None, (self.message, self.blank_message)):
             logging.getLogger("textnb").warning(message)
@@ -178,33 +179,32 @@ def warn_of_lone_terms(
 ) -> None:
     """Warn if most of the learned terms will not occur in new documents.
 
-    A term that occurs twice in the learned documents is likely to occur in new ones. The share of
-    all other tokens, to the power of a document's mean length, is about the share of new documents
-    without a known term. (In a script without spaces a document has many phrases, and the share of
-    the tokens decides.)
+    A term that occurs twice in the learned documents is likely to occur in new ones; all other
+    tokens count as unknown. If u is their share and a document has n tokens on average, the share
+    of new documents without a known term is about u^n. For scripts without spaces, u itself
+    decides, as a document has many phrases.
 
     Parameters
     ----------
     terms : polars.Series of String
-        The terms that the model has.
+        The terms of the model.
     total : (n_terms,)
-        Number of occurrences of each.
+        Number of occurrences of each term.
     tokens, documents : int
-        Numbers of all tokens, those of terms that are left out too, and of documents.
+        Number of tokens, including tokens of terms that are not in the model; number of documents.
     words : bool
         See `TermCoverage`.
     """
-    if documents < _MIN_LEARNED or not tokens:
+    if documents < _MIN_DOCUMENTS or not tokens:
         return
-    unknown = 1.0 - float(total[total >= 2].sum()) / tokens
-    expected_share = unknown ** (tokens / documents)
-    if unknown <= _MAX_UNKNOWN:
+    unknown_share = 1.0 - float(total[total >= 2].sum()) / tokens
+    if unknown_share <= _MAX_UNKNOWN_TOKENS:
         return
-    sample = terms if len(terms) <= _SAMPLE else terms.gather_every(len(terms) // _SAMPLE)
-    # In scripts without spaces, single words have two or three characters.
-    phrases = sample.str.contains(SPACELESS) & (sample.str.len_chars() >= _PHRASE)
-    spaceless = words and float(np.mean(phrases.to_numpy())) > 0.5
-    if expected_share > MANY or spaceless:
-        warn_caller(f"{unknown:.0%} of the tokens are of terms that occur once, or are left out: "
-                    f"new documents will have few known terms. {_CAUSE[spaceless]}",
+    share_without_terms = unknown_share ** (tokens / documents)
+    sample = terms if len(terms) <= _SAMPLE_SIZE else terms.gather_every(len(terms) // _SAMPLE_SIZE)
+    is_phrase = sample.str.contains(_SPACELESS) & (sample.str.len_chars() >= _MIN_PHRASE_LENGTH)
+    spaceless = words and float(np.mean(is_phrase.to_numpy())) > 0.5
+    if share_without_terms > _MAX_SHARE_WITHOUT_TERMS or spaceless:
+        warn_caller(f"{unknown_share:.0%} of the tokens are of terms that occur once, or are left "
+                    f"out: new documents will have few known terms. {_CAUSE[spaceless]}",
                     UnknownTermsWarning)

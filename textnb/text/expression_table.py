@@ -1,4 +1,4 @@
-"""Codes of terms without the kernel: a pool of Polars strings has the role of its `TermTable`.
+"""Codes of terms without the kernel, from Polars expressions and a pool of Polars strings.
 
     frame -> List(String) -> List(Categorical) -> codes
 """
@@ -17,7 +17,8 @@ from textnb.text.termtable import Codes, Ints
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.utf8 import begins_of, byte_order, bytes_of
 
-# After look-ups in this number of bytes of text, a new pool of words replaces the old one.
+# Look-ups add unknown words to the pool of terms. After this number of bytes of text, a new pool,
+# of the terms alone, replaces it.
 _POOL_BYTES = 256 << 20
 
 
@@ -27,21 +28,21 @@ class Interner:
     Parameters
     ----------
     strings : polars.Series of String, optional
-        The first ones: their codes are their positions.
+        The first strings of the pool, whose codes are 0, 1, 2 and so on.
     """
 
     def __init__(self, strings: pl.Series | None = None) -> None:
         dtype = pl.Categorical(pl.Categories.random())
-        # Polars frees the pool with the last series of its type.
         first = pl.Series([], dtype=pl.String) if strings is None else strings
-        self._anchor, self._size = first.cast(dtype).clear(), len(first)
+        # Polars frees the pool with the last series of its type, so an empty one is kept.
+        self._empty, self._size = first.cast(dtype).clear(), len(first)
 
     @property
     def dtype(self) -> pl.DataType:
-        return self._anchor.dtype
+        return self._empty.dtype
 
     def note_codes(self, codes: NDArray[Any]) -> None:
-        """Note the codes of a batch, which count up from 0, to know the pool's size."""
+        """Update the pool's size from the codes of a batch: they are 0, 1, 2 and so on."""
         if len(codes):
             self._size = max(self._size, int(codes.max()) + 1)
 
@@ -55,7 +56,7 @@ class Interner:
 
 
 class ExpressionTable:
-    """The methods of `textnb.text.termtable.TermTable` by expressions; all threads share a table.
+    """Has the methods of `textnb.text.termtable.TermTable`; all threads share a table.
 
     Parameters
     ----------
@@ -66,8 +67,8 @@ class ExpressionTable:
         self._tokenizer, self._separators = tokenizer, separators(tokenizer.plan())
         self._terms = pl.Series([], dtype=pl.String)
         self._lock, self._thread_local, self._pool = Lock(), local(), Interner()
-        # Bytes of text whose words are in the pool beside the terms.
-        self._bytes_read = 0
+        # The bytes of text whose unknown words are in the pool.
+        self._bytes_looked_up = 0
         self._all_strings: pl.Series | None = None
 
     def __len__(self) -> int:
@@ -76,7 +77,8 @@ class ExpressionTable:
     def add_texts(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """Add the terms of texts; return the codes of each row's terms, and the rows' ends.
 
-        If `separators` split the texts, some codes are of words that are too short for a term.
+        If `separators` split the texts, some codes are those of words that are too short for a
+        term.
         """
         codes, ends = self._encode(self._pool, frame, text)
         with self._lock:
@@ -87,19 +89,20 @@ class ExpressionTable:
         """Codes as in `add_texts`; the codes of unknown terms start at the number of terms."""
         size = int(frame.estimated_size())
         with self._lock:
-            if self._bytes_read > _POOL_BYTES:
-                self._pool, self._bytes_read = Interner(self._terms), 0
-            self._bytes_read += size
-            # A local name keeps the pool alive: another thread may replace it meanwhile.
+            if self._bytes_looked_up > _POOL_BYTES:
+                self._pool, self._bytes_looked_up = Interner(self._terms), 0
+            self._bytes_looked_up += size
+            # A local name keeps this pool alive if another thread replaces it.
             pool = self._pool
         self._thread_local.pool = pool
         codes, ends = self._encode(pool, frame, text)
         return codes.astype(np.int32), ends
 
     def has_unknown(self, codes: Codes) -> bool:
-        """Whether one of the codes of this thread's last look-up is that of an unknown term."""
-        unknown = np.unique(codes[codes >= len(self._terms)]).astype(np.uint32)
-        strings = pl.Series(unknown).cat.to(self._thread_local.pool.dtype).cast(pl.String)
+        """Whether one of the codes of this thread's last look-up belongs to an unknown term."""
+        not_terms = np.unique(codes[codes >= len(self._terms)]).astype(np.uint32)
+        strings = pl.Series(not_terms).cat.to(self._thread_local.pool.dtype).cast(pl.String)
+        # Separators also leave strings that are too short for a word, which are no unknown terms.
         return bool(len(strings)) and (
             self._separators is None or bool(self._separators.are_words(strings).any()))
 
@@ -108,7 +111,7 @@ class ExpressionTable:
 
     def add_terms(self, terms: pl.Series) -> Codes:
         """Add terms to a new table, to look them up, and return their codes."""
-        # `separators` would miss a term that is too short for the pattern.
+        # Separators would miss a term that is too short for a word; the plan itself finds it.
         if self._separators is not None and not self._separators.are_words(terms).all():
             self._separators = None
         self._terms = terms
@@ -116,11 +119,11 @@ class ExpressionTable:
         return np.arange(len(terms), dtype=np.int32)
 
     def absorb(self, other: ExpressionTable) -> Codes:
-        """The codes of the other table, unchanged: it is this one, as all threads share a table."""
+        """The codes of the other table, unchanged, as all threads share a table."""
         return np.arange(len(other), dtype=np.int32)
 
     def terms(self) -> Codes:
-        """The codes of terms."""
+        """The codes of all terms."""
         codes = np.arange(len(self), dtype=np.int32)
         if self._separators is None:
             return codes
@@ -130,8 +133,8 @@ class ExpressionTable:
     def sort(self, codes: Codes) -> Codes:
         """These codes in the order of their terms."""
         text, ends = bytes_of(self.strings(codes))
-        in_order: Codes = codes[byte_order(text, begins_of(ends), ends)]
-        return in_order
+        ordered: Codes = codes[byte_order(text, begins_of(ends), ends)]
+        return ordered
 
     def strings(self, codes: Codes) -> pl.Series:
         """The terms of these codes."""
@@ -147,6 +150,6 @@ class ExpressionTable:
     ) -> tuple[NDArray[Any], Ints]:
         tokens = (self._tokenizer.expr(text) if self._separators is None
                   else split_expr(self._tokenizer.plan(), text))
-        codes = frame.select(tokens.cast(pl.List(pool.dtype)).alias("codes"))["codes"]
-        flat = codes.explode(empty_as_null=False, keep_nulls=False).to_physical().to_numpy()
-        return flat, np.cumsum(codes.list.len().to_numpy(), dtype=np.int64)
+        lists = frame.select(tokens.cast(pl.List(pool.dtype)).alias("codes"))["codes"]
+        codes = lists.explode(empty_as_null=False, keep_nulls=False).to_physical().to_numpy()
+        return codes, np.cumsum(lists.list.len().to_numpy(), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Polars expressions for a plan. They implement every step of a plan.
+"""Makes Polars expressions of a tokenizer's plan; they define what each step means.
 
     String -> [cleaning] -> String -> [splitting] -> List(String) -> [other steps] -> List(String)
 """
@@ -48,38 +48,38 @@ from textnb.text.plan import (
 
 
 def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
-    """Tokens of one or several text columns: String, or lists of tokens -> List(String).
+    """The tokens of one or several columns of strings, or of lists of tokens, as List(String).
 
     Null counts as empty. The tokens of several columns follow each other.
 
     Raises
     ------
     ParameterError
-        If the plan has a step that expressions do not know, or a prefix can't be written.
+        If the plan has a step that expressions do not know, or a column's name can't be a prefix.
     """
-    return _joined(_tokens_of_columns(plan, text))
+    return _concatenate(_tokens_of_columns(plan, text))
 
 
 def words_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
-    """`tokens_expr` of each text column, before the n-grams that the plan ends with."""
+    """`tokens_expr` of each text column, without the n-grams that are the plan's last step."""
     return _tokens_of_columns(Plan(plan.steps[:-1]), text)
 
 
 def _tokens_of_columns(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
     check_fork()
-    columns = _columns(text)
+    columns = _column_names(text)
     segments = plan.find(Segments)
     return [_run_on_tokens(plan, pl.col(name), prefix) if holds_tokens
-            else _run_on_tokens(plan, _segmented(_text(name), segments), prefix) if segments
+            else _run_on_tokens(plan, _apply_segments(_text(name), segments), prefix) if segments
             else _run(plan.steps, _text(name), prefix)
             for name, prefix, holds_tokens in zip(
                 columns, plan.prefixes(columns), plan.hold_tokens(columns), strict=True)]
 
 
 def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
-    """Each text column after the cleaning steps, as input of the step that splits texts."""
+    """Each text column after the cleaning steps, as input for the step that splits texts."""
     check_fork()
-    return [_run(plan.cleaning, _text(name), "") for name in _columns(text)]
+    return [_run(plan.cleaning, _text(name), "") for name in _column_names(text)]
 
 
 class Separators(NamedTuple):
@@ -90,9 +90,9 @@ class Separators(NamedTuple):
     pattern : str
         Its matches are replaced by a space.
     min_length : int
-        Shorter strings are not words, except those of ``unspaced``.
+        Shorter strings are not words, unless they have characters of ``unspaced``.
     unspaced : str
-        The class of the characters whose strings are words of any length; empty for none.
+        A class of characters; strings of them are words of any length. Empty for none.
     """
 
     pattern: str
@@ -106,10 +106,10 @@ class Separators(NamedTuple):
 
 
 def separators(plan: Plan) -> Separators | None:
-    r"""What separates the words of a plan whose tokens are runs; None for other plans.
+    r"""The separators of words, if a plan splits texts into runs of characters; None for others.
 
-    The words are also what is left after replacing every stretch of other characters by a space,
-    splitting on spaces, and dropping short strings. That is faster, as it needs fewer matches.
+    Instead of finding words, one can replace each run of other characters by a space, split at
+    spaces, and drop short strings. That is faster, as it needs fewer matches.
 
     Examples
     --------
@@ -126,25 +126,26 @@ def separators(plan: Plan) -> Separators | None:
 
 
 def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
-    """`tokens_expr` with `separators`; the result also has short runs and empty strings.
+    """`tokens_expr` by `separators`; the lists also hold strings that are too short for a word.
 
     Raises
     ------
     ParameterError
         If the plan has no separators.
     """
-    split = separators(plan)
-    if split is None:
+    between_words = separators(plan)
+    if between_words is None:
         raise ParameterError(f"{plan!r} does not end in runs of characters")
     step = plan.find(WordsAndPairs)
     texts = cleaned_exprs(plan, text) if step is None else [
-        _with_pairs(plan.cleaning, _text(name), split.unspaced, step.sizes)
-        for name in _columns(text)]
-    return _joined([each.str.replace_all(split.pattern, " ").str.split(" ") for each in texts])
+        _with_pairs(plan.cleaning, _text(name), between_words.unspaced, step.sizes)
+        for name in _column_names(text)]
+    return _concatenate([
+        each.str.replace_all(between_words.pattern, " ").str.split(" ") for each in texts])
 
 
 def stop_tokens(plan: Plan) -> frozenset[str]:
-    """The tokens that the plan drops.
+    """The tokens that the plan drops: the tokens of the stop words.
 
     Examples
     --------
@@ -158,7 +159,7 @@ def stop_tokens(plan: Plan) -> frozenset[str]:
 
 
 def stop_tokens_of_lists(plan: Plan) -> frozenset[str]:
-    """The tokens that the plan drops from columns of tokens.
+    """The tokens that the plan drops from columns of tokens: the stop words as a whole, cleaned.
 
     Examples
     --------
@@ -178,11 +179,11 @@ def cleaned_strings(plan: Plan, strings: Sequence[str]) -> list[str]:
     >>> cleaned_strings(Plan((Lowercase(), Matches("[^ ]+"))), ["The End", ""])
     ['the end', '']
     """
-    return _select(_run(plan.cleaning, _text("text"), ""), strings).to_list()
+    return _evaluate(_run(plan.cleaning, _text("text"), ""), strings).to_list()
 
 
 def words_of_terms(plan: Plan, terms: pl.Series) -> pl.Series:
-    r"""The words of n-grams of a vocabulary, still escaped: List(String).
+    r"""The words of n-grams of words, still escaped, as List(String).
 
     Examples
     --------
@@ -192,46 +193,48 @@ def words_of_terms(plan: Plan, terms: pl.Series) -> pl.Series:
     """
     if plan.find(Escape) is None:
         return terms.str.split(" ")
-    # A word is never empty, so a run of other characters and escaped pairs is one word.
-    words, term = pl.col("term").str.extract_all(r"(?s)(?:[^\\ ]|\\.)+"), pl.col("term")
-    # A term that can't come from a text is treated as one word.
+    term = pl.col("term")
+    # A word is a run of characters other than spaces and backslashes, and of escaped characters.
+    words = term.str.extract_all(r"(?s)(?:[^\\ ]|\\.)+")
+    # A term that is not such words between single spaces is treated as one word.
     return terms.to_frame("term").select(
         pl.when(words.list.join(" ") == term, term != "").then(words)
         .otherwise(pl.concat_list(term))).to_series()
 
 
-def _segmented(text: pl.Expr, step: Segments) -> pl.Expr:
-    """The lists of tokens that a function of the user makes of texts."""
-    def cut(text: str) -> list[str]:
+def _apply_segments(text: pl.Expr, step: Segments) -> pl.Expr:
+    """The lists of tokens that the user's function makes of texts."""
+    def split(text: str) -> list[str]:
         result: Any = step.function(text) if text else []
         tokens = list(result) if isinstance(result, Iterable) else [result]
         if not all(isinstance(token, str) for token in tokens):
             raise ParameterError(f"{step.setting} must make strings of a text; got {result!r:.60}")
         return tokens
 
-    def cut_all(texts: pl.Series) -> pl.Series:
-        return pl.Series(texts.name, list(map(cut, texts)), dtype=pl.List(pl.String))
+    def split_all(texts: pl.Series) -> pl.Series:
+        return pl.Series(texts.name, list(map(split, texts)), dtype=pl.List(pl.String))
 
-    return text.map_batches(cut_all, return_dtype=pl.List(pl.String), is_elementwise=True)
+    return text.map_batches(split_all, return_dtype=pl.List(pl.String), is_elementwise=True)
 
 
 def _run_on_tokens(plan: Plan, lists: pl.Expr, prefix: str) -> pl.Expr:
-    """`_run` for lists of tokens: each is cleaned, and those that are null or empty are dropped."""
+    """`_run` for lists of tokens: each token is cleaned; null and empty tokens are dropped."""
     # Cast the elements, not the column: a String column would become lists of one token.
     cleaned = lists.list.eval(_run(plan.cleaning, pl.element().cast(pl.String), ""))
-    # In two steps: an expression that is twice in a filter is evaluated twice.
+    # In a second step, because a filter evaluates an expression each time it stands there.
     tokens = cleaned.list.eval(pl.element().filter(pl.element() != ""))
     tokens = pl.when(lists.is_not_null()).then(tokens).otherwise(
         pl.lit([], dtype=pl.List(pl.String)))
     if plan.find(StopWords) is not None:
-        tokens = _without(tokens, stop_tokens_of_lists(plan))
+        tokens = _drop_tokens(tokens, stop_tokens_of_lists(plan))
     return _run(plan.after_stop_words, tokens, prefix)
 
 
 def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
-    """The result of steps for a text column, or for lists of tokens; ``value`` is what they get."""
+    """The result of steps: ``value`` is a text column or lists of tokens, as the first step needs.
+    """
     text = value
-    for place, step in enumerate(steps):
+    for number, step in enumerate(steps):
         match step:
             case Normalize(form=("NFC" | "NFD" | "NFKC" | "NFKD") as form):
                 value = value.str.normalize(form)
@@ -252,30 +255,30 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
             case Matches(pattern=pattern) | Runs(pattern=pattern):
                 value = value.str.extract_all(pattern)
             case WordsAndPairs(members=members, sizes=sizes):
-                value = _with_pairs(steps[:place], text, unspaced_class(members), sizes)
-                value = value.str.extract_all(_words_pattern(step))
+                value = _with_pairs(steps[:number], text, unspaced_class(members), sizes)
+                value = value.str.extract_all(_pattern_of_words(step))
             case WordsAndKinds(members=members, sizes=sizes, kinds=kinds):
                 if sizes:
-                    value = _with_pairs(steps[:place], text, unspaced_class(members), sizes)
-                value = value.str.extract_all(f"{kinds_pattern(kinds)}|{_words_pattern(step)}")
+                    value = _with_pairs(steps[:number], text, unspaced_class(members), sizes)
+                value = value.str.extract_all(f"{kinds_pattern(kinds)}|{_pattern_of_words(step)}")
             case Characters(min_n=min_n, max_n=max_n):
-                value = _characters(value, min_n, max_n)
+                value = _character_ngrams(value, min_n, max_n)
             case CharactersInWords(min_n=min_n, max_n=max_n):
-                value = _characters_in_words(value, min_n, max_n)
+                value = _character_ngrams_in_words(value, min_n, max_n)
             case TokenColumns():
                 # `_run_on_tokens` reads columns of tokens.
                 pass
             case StopWords(texts=texts):
-                value = _without(value, _stop_tokens(steps[:place], texts))
+                value = _drop_tokens(value, _stop_tokens(steps[:number], texts))
             case Escape(characters=characters):
                 value = value.list.eval(
                     pl.element().str.replace_all(rf"([\\{characters}])", r"\${1}"))
             case FieldPrefix():
                 value = value.list.eval(pl.lit(prefix) + pl.element()) if prefix else value
             case NGrams(min_n=min_n, max_n=max_n):
-                value = _ngrams(value, min_n, max_n)
+                value = _make_ngrams(value, min_n, max_n)
             case OwnCode():
-                # The method of the subclass calls this function, or does not use it.
+                # The subclass's own method makes the tokens, from these expressions or without.
                 pass
             case _:
                 raise ParameterError(f"{step.setting}: expressions do not know this step of the "
@@ -284,12 +287,12 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
 
 
 def unspaced_class(members: str) -> str:
-    """The class of those members that are written without spaces between words."""
+    """The class of the members that are written without spaces between words."""
     return f"[{members}&&[{UNSPACED}]]"
 
 
-def _words_pattern(step: WordsAndPairs | WordsAndKinds) -> str:
-    """The pattern of words, for text in which spaces separate pairs."""
+def _pattern_of_words(step: WordsAndPairs | WordsAndKinds) -> str:
+    """The pattern of words in the texts that `_with_pairs` makes."""
     words = f"[{step.members}]{{{step.min_length},}}"
     return f"{words}|{unspaced_class(step.members)}+" if step.sizes else words
 
@@ -297,12 +300,12 @@ def _words_pattern(step: WordsAndPairs | WordsAndKinds) -> str:
 def _with_pairs(
     cleaning: tuple[Step, ...], text: pl.Expr, unspaced: str, sizes: Sequence[int]
 ) -> pl.Expr:
-    """Cleaned text in which each stretch of unspaced characters is replaced by its tokens.
+    """Cleaned text in which each run of unspaced characters is replaced by its tokens.
 
-    Texts without these characters are null in the further steps, which saves time.
+    Texts without such characters are null while the others change, which saves time.
     """
     cleaned = _run(cleaning, text, "")
-    # Lower case does not change these characters; a search in the original text is faster.
+    # Lower-casing does not change unspaced characters, and it is faster to search the original.
     only_lowers = all(isinstance(step, Lowercase | TurkicLowercase) for step in cleaning)
     searched = text if only_lowers else cleaned
     pairs = _run(cleaning, pl.when(searched.str.contains(unspaced)).then(text), "")
@@ -311,58 +314,57 @@ def _with_pairs(
     return pl.coalesce(pairs, cleaned)
 
 
-def _columns(text: str | Sequence[str]) -> list[str]:
+def _column_names(text: str | Sequence[str]) -> list[str]:
     return [text] if isinstance(text, str) else list(text)
 
 
 def _text(column: str) -> pl.Expr:
-    """A text column: categories as strings, and null as empty."""
+    """A text column: categories as strings, null as an empty string."""
     return pl.col(column).cast(pl.String).fill_null("")
 
 
 @lru_cache(maxsize=64)
 def _stop_tokens(steps_before: tuple[Step, ...], texts: tuple[str, ...]) -> frozenset[str]:
-    """The tokens that stop words become by the steps before they are dropped."""
+    """The tokens that the steps before `StopWords` make of the stop words."""
     tokens = _run(steps_of_stop_words(steps_before), _text("text"), "")
-    return frozenset(_select(tokens.explode(), texts).drop_nulls())
+    return frozenset(_evaluate(tokens.explode(), texts).drop_nulls())
 
 
-def _select(expression: pl.Expr, strings: Sequence[str]) -> pl.Series:
-    """The values of an expression over a column ``text`` of these strings."""
+def _evaluate(expression: pl.Expr, strings: Sequence[str]) -> pl.Series:
+    """The values of an expression on a column ``text`` of these strings."""
     check_fork()
     texts = pl.DataFrame({"text": list(strings)}, schema={"text": pl.String})
     return texts.select(expression.alias("text")).to_series()
 
 
-def _joined(lists: list[pl.Expr]) -> pl.Expr:
-    """One list of the elements of several."""
+def _concatenate(lists: list[pl.Expr]) -> pl.Expr:
+    """In each row, one list of the elements of all lists."""
     return lists[0] if len(lists) == 1 else pl.concat_list(lists)
 
 
-def _without(tokens: pl.Expr, stops: frozenset[str]) -> pl.Expr:
+def _drop_tokens(tokens: pl.Expr, stops: frozenset[str]) -> pl.Expr:
     dropped = pl.Series(sorted(stops), dtype=pl.String).implode()
     return tokens.list.eval(pl.element().filter(~pl.element().is_in(dropped)))
 
 
-def _ngrams(tokens: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
+def _make_ngrams(tokens: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
     lists = []
     for n in range(min_n, max_n + 1):
         joined = pl.element()
-        for ahead in range(1, n):
-            joined = joined + pl.lit(" ") + pl.element().shift(-ahead)
+        for offset in range(1, n):
+            joined = joined + pl.lit(" ") + pl.element().shift(-offset)
         lists.append(tokens if n == 1 else tokens.list.eval(joined).list.drop_nulls())
-    return _joined(lists)
+    return _concatenate(lists)
 
 
-def _characters(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
-    # Matches do not overlap: the n-grams that start at offsets o, o + n, o + 2n ... need one pass
-    # for each o below n.
-    return _joined([text.str.slice(offset).str.extract_all(rf"(?s:.{{{n}}})")
+def _character_ngrams(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
+    # Matches do not overlap, so that one pass finds the n-grams at offset, offset + n and so on.
+    return _concatenate([text.str.slice(offset).str.extract_all(rf"(?s:.{{{n}}})")
                     for n in range(min_n, max_n + 1) for offset in range(n)])
 
 
-def _characters_in_words(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
-    # One padded word to a line; a word has no white space, so no line feed.
+def _character_ngrams_in_words(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
+    # One word with a space on both sides per line; a word has no white space, so no line feed.
     lines = text.str.extract_all(rf"[^{WHITE}]+").list.eval(
         pl.lit(" ") + pl.element() + pl.lit(" ")).list.join("\n")
     lists = []
@@ -370,7 +372,7 @@ def _characters_in_words(text: pl.Expr, min_n: int, max_n: int) -> pl.Expr:
         for offset in range(n):
             rest = lines.str.replace_all(rf"(?m)^[^\n]{{0,{offset}}}", "") if offset else lines
             lists.append(rest.str.extract_all(rf"[^\n]{{{n}}}"))
-    # A padded word shorter than the shortest n-gram is one n-gram by itself.
+    # A padded word that is shorter than the shortest n-gram is an n-gram itself.
     if min_n > 1:
         lists.append(lines.str.extract_all(rf"(?m)^[^\n]{{1,{min_n - 1}}}$"))
-    return _joined(lists)
+    return _concatenate(lists)

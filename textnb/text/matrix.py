@@ -1,10 +1,10 @@
-"""Document-term matrices. This is the only module that imports both Polars and SciPy.
+"""Makes document-term matrices. This is the only module that imports both Polars and SciPy.
 
-    frames -> codes of terms, from a table of the kernel or of expressions -> rows of a CSR matrix
+    frames -> codes of terms, by the kernel or by expressions -> rows of a CSR matrix
 
-Both give the same bits. Terms get codes in the order of their first use, which depends on threads.
-Once all are known, columns are put in the order of the sorted terms, so that the result does not
-depend on threads.
+The kernel and expressions give the same bits. Terms get codes in the order of their first use,
+which depends on threads. Once all terms are known, columns are put in the order of the sorted
+terms, so that the result does not depend on threads.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 # Other modules name the type of matrices so, without SciPy.
 CountMatrix: TypeAlias = "sp.csr_array"
 Ints = NDArray[np.int64]
-# Up to this number of columns, an array of them stays in the cache, and rows need no sort.
-_FEW_COLUMNS = 1 << 17
-# Arguments of `mmap`: pages of one process, mapped at once. Shared pages that are mapped one by one
-# take twice the time.
-_PAGES = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE} if (
+# Up to this number of columns, an array of all columns stays in the cache, so that the kernel
+# counts there instead of sorting each row.
+_MAX_UNSORTED_COLUMNS = 1 << 17
+# Pages of one process, mapped at once: shared pages that are mapped one by one take twice the time.
+_MMAP_OPTIONS = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE} if (
     sys.platform == "linux") else {}
 
 
@@ -74,7 +74,7 @@ class Vocabulary:
         return self.rows(documents, text).to_csr()
 
     def rows(self, documents: pl.DataFrame, text: TextColumns) -> SparseRows:
-        """The rows of `counts` to score; the kernel makes them without SciPy."""
+        """`counts` as rows to score, which the kernel makes without SciPy."""
         known = self._known_terms()
         return known.rows(*known.table.look_up(documents, text))
 
@@ -90,13 +90,13 @@ class Vocabulary:
         Raises
         ------
         DataError
-            If a document holds another term; it is named.
+            If a document holds another term, which the message names.
         """
         known = self._known_terms()
         codes, ends = known.table.look_up(documents, text)
         if not known.are_known(codes):
             terms = documents.select(self._tokenizer.expr(text).explode().alias("term"))["term"]
-            # The smallest one, because the first one that is found depends on threads.
+            # The smallest one, because which one comes first depends on threads.
             unknown = terms.filter(~terms.is_in(self.terms.implode())).min()
             raise DataError(f"term {unknown!r} was never learned")
         return known.rows(codes, ends).to_csr()
@@ -126,7 +126,7 @@ class _KnownTerms:
         self.table: Table = (ExpressionTable(tokenizer) if kernel is None
                              else TermTable(kernel, tokenizer))
         codes = self.table.add_terms(terms)
-        # In a table of expressions, codes of terms are their columns.
+        # In an `ExpressionTable`, the codes of terms are their columns.
         self._columns = None if kernel is None else columns_of(codes, len(self.table))
         self._builder = CsrBuilder(kernel, len(terms))
 
@@ -134,7 +134,7 @@ class _KnownTerms:
         return self._builder.rows(codes, ends, self._columns)
 
     def are_known(self, codes: Codes) -> bool:
-        """Whether all codes that were just looked up are those of columns."""
+        """Whether all codes of this thread's last look-up have columns."""
         return not self.table.has_unknown(codes) and (
             self._columns is None or bool((self._columns[codes] >= 0).all()))
 
@@ -163,27 +163,28 @@ class CsrBuilder:
             The codes of each document's terms, one document after the other. They are overwritten.
         ends : int64 (n_documents,)
         columns : int32 (n_codes,), optional
-            The column of each code, -1 for none. The kernel needs it, and codes below 0 have no
-            column. SciPy has none: codes are columns, and those beyond the last one are left out.
+            The column of each code, -1 for none. The kernel needs it; codes below 0 have no column.
+            Without it, codes are columns, and codes beyond the last column are left out.
         """
         if self._kernel is None:
-            column = codes if columns is None else columns[codes]
-            # As unsigned numbers, negative ones are large.
-            known = column.view(np.uint32) < self._width
-            if not known.all():
-                ends, column = np.append(0, np.cumsum(known))[ends], column[known]
-            counts = merge_tokens(np.diff(ends, prepend=0), column, self._width)
+            column_of_token = codes if columns is None else columns[codes]
+            # Negative numbers are large as unsigned numbers, so this leaves them out, too.
+            has_column = column_of_token.view(np.uint32) < self._width
+            if not has_column.all():
+                ends = np.append(0, np.cumsum(has_column))[ends]
+                column_of_token = column_of_token[has_column]
+            counts = merge_tokens(np.diff(ends, prepend=0), column_of_token, self._width)
             return SparseRows(counts.data, counts.indices, counts.indptr, self._width)
         rows = self._kernel.rows
-        if self._width <= _FEW_COLUMNS:
+        if self._width <= _MAX_UNSORTED_COLUMNS:
             indptr, data = np.zeros(len(ends) + 1, dtype=np.int64), np.empty_like(codes)
             rows.count_rows(codes, ends, columns, *self._scratch(), indptr, data)
-            # The rest of `data` was never written, so it takes no memory.
+            # The rest of `data` was never written, so it takes no memory and needs no copy.
             indices, data = codes[:indptr[-1]].copy(), data[:indptr[-1]]
         else:
-            entries = np.empty(len(ends), dtype=np.int64)
-            rows.sort_rows(codes, ends, columns, (self._width - 1).bit_length(), entries)
-            indptr = np.concatenate([[0], np.cumsum(entries)])
+            n_entries = np.empty(len(ends), dtype=np.int64)
+            rows.sort_rows(codes, ends, columns, (self._width - 1).bit_length(), n_entries)
+            indptr = np.concatenate([[0], np.cumsum(n_entries)])
             indices, data = np.empty((2, indptr[-1]), dtype=np.int32)
             rows.fill_rows(codes, ends, indptr, indices, data)
         if max(len(data), self._width) < 2**31:
@@ -193,7 +194,10 @@ class CsrBuilder:
         return SparseRows(data, indices, indptr, self._width, rows.add_weights)
 
     def _scratch(self) -> tuple[Codes, NDArray[Any], NDArray[Any]]:
-        """Zeros for `count_rows`, which leaves zeros for the next call of this thread."""
+        """The arrays ``sums``, ``low`` and ``high`` of `native.rows.count_rows`.
+
+        They hold zeros, and `count_rows` leaves zeros for the next call of this thread.
+        """
         if not hasattr(self._thread_local, "scratch"):
             self._thread_local.scratch = (
                 np.zeros(self._width, dtype=np.int32), *(np.zeros(
@@ -203,7 +207,7 @@ class CsrBuilder:
 
 
 def columns_of(codes: Codes | Ints, size: int) -> Codes:
-    """The column of each code: its place among these codes, or -1."""
+    """For each of ``size`` codes, its column: its place among ``codes``, or -1."""
     columns = np.full(size, -1, dtype=np.int32)
     columns[codes] = np.arange(len(codes), dtype=np.int32)
     return columns
@@ -228,8 +232,8 @@ def count_matrix(
     -------
     counts : csr_array of int32 (n_documents, n_terms)
         A row per document, in order, also for empty ones; indices are sorted and without
-        duplicates, and int32 for fewer than 2**31 entries. No document has 2**31 tokens, so that
-        every count fits.
+        duplicates, and int32 for fewer than 2**31 entries. Every count fits into int32, as no
+        document has 2**31 tokens.
     terms : polars.Series of String
         Sorted; one per column.
 
@@ -255,23 +259,23 @@ def count_matrix(
 
     batches = list(map_in_threads(encode, frames, tables.threads))
     line().begin("building the matrix")
-    # For the table of each thread, the code in the whole table of each of its codes.
-    whole, codes_of = tables.merge()
-    documents, term_codes = sum(len(ends) for _, _, ends in batches), whole.terms()
+    merged, new_codes = tables.merge()
+    n_documents, term_codes = sum(len(ends) for _, _, ends in batches), merged.terms()
     if not len(term_codes):
-        raise VocabularyError.no_tokens(tokenizer.pattern, documents)
+        raise VocabularyError.no_tokens(tokenizer.pattern, n_documents)
     if kernel is None or limits == Limits():
-        order = whole.sort(term_codes)
+        order = merged.sort(term_codes)
     else:
-        frequency, total = _term_sums(kernel, batches, codes_of, len(whole))
-        # The order of the terms decides ties; without ties, fewer terms have to be sorted.
-        tied = limits.max_features is not None
-        term_codes = whole.sort(term_codes) if tied else term_codes
+        frequency, total = _term_sums(kernel, batches, new_codes, len(merged))
+        # The order of the terms decides ties of `max_features`. Without it, only the terms within
+        # the limits have to be sorted.
+        may_have_ties = limits.max_features is not None
+        term_codes = merged.sort(term_codes) if may_have_ties else term_codes
         term_codes = term_codes[limits.select(
-            len(term_codes), frequency[term_codes], total[term_codes], documents)]
-        order = term_codes if tied else whole.sort(term_codes)
-    columns = columns_of(order, len(whole))
-    columns_of_tables = [columns[codes] for codes in codes_of]
+            len(term_codes), frequency[term_codes], total[term_codes], n_documents)]
+        order = term_codes if may_have_ties else merged.sort(term_codes)
+    columns = columns_of(order, len(merged))
+    columns_of_tables = [columns[codes] for codes in new_codes]
     builder = CsrBuilder(kernel, len(order))
     terms: list[pl.Series] = []
     blocks: dict[int, SparseRows] = {}
@@ -282,44 +286,46 @@ def count_matrix(
         batches[batch] = number, codes[:0].copy(), ends
         blocks[batch] = builder.rows(codes, ends, columns_of_tables[number])
 
-    # One thread does the other work meanwhile.
-    run_in_threads([lambda: terms.append(whole.strings(order)),
+    # While threads build rows, one of them lists the terms.
+    run_in_threads([lambda: terms.append(merged.strings(order)),
                     *(partial(build, batch) for batch in range(len(batches)))])
     counts = stack_blocks([blocks.pop(batch) for batch in range(len(batches))], len(order))
     if kernel is not None or limits == Limits():
         return counts, terms[0]
     keep = limits.select(
         len(order), np.bincount(counts.indices, minlength=len(order)),
-        np.bincount(counts.indices, counts.data, len(order)), documents)
+        np.bincount(counts.indices, counts.data, len(order)), n_documents)
     return choose_columns(counts, columns_of(np.flatnonzero(keep), len(order)), int(keep.sum())), (
         terms[0].filter(pl.Series(keep)))
 
 
 def _copy_to_pages(codes: Codes) -> Codes:
-    """A copy whose memory goes back to the system as soon as it is freed, not to malloc's heap."""
+    """A copy whose memory goes back to the system once it is freed, and not to malloc's heap."""
     pages = np.frombuffer(
-        mmap.mmap(-1, max(1, codes.nbytes), **_PAGES), dtype=np.int32, count=len(codes))
+        mmap.mmap(-1, max(1, codes.nbytes), **_MMAP_OPTIONS), dtype=np.int32, count=len(codes))
     pages[:] = codes
     return pages
 
 
 def _term_sums(
-    kernel: Kernel, batches: list[tuple[int, Codes, Ints]], codes_of: list[Codes], size: int
+    kernel: Kernel, batches: list[tuple[int, Codes, Ints]], new_codes: list[Codes], size: int
 ) -> tuple[Ints, Ints]:
     """The number of documents that hold each term, and its occurrences."""
     frequency, total = np.zeros((2, size), dtype=np.int64)
-    kind = np.int32 if sum(len(batch) for _, batch, _ in batches) < 2**31 else np.int64
-    for table, codes in enumerate(codes_of):
-        occurrences, seen = np.zeros((1, len(codes)), kind), np.zeros((2, len(codes)), np.int64)
-        totals, documents = np.zeros((2, len(codes)), dtype=np.int64), 0
-        for number, batch, ends in batches:
+    dtype = np.int32 if sum(len(codes) for _, codes, _ in batches) < 2**31 else np.int64
+    for table, new_code in enumerate(new_codes):
+        n_codes, n_documents = len(new_code), 0
+        # The arguments of `add_presence`, with one label and without a minimum count.
+        occurrences, seen = np.zeros((1, n_codes), dtype), np.zeros((2, n_codes), np.int64)
+        totals = np.zeros((2, n_codes), dtype=np.int64)
+        for number, codes, ends in batches:
             if number == table:
                 kernel.rows.add_presence(
-                    batch, begins_of(ends), ends, np.zeros_like(ends), occurrences, 0, totals,
-                    seen, documents)
-                documents += len(ends)
-        frequency[codes] += totals[0]
-        total[codes] += occurrences[0]
+                    codes, begins_of(ends), ends, np.zeros_like(ends), occurrences, 0, totals,
+                    seen, n_documents)
+                n_documents += len(ends)
+        frequency[new_code] += totals[0]
+        total[new_code] += occurrences[0]
     return frequency, total
 
 
@@ -331,7 +337,7 @@ def as_csr(matrix: NDArray[Any]) -> CountMatrix:
 
 
 def choose_columns(counts: CountMatrix, columns: Ints | Codes, width: int) -> CountMatrix:
-    """The counts over other columns: the new column of each, -1 for none, in ascending order.
+    """The counts in other columns. ``columns`` has each new column, ascending, -1 to drop it.
 
     Examples
     --------
@@ -342,9 +348,9 @@ def choose_columns(counts: CountMatrix, columns: Ints | Codes, width: int) -> Co
     """
     import scipy.sparse as sp
 
-    column = columns[counts.indices]
-    n_before = np.concatenate(([0], np.cumsum(column >= 0))).astype(counts.indptr.dtype)
-    return sp.csr_array((counts.data[column >= 0], column[column >= 0], n_before[counts.indptr]),
+    indices = columns[counts.indices]
+    n_before = np.concatenate(([0], np.cumsum(indices >= 0))).astype(counts.indptr.dtype)
+    return sp.csr_array((counts.data[indices >= 0], indices[indices >= 0], n_before[counts.indptr]),
                         shape=(counts.shape[0], width))
 
 
@@ -366,7 +372,7 @@ def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array
         (np.ones(len(codes), dtype=np.int32), codes.astype(index_type, copy=False), indptr),
         shape=(len(lengths), width))
     if width <= 4 * len(codes):
-        # Two transpositions sort the rows, in linear time.
+        # Two conversions sort the rows, in time linear in tokens and columns.
         counts = counts.tocsc().tocsr()
         counts.has_sorted_indices = True
     counts.sum_duplicates()
@@ -376,14 +382,14 @@ def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array
 def stack_blocks(
     blocks: list[CountMatrix | SparseRows], width: int, dtype: type[np.integer[Any]] = np.int32
 ) -> sp.csr_array:
-    """One matrix of the rows of all blocks; each is removed from the list once it is copied."""
+    """One matrix of the rows of all blocks; each block leaves the list once it is copied."""
     import scipy.sparse as sp
 
-    entries = sum(block.nnz for block in blocks)
-    rows = sum(block.shape[0] for block in blocks)
-    index_type = np.int32 if max(entries, width) < 2**31 else np.int64
-    indices, data = np.empty(entries, dtype=index_type), np.empty(entries, dtype=dtype)
-    indptr = np.zeros(rows + 1, dtype=index_type)
+    n_entries = sum(block.nnz for block in blocks)
+    n_rows = sum(block.shape[0] for block in blocks)
+    index_type = np.int32 if max(n_entries, width) < 2**31 else np.int64
+    indices, data = np.empty(n_entries, dtype=index_type), np.empty(n_entries, dtype=dtype)
+    indptr = np.zeros(n_rows + 1, dtype=index_type)
     row = entry = 0
     # From the end of the list, where removing a block takes no time.
     blocks.reverse()
@@ -393,6 +399,6 @@ def stack_blocks(
         indices[entry:end], data[entry:end] = block.indices, block.data
         indptr[row + 1:row + 1 + block.shape[0]] = block.indptr[1:].astype(index_type) + entry
         row, entry = row + block.shape[0], end
-    whole = sp.csr_array((data, indices, indptr), shape=(rows, width))
-    whole.has_canonical_format = True
-    return whole
+    matrix = sp.csr_array((data, indices, indptr), shape=(n_rows, width))
+    matrix.has_canonical_format = True
+    return matrix

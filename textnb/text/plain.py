@@ -1,9 +1,9 @@
-r"""A plan in plain Python: slow and obvious, without Polars and NumPy, for one text at a time.
+r"""Executes a plan in plain Python, without Polars and NumPy, for one text at a time.
 
-Python and Polars follow different versions of Unicode. For a text with a character that this
-Python does not know the result is None, because Polars may know it, and the caller uses Polars. For
-all other texts both find the same tokens. The expressions of `textnb.text.expressions` define the
-meaning of a plan, and this engine refuses every step that it can't run with the same result.
+Python and Polars follow different versions of Unicode. For a text with a character that the running
+Python does not know, the result is None, because Polars may know it; then the caller uses Polars.
+For all other texts both make the same tokens. The expressions of `textnb.text.expressions` define
+the meaning of a plan, and this engine refuses every step that it can't run with the same result.
 
 >>> from textnb.text.plan import Lowercase, Plan
 >>> from textnb.text.plan import words_of
@@ -29,7 +29,7 @@ from textnb.text.characters import (
     TATWEEL,
     TURKIC,
     UNSPACED_RANGES,
-    stretches,
+    split_by_script,
 )
 from textnb.text.plan import (
     Characters,
@@ -53,19 +53,19 @@ from textnb.text.plan import (
     steps_of_stop_words,
 )
 
-# Polars knows all characters of this version of Unicode, which a newer Python may exceed.
-_NEWEST_UNICODE = (16, 0, 0)
+# Polars knows all characters of this version of Unicode; Python's may be newer.
+_MAX_UNICODE = (16, 0, 0)
 _CATEGORIES = ("L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No")
-# A member of a class of characters, as patterns write it.
+# A member of a character class in a pattern.
 _MEMBER = re.compile(r"\\p\{(?P<category>\w+)\}|\\(?P<shorthand>[wd])|(?P<first>.)-(?P<last>.)"
                      r"|(?P<single>.)")
-# Classes of characters, as bits.
-_IN_WORDS, _UNSPACED, _LETTER, _LETTER_OR_NUMBER = 1, 2, 4, 8
+# Bits of the classes of characters.
+_WORD, _UNSPACED, _LETTER, _LETTER_OR_NUMBER = 1, 2, 4, 8
 _AMOUNT = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _EMOJI = re.compile(re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), EMOJI))
-_FIRST_UNSPACED = [first for first, _ in UNSPACED_RANGES]
-# Symbols in Rust's \w: those with Unicode's property Other_Alphabetic.
-_CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+_FIRST_OF_UNSPACED_RANGES = [first for first, _ in UNSPACED_RANGES]
+# The symbols in Rust's \w: circled and squared letters (Unicode's property Other_Alphabetic).
+_OTHER_ALPHABETIC = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 
 
 def plain_tokens(
@@ -77,18 +77,18 @@ def plain_tokens(
     ----------
     plan : Plan
     columns : mapping of str to str, list of str, or None
-        The text columns by name, those of tokens as lists; None counts as empty.
+        The text columns by name; columns of tokens hold lists; None counts as empty.
 
     Returns
     -------
     list of str, or None
-        None if a text has a character that this Python does not know: Polars may read it otherwise.
+        None if a text has a character that the running Python does not know.
 
     Raises
     ------
     ParameterError
-        If the plan has a step that plain Python does not run; the error names it. Also if a column
-        holds a text in place of a list of tokens, or the reverse.
+        If the plan has a step that plain Python does not run, which the error names, or a column
+        holds a text instead of a list of tokens, or the reverse.
     """
     all_tokens: list[str] | None = []
     names = list(columns)
@@ -98,11 +98,11 @@ def plain_tokens(
         if isinstance(text, str) == holds_tokens:
             expected = "a list of tokens" if holds_tokens else "a text"
             raise ParameterError(f"column {name!r} must hold {expected}; it holds {text!r:.60}")
-        known = _is_supported(text if isinstance(text, str) else "".join(filter(None, text)))
-        # An unknown step is refused for every text.
-        tokens = (_run(plan.steps, text if known else "", prefix) if isinstance(text, str)
-                  else _run_on_tokens(plan, text if known else [], prefix))
-        if tokens is None or not known:
+        is_known = _is_supported(text if isinstance(text, str) else "".join(filter(None, text)))
+        # The plan runs even if the text is not known, to refuse an unknown step for every text.
+        tokens = (_run(plan.steps, text if is_known else "", prefix) if isinstance(text, str)
+                  else _run_on_tokens(plan, text if is_known else [], prefix))
+        if tokens is None or not is_known:
             all_tokens = None
         elif all_tokens is not None:
             all_tokens += tokens
@@ -110,7 +110,7 @@ def plain_tokens(
 
 
 def clean(plan: Plan, text: str) -> str | None:
-    """The text after the cleaning steps; None if plain Python may read it otherwise than Polars.
+    """The text after the cleaning steps; None if Polars may clean it differently.
 
     Examples
     --------
@@ -142,8 +142,8 @@ def _clean(step: Step, text: str) -> str:
         case StripAccents(kind="ascii"):
             return "".join(c for c in normalize("NFKD", text) if c.isascii())
         case StripAccents(kind="unicode" | "marks"):
-            dropped = _marks_to_drop(tatweel=step.kind == "unicode")
-            return normalize("NFKD", text).translate(dropped)
+            marks = _marks_to_drop(tatweel=step.kind == "unicode")
+            return normalize("NFKD", text).translate(marks)
         case SingleSpaces():
             return re.sub(r"\s\s+", " ", text)
     raise _unknown(step)
@@ -152,9 +152,9 @@ def _clean(step: Step, text: str) -> str:
 def _run(
     steps: tuple[Step, ...], text: str, prefix: str, tokens: Sequence[str] = ()
 ) -> list[str] | None:
-    """The tokens that steps make of a text, or of other tokens."""
+    """The tokens that steps make of a text, or of other tokens; None as in `plain_tokens`."""
     tokens = list(tokens)
-    for place, step in enumerate(steps):
+    for number, step in enumerate(steps):
         match step:
             case Cleaning():
                 text = _clean(step, text)
@@ -168,17 +168,17 @@ def _run(
             case WordsAndKinds(members=members, min_length=min_length, sizes=sizes, kinds=kinds):
                 tokens = _words_and_kinds(text, _membership(members), min_length, sizes, kinds)
             case Characters(min_n=min_n, max_n=max_n):
-                tokens = _characters(text, min_n, max_n)
+                tokens = _character_ngrams(text, min_n, max_n)
             case CharactersInWords(min_n=min_n, max_n=max_n):
                 tokens = []
                 for word in text.split():
-                    short = [f" {word} "] if len(word) + 2 < min_n else []
-                    tokens += [*short, *_characters(f" {word} ", min_n, max_n)]
+                    short_word = [f" {word} "] if len(word) + 2 < min_n else []
+                    tokens += [*short_word, *_character_ngrams(f" {word} ", min_n, max_n)]
             case TokenColumns():
                 # `_run_on_tokens` reads columns of tokens.
                 pass
             case StopWords(texts=texts):
-                stops = _stop_tokens(steps[:place], texts)
+                stops = _stop_tokens(steps[:number], texts)
                 if stops is None:
                     return None
                 tokens = [token for token in tokens if token not in stops]
@@ -201,7 +201,7 @@ def _unknown(step: Step) -> ParameterError:
 
 
 def _run_on_tokens(plan: Plan, column: Sequence[str | None], prefix: str) -> list[str] | None:
-    """`_run` for a column of tokens, which are cleaned one by one and not split."""
+    """`_run` for a column of tokens: each token is cleaned, and not split."""
     tokens = [cleaned for token in column if token and (cleaned := _clean_all(plan, token))]
     step = plan.find(StopWords)
     if step is not None:
@@ -216,10 +216,7 @@ def _run_on_tokens(plan: Plan, column: Sequence[str | None], prefix: str) -> lis
 def _stop_tokens(
     steps_before: tuple[Step, ...], texts: tuple[str, ...]
 ) -> frozenset[str] | None:
-    """The tokens that stop words become by the steps before they are dropped.
-
-    None if one has a character that Python does not know.
-    """
+    """The tokens that the steps before `StopWords` make of the stop words; None as in `_run`."""
     if not all(map(_is_supported, texts)):
         return None
     steps = steps_of_stop_words(steps_before)
@@ -230,9 +227,9 @@ def _is_supported(text: str) -> bool:
     """Whether Python and Polars read every character of the text in the same way."""
     if text.isascii():
         return True
-    if tuple(map(int, unicodedata.unidata_version.split("."))) > _NEWEST_UNICODE:
+    if tuple(map(int, unicodedata.unidata_version.split("."))) > _MAX_UNICODE:
         return False
-    # Cn: unassigned. Cs: half a surrogate pair, which no text of Polars holds.
+    # Cn: not assigned. Cs: half a surrogate pair, which is in no text of Polars.
     return all(unicodedata.category(c) not in ("Cn", "Cs") for c in set(text))
 
 
@@ -240,27 +237,31 @@ def _words_and_pairs(run: str, min_length: int, sizes: Sequence[int]) -> list[st
     if run.isascii():
         return [run] if len(run) >= min_length else []
     tokens: list[str] = []
-    for piece, unspaced in stretches(run):
-        if unspaced:
-            tokens += _tokens_of_stretch(piece, sizes)
-        elif len(piece) >= min_length:
-            tokens.append(piece)
+    for part, is_unspaced in split_by_script(run):
+        if is_unspaced:
+            tokens += _split_unspaced(part, sizes)
+        elif len(part) >= min_length:
+            tokens.append(part)
     return tokens
 
 
-def _tokens_of_stretch(stretch: str, sizes: Sequence[int]) -> list[str]:
-    """Each character, the pair of each with the next one, or both in this order."""
-    return [stretch[start:start + size] for start in range(len(stretch)) for size in sizes
-            if start + size <= len(stretch)] or [stretch]
+def _split_unspaced(run: str, sizes: Sequence[int]) -> list[str]:
+    """Each character, each pair of a character with the next one, or both in this order."""
+    return [run[start:start + size] for start in range(len(run)) for size in sizes
+            if start + size <= len(run)] or [run]
 
 
-def _characters(text: str, min_n: int, max_n: int) -> list[str]:
+def _character_ngrams(text: str, min_n: int, max_n: int) -> list[str]:
     return [text[start:start + n] for n in range(min_n, max_n + 1)
             for start in range(len(text) - n + 1)]
 
 
-class _Kinds(dict[str, int]):
-    """The classes of each character, as bits; they are found when a character is looked up."""
+class _CharacterClasses(dict[str, int]):
+    """The bits of each character's classes, which are decided when it is first looked up.
+
+    With ``pairs``, members of words in scripts without spaces have the bit ``_UNSPACED`` instead of
+    ``_WORD``.
+    """
 
     def __init__(self, is_member: Callable[[str], bool], pairs: bool) -> None:
         super().__init__()
@@ -268,18 +269,18 @@ class _Kinds(dict[str, int]):
 
     def __missing__(self, character: str) -> int:
         code, category = ord(character), unicodedata.category(character)[0]
-        place = bisect(_FIRST_UNSPACED, code) - 1
-        unspaced = place >= 0 and code <= UNSPACED_RANGES[place][1]
-        kind = 0
+        number = bisect(_FIRST_OF_UNSPACED_RANGES, code) - 1
+        is_unspaced = number >= 0 and code <= UNSPACED_RANGES[number][1]
+        bits = 0
         if self._is_member(character):
-            kind = _UNSPACED if unspaced and self._pairs else _IN_WORDS
-        if not unspaced and category in "LN":
-            kind |= _LETTER_OR_NUMBER | (_LETTER if category == "L" else 0)
-        self[character] = kind
-        return kind
+            bits = _UNSPACED if is_unspaced and self._pairs else _WORD
+        if not is_unspaced and category in "LN":
+            bits |= _LETTER_OR_NUMBER | (_LETTER if category == "L" else 0)
+        self[character] = bits
+        return bits
 
     def end_of_run(self, text: str, at: int, bits: int) -> int:
-        """Where the run of characters of one of these classes ends that begins at ``at``."""
+        """The end of the run of characters, from ``at`` on, that have one of these bits."""
         while at < len(text) and self[text[at]] & bits:
             at += 1
         return at
@@ -289,19 +290,20 @@ def _words_and_kinds(
     text: str, is_member: Callable[[str], bool], min_length: int, sizes: Sequence[int],
     kinds: Sequence[str],
 ) -> list[str]:
-    """The tokens of `WordsAndKinds`, in time that grows with the length of the text.
+    """The tokens of `WordsAndKinds`, in time linear in the length of the text.
 
-    If a run of letters and digits has no ``++`` or ``#`` behind it, none of its letters begins such
-    a name (``c++``). So the run is passed once, and likewise runs of digits (``10%``) and words.
+    For this, each run is read once: if no ``++`` or ``#`` follows a run of letters and digits, none
+    of its letters begins a name (``c++``). The same holds for runs of digits (``10%``) and words.
 
     Parameters
     ----------
     text : str
-        It is cleaned.
+        A cleaned text.
     is_member : callable
-        Whether a character is in the class of words; it must be the same object each time.
+        Whether a character is in the class of words. It is a key of a cache, so that each call for
+        a class must pass the same object.
     min_length : int
-        Number of characters of the shortest word.
+        Minimum number of characters of a word.
     sizes, kinds
         See `WordsAndKinds`.
 
@@ -310,12 +312,13 @@ def _words_and_kinds(
     >>> _words_and_kinds("c# x, u.s. 5%!", str.isalnum, 2, (2,), ("symbols", "abbreviations"))
     ['c#', 'u.s.', '5%']
     """
-    tokens, classes = [], _kinds_of(is_member, bool(sizes))
-    # Up to each of these places, no name, no percentage and no word begins.
+    tokens, classes = [], _character_classes(is_member, bool(sizes))
+    # No name, percentage or word begins before these places.
     at = no_name = no_percentage = no_word = 0
     while at < len(text):
+        # A token from `at` ends at `end`; there is none yet.
         character, end = text[at], at
-        kind = classes[character]
+        bits = classes[character]
         if ("emoji" in kinds and _EMOJI.match(character)) or (
                 "punctuation" in kinds and character in "!?"):
             end = at + 1
@@ -326,22 +329,23 @@ def _words_and_kinds(
             amount = _AMOUNT.match(text, at)
             no_percentage = amount.end() if amount else at
             end = no_percentage + 1 if text.startswith("%", no_percentage) else at
-        if "symbols" in kinds and kind & _LETTER and at >= no_name:
+        if "symbols" in kinds and bits & _LETTER and at >= no_name:
             no_name = classes.end_of_run(text, at, _LETTER_OR_NUMBER)
             suffix = next((sign for sign in ("++", "#") if text.startswith(sign, no_name)), "")
             end = no_name + len(suffix) if suffix else at
-        if "abbreviations" in kinds and kind & _LETTER and end == at:
-            last = at
-            while last + 1 < len(text) and classes[text[last]] & _LETTER and text[last + 1] == ".":
-                last += 2
-            end = last if last - at > 2 else at
+        if "abbreviations" in kinds and bits & _LETTER and end == at:
+            after = at
+            while (after + 1 < len(text) and classes[text[after]] & _LETTER
+                   and text[after + 1] == "."):
+                after += 2
+            end = after if after - at > 2 else at
         if end > at:
             tokens.append(text[at:end])
-        elif kind & _UNSPACED:
+        elif bits & _UNSPACED:
             end = classes.end_of_run(text, at, _UNSPACED)
-            tokens += _tokens_of_stretch(text[at:end], sizes)
-        elif kind & _IN_WORDS and at >= no_word:
-            no_word = classes.end_of_run(text, at, _IN_WORDS)
+            tokens += _split_unspaced(text[at:end], sizes)
+        elif bits & _WORD and at >= no_word:
+            no_word = classes.end_of_run(text, at, _WORD)
             if no_word - at >= min_length:
                 end = no_word
                 tokens.append(text[at:end])
@@ -350,8 +354,8 @@ def _words_and_kinds(
 
 
 @lru_cache(maxsize=8)
-def _kinds_of(is_member: Callable[[str], bool], pairs: bool) -> _Kinds:
-    return _Kinds(is_member, pairs)
+def _character_classes(is_member: Callable[[str], bool], pairs: bool) -> _CharacterClasses:
+    return _CharacterClasses(is_member, pairs)
 
 
 class _OthersToSpaces(dict[int, str]):
@@ -362,8 +366,8 @@ class _OthersToSpaces(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        self[code] = part = character if self._is_member(character) else " "
-        return part
+        self[code] = replacement = character if self._is_member(character) else " "
+        return replacement
 
 
 @lru_cache(maxsize=8)
@@ -373,13 +377,13 @@ def _others_to_spaces(members: str) -> _OthersToSpaces:
 
 @lru_cache(maxsize=8)
 def _membership(members: str) -> Callable[[str], bool]:
-    """Whether a character is in a class."""
-    tests = [_test_of(member) for member in _MEMBER.finditer(members)]
+    """A function that says whether a character is in a class."""
+    tests = [_member_test(member) for member in _MEMBER.finditer(members)]
     return lambda character: any(test(character) for test in tests)
 
 
-def _test_of(member: re.Match[str]) -> Callable[[str], bool]:
-    """Whether a character is one of those of a member: of a category, a shorthand or a range."""
+def _member_test(member: re.Match[str]) -> Callable[[str], bool]:
+    """The same function for one member of a class: a category, a shorthand or a range."""
     category = member["category"]
     if category is not None:
         if category not in _CATEGORIES:
@@ -389,21 +393,21 @@ def _test_of(member: re.Match[str]) -> Callable[[str], bool]:
     if member["shorthand"] == "d":
         return lambda c: unicodedata.category(c) == "Nd"
     if member["shorthand"] == "w":
-        return _in_word
+        return _is_word_character
     first, last = member["first"] or member["single"], member["last"] or member["single"]
     return lambda c: first <= c <= last
 
 
-def _in_word(c: str) -> bool:
+def _is_word_character(c: str) -> bool:
     r"""Whether a character is in Rust's \w."""
     category = unicodedata.category(c)
     return (category[0] in "LM" or category in ("Nd", "Nl", "Pc") or c in "\u200c\u200d"
-            or any(first <= ord(c) <= last for first, last in _CIRCLED))
+            or any(first <= ord(c) <= last for first, last in _OTHER_ALPHABETIC))
 
 
 @lru_cache(maxsize=2)
 def _marks_to_drop(*, tatweel: bool) -> dict[int, None]:
-    """Combining marks, and tatweel."""
+    """A table for `str.translate` that drops combining marks and, if asked, tatweel."""
     codes: dict[int, None] = {}
     for item in [*COMBINING_RANGES.split(), *([TATWEEL] if tatweel else [])]:
         first, _, last = item.partition("-")

@@ -1,11 +1,11 @@
 r"""The steps of a tokenizer as data: a plan is a sequence of steps, and engines execute it.
 
-    cleaning:  Normalize -> Lowercase -> StripAccents -> SingleSpaces    text to text
-    splitting: Runs | WordsAndPairs | Matches | Characters | CharactersInWords    to tokens
-               TokenColumns: columns of tokens, which are cleaned one by one and not split
-    then:      StopWords -> Escape -> FieldPrefix -> NGrams              tokens to tokens
+    text -> `Cleaning`: Normalize -> Lowercase -> StripAccents -> SingleSpaces
+         -> `Splitting`: Runs, WordsAndPairs, WordsAndKinds, Matches, Segments, Characters or
+                         CharactersInWords; columns of `TokenColumns` are not split
+         -> steps from tokens to tokens: StopWords -> Escape -> FieldPrefix -> NGrams
 
-Polars' expressions, the compiled loops, plain Python and the exports each execute plans in their
+Polars expressions, the compiled kernel, plain Python and the exports each execute plans in their
 own way. Each engine knows some steps by their types and values, and raises an error that names any
 other step. So no engine leaves out a step silently.
 
@@ -22,32 +22,31 @@ from typing import Any, TypeVar
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.values import Value
 
-# Values of settings that are newer than the files that lack them.
-_BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_columns": False,
+# If a file is older than a setting, the tokenizer in the file does what this value means.
+_VALUES_BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_columns": False,
                            "segmenter": None}
 
-# A stretch of a script without spaces becomes tokens of these numbers of characters.
+# A run of a script without spaces becomes tokens of these numbers of characters.
 PAIRS, SINGLE, BOTH = (2,), (1,), (1, 2)
 
-# The patterns that are runs of m or more characters of one class: `[...]{m,}`, `[...]+`, `\w{m,}`,
-# and `\b\w\w+\b` of scikit-learn. No member of these classes is a space, a colon or a backslash.
+# Patterns whose matches are runs of m or more characters of one class: `[...]{m,}`, `[...]+`,
+# `\w{m,}`, and scikit-learn's `\b\w\w+\b`. No member is a space, a colon or a backslash.
 _MEMBER = r"(?:\\p\{[LMN][a-z]?\}|\\[wd]|[A-Za-z]-[A-Za-z]|[0-9]-[0-9]|[A-Za-z0-9_'])"
 _RUN = re.compile(rf"(?:\[(?P<members>{_MEMBER}+)\]|(?P<single>\\w))(?:\+|\{{(?P<min>\d+),\}})")
 _SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
-# White space by Python's str.isspace; the regex engine's \s lacks the four separators.
+# White space as in Python's str.isspace; Rust's \s lacks the four ASCII separators.
 WHITE = r"\s\x1c-\x1f"
 
 
 class Step(Value):
     """One step of a plan. A new kind of step may be a frozen dataclass."""
 
-    # A template of `setting`, into which `str.format` puts the step's fields; if empty, it is the
-    # step's repr.
+    # A template for `setting` with the step's fields; if it is empty, `setting` is the step's repr.
     _setting = ""
 
     @property
     def setting(self) -> str:
-        """The tokenizer's setting for the step, as ``name=value``, for messages."""
+        """The tokenizer's setting that asks for the step, as ``name=value``, for messages."""
         return self._setting.format(**vars(self)) if self._setting else repr(self)
 
 
@@ -76,7 +75,7 @@ class Lowercase(Cleaning):
 class TurkicLowercase(Cleaning):
     """Lower case of Turkish ("tr") or Azerbaijani ("az").
 
-    The characters of `textnb.text.characters.TURKIC` are replaced; others are as in `Lowercase`.
+    The characters of `textnb.text.characters.TURKIC` are replaced before the text is lower-cased.
     """
 
     language: str
@@ -85,10 +84,10 @@ class TurkicLowercase(Cleaning):
 
 
 class StripAccents(Cleaning):
-    """Decompose (NFKD), then drop characters.
+    """Decompose characters (NFKD), then drop some of them.
 
-    Combining marks ("marks"), these and Arabic's tatweel ("unicode"), or all beyond ASCII
-    ("ascii").
+    Dropped are combining marks ("marks"), combining marks and Arabic's tatweel ("unicode"), or all
+    characters beyond ASCII ("ascii").
     """
 
     kind: str
@@ -97,7 +96,7 @@ class StripAccents(Cleaning):
 
 
 class SingleSpaces(Cleaning):
-    """Two or more white characters become one space; a single one does not change."""
+    """Two or more white-space characters become one space; a single one does not change."""
 
     _setting = "analyzer='char'"
 
@@ -133,9 +132,9 @@ class Runs(Splitting):
 class WordsAndPairs(Splitting):
     r"""The runs of `Runs`, each cut where a script without spaces begins or ends.
 
-    A stretch of characters of `textnb.text.characters` becomes its characters, its overlapping
-    pairs of characters, or both: each character, then its pair with the next one. A stretch of one
-    character becomes that character, once. Any other stretch is a word if it has ``min_length``
+    A part in such a script (`textnb.text.characters.UNSPACED_RANGES`) becomes its characters, its
+    overlapping pairs of characters, or both: each character, then its pair with the next one. A
+    single character becomes one token. Any other part is a word if it has ``min_length``
     characters.
 
     Attributes
@@ -143,7 +142,7 @@ class WordsAndPairs(Splitting):
     pattern, members, min_length
         See `Runs`.
     sizes : (1, 2), (1,) or (2,)
-        Numbers of characters of the tokens of a stretch.
+        Numbers of characters of the tokens of a script without spaces.
     """
 
     pattern: str
@@ -155,10 +154,10 @@ class WordsAndPairs(Splitting):
 
 
 class WordsAndKinds(Splitting):
-    """The words of `Runs`, or with ``sizes`` of `WordsAndPairs`, and other kinds of tokens.
+    """Other kinds of tokens, and the words of `Runs` or, if there are ``sizes``, `WordsAndPairs`.
 
-    Where a pattern of `textnb.text.characters` for one of the kinds matches, the match is a token,
-    and the next token begins after it.
+    Wherever the pattern of a kind (`textnb.text.characters.PATTERNS`) matches, the match is a
+    token, and the next token begins after it.
 
     Attributes
     ----------
@@ -167,7 +166,7 @@ class WordsAndKinds(Splitting):
     sizes : tuple of int
         See `WordsAndPairs`; empty if scripts without spaces are not split.
     kinds : tuple of str
-        Of `textnb.text.characters.KINDS`.
+        Some of `textnb.text.characters.KINDS`.
     """
 
     pattern: str
@@ -180,7 +179,7 @@ class WordsAndKinds(Splitting):
 
 
 class Segments(Splitting):
-    """The tokens that a function of the user makes of a text; each is then cleaned.
+    """The tokens that a user's function makes of a text; each token is then cleaned.
 
     Attributes
     ----------
@@ -207,8 +206,7 @@ class Characters(Splitting):
 class CharactersInWords(Splitting):
     """N-grams of characters within words, each padded by a space on both sides.
 
-    Words are what white space separates. A padded word that is shorter than ``min_n`` is one
-    n-gram by itself.
+    White space separates words. A padded word that is shorter than ``min_n`` is an n-gram itself.
     """
 
     min_n: int
@@ -220,7 +218,7 @@ class CharactersInWords(Splitting):
 class TokenColumns(Step):
     """Columns of lists of tokens, which are not split.
 
-    Cleaning applies to each token, and tokens that are null or empty after it are dropped.
+    Each token is cleaned; tokens that are null, or empty after cleaning, are dropped.
 
     Attributes
     ----------
@@ -233,12 +231,12 @@ class TokenColumns(Step):
     _setting = "token_columns={columns!r}"
 
     def hold_tokens(self, columns: Sequence[str]) -> list[bool]:
-        """Whether each text column is one of tokens.
+        """Whether each text column is a column of tokens.
 
         Raises
         ------
         ParameterError
-            If a column of tokens is not among the text columns.
+            If a column of the setting is not among the text columns.
 
         Examples
         --------
@@ -287,7 +285,7 @@ class FieldPrefix(Step):
         Raises
         ------
         ParameterError
-            If a column is not among the text columns, or its name can't be a prefix.
+            If a column of the setting is not among the text columns, or can't be a prefix.
 
         Examples
         --------
@@ -332,8 +330,8 @@ class OwnCode(Step):
     _setting = "{name}, a class of its own"
 
 
-# In their order, the settings of cleaning: the steps of each of their values.
-_CLEANING: dict[str, list[tuple[Any, tuple[Step, ...]]]] = {
+# The settings of cleaning, in the order of their steps; for each, its values and their steps.
+_CLEANING_STEPS: dict[str, list[tuple[Any, tuple[Step, ...]]]] = {
     "normalize": [(None, ()), *((form, (Normalize(form),))
                                 for form in ("NFC", "NFD", "NFKC", "NFKD"))],
     "lowercase": [(False, ()), (True, (Lowercase(),)),
@@ -341,8 +339,8 @@ _CLEANING: dict[str, list[tuple[Any, tuple[Step, ...]]]] = {
     "strip_accents": [(None, ()), *((kind, (StripAccents(kind),))
                                     for kind in ("unicode", "ascii", "marks"))],
 }
-# Cleaning steps may follow each other; of the others, a plan has at most one each.
-_ORDER = (Cleaning, Splitting, TokenColumns, StopWords, Escape, FieldPrefix, NGrams)
+# A plan may have several cleaning steps, and at most one of each other type.
+_STEP_ORDER = (Cleaning, Splitting, TokenColumns, StopWords, Escape, FieldPrefix, NGrams)
 Kind = TypeVar("Kind", bound=Step)
 
 
@@ -362,8 +360,9 @@ class Plan(Value):
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
         super().__init__(steps)
-        # Engines may rely on the order of the steps.
-        places = [place for step in self.steps for place, kind in enumerate(_ORDER)
+        # Engines rely on the order of the steps: places must ascend, and only 0 (cleaning) may
+        # repeat; 1 (splitting) must occur.
+        places = [place for step in self.steps for place, kind in enumerate(_STEP_ORDER)
                   if isinstance(step, kind)]
         if places.count(1) != 1 or any(a > b or a == b > 0 for a, b in pairwise(places)):
             raise ParameterError(f"{self!r}: steps must clean, split once, name columns of tokens, "
@@ -398,7 +397,7 @@ class Plan(Value):
         return (self.find(FieldPrefix) or FieldPrefix(False)).prefixes(columns)
 
     def hold_tokens(self, columns: Sequence[str]) -> list[bool]:
-        """Whether each text column is one of tokens; see `TokenColumns.hold_tokens`."""
+        """Whether each text column is a column of tokens; see `TokenColumns.hold_tokens`."""
         return (self.find(TokenColumns) or TokenColumns(False)).hold_tokens(columns)
 
 
@@ -413,7 +412,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     Raises
     ------
     ParameterError
-        If a setting is missing, or there is no step for a setting or its value; the error names it.
+        If a setting is missing, or no step does what a setting or its value asks for.
 
     Examples
     --------
@@ -423,29 +422,31 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     ...          "segmenter": None}).steps[1:]
     (Runs(pattern='[a-z]+', members='a-z', min_length=1), NGrams(min_n=1, max_n=2))
     """
-    rest = dict(settings)
+    left = dict(settings)
     try:
-        cleaning = [step for name in _CLEANING for step in _cleaning_steps(name, rest.pop(name))]
-        analyzer, pattern, unspaced = map(rest.pop, ("analyzer", "pattern", "unspaced"))
-        of_words = {name: rest.pop(name)
-                    for name in ("stop_words", "keep", "token_columns", "segmenter")}
-        (min_n, max_n), prefixed = rest.pop("ngram_range"), rest.pop("field_prefix")
+        cleaning = [step for name in _CLEANING_STEPS
+                    for step in _cleaning_steps(name, left.pop(name))]
+        analyzer, pattern, unspaced = map(left.pop, ("analyzer", "pattern", "unspaced"))
+        word_settings = {name: left.pop(name)
+                         for name in ("stop_words", "keep", "token_columns", "segmenter")}
+        (min_n, max_n), field_prefix = left.pop("ngram_range"), left.pop("field_prefix")
     except KeyError as missing:
         raise ParameterError(f"the tokenizer's setting {missing} is missing; its settings must "
                              "all be there, as Tokenizer.to_dict writes them") from None
-    for name, value in rest.items():
+    for name, value in left.items():
         raise _no_step(name, value)
-    prefix = [FieldPrefix(_hashable(prefixed))] if prefixed else []
+    prefix = [FieldPrefix(_hashable(field_prefix))] if field_prefix else []
     match analyzer:
         case "word":
-            stop_words, keep, token_columns, segmenter = of_words.values()
+            stop_words, keep, token_columns, segmenter = word_settings.values()
             sizes = _sizes(unspaced, (min_n, max_n))
-            splitting = [*_words(pattern, sizes, keep, token_columns, segmenter)]
+            splitting = [*_splitting_steps(pattern, sizes, keep, token_columns, segmenter)]
             if "emoji" in keep and StripAccents("ascii") in cleaning:
                 raise ParameterError.naming(
                     "{strip_accents} 'ascii' removes all characters beyond ASCII, emoji too, "
                     "before {keep} could keep them: use 'unicode'")
-            # Words of runs hold no space and no colon, so that nothing in them needs an escape.
+            # Spaces join n-grams and colons end prefixes, so both are escaped within words. Words
+            # of one class of characters hold neither.
             special = "" if isinstance(splitting[-1], Runs | WordsAndPairs | WordsAndKinds) else (
                 (" " if max_n > 1 else "") + (":" if prefix else ""))
             stops = [StopWords(_hashable(stop_words))] if stop_words else []
@@ -458,7 +459,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
             splitting = [CharactersInWords(min_n, max_n)]
         case _:
             raise _no_step("analyzer", analyzer)
-    for name, value in of_words.items():
+    for name, value in word_settings.items():
         if value:
             raise ParameterError.naming(
                 "{setting} is for words: it needs {analyzer='word'}; got {got}",
@@ -467,24 +468,25 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
 
 
 def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings from a file, with values for those that are newer than the file.
+    """Settings from a file, and values for the settings that are newer than the file.
 
     Examples
     --------
     >>> with_missing({"analyzer": "word"})
     {'unspaced': 'whole', 'keep': (), 'token_columns': False, 'segmenter': None, 'analyzer': 'word'}
     """
-    complete = {**_BEFORE, **settings}
+    complete = {**_VALUES_BEFORE, **settings}
+    # In files from before `unspaced`, "unicode" means what "marks" means now.
     if "unspaced" not in settings and complete.get("strip_accents") == "unicode":
         complete["strip_accents"] = "marks"
     return complete
 
 
 def steps_of_stop_words(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps by which stop words are split, of those before they are dropped.
+    """The steps that make tokens of stop words, from the plan's steps before `StopWords`.
 
-    Of a script without spaces, a stop word of several characters drops its pairs, and not its
-    characters, which are in other words too.
+    They split a stop word in a script without spaces into pairs only, because its single characters
+    are in other words, too.
 
     Examples
     --------
@@ -498,9 +500,9 @@ def steps_of_stop_words(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def _cleaning_steps(name: str, value: Any) -> tuple[Step, ...]:
-    """The step of `_CLEANING` for the value of a setting; none if the setting is off."""
-    for known, steps in _CLEANING[name]:
-        if isinstance(value, type(known)) and value == known:
+    """The steps of a setting's value."""
+    for known_value, steps in _CLEANING_STEPS[name]:
+        if isinstance(value, type(known_value)) and value == known_value:
             return steps
     raise _no_step(name, value)
 
@@ -509,7 +511,7 @@ def _sizes(unspaced: str, ngram_range: tuple[int, int]) -> tuple[int, ...]:
     """The numbers of characters of the tokens of scripts without spaces; empty for words."""
     match unspaced:
         case "both":
-            # Where n-grams are made, those of characters are the pairs: none is of two pairs.
+            # N-grams of single characters are pairs already; n-grams of pairs would be too many.
             return BOTH if tuple(ngram_range) == (1, 1) else SINGLE
         case "pairs":
             return PAIRS
@@ -518,13 +520,13 @@ def _sizes(unspaced: str, ngram_range: tuple[int, int]) -> tuple[int, ...]:
     raise _no_step("unspaced", unspaced)
 
 
-def _words(
+def _splitting_steps(
     pattern: str, sizes: tuple[int, ...], keep: Sequence[str], token_columns: Any, segmenter: Any
 ) -> Iterator[Step]:
-    """The step that splits texts into words, and the columns that are not split."""
+    """The step that splits texts into words, and `TokenColumns` if some columns are not split."""
     words: Splitting = words_of(pattern)
-    # A class without an escape has no characters of scripts without spaces. A pattern that is not a
-    # run of one class finds words by itself.
+    # Only a class with an escape (\p{L}, \w) has characters of scripts without spaces. The matches
+    # of a pattern that is not a run of one class are never cut.
     if sizes and isinstance(words, Runs) and "\\" in words.members:
         words = WordsAndPairs(words.pattern, words.members, words.min_length, sizes)
     if keep:
@@ -542,18 +544,18 @@ def _words(
     elif not isinstance(segmenter, str | None):
         raise _no_step("segmenter", segmenter)
     yield words
-    # A model file has only the name of the function: then the tokens must come as lists.
+    # A name stands for the function in a model file: then users split texts with the function.
     if token_columns or isinstance(segmenter, str):
         yield TokenColumns(_hashable(token_columns or True))
 
 
 def name_of(segmenter: Any) -> str | None:
-    """The dotted name of a function that splits texts, by which files name it."""
+    """The dotted name of a segmenter, for files: of the function, or of a callable's class."""
     if segmenter is None or isinstance(segmenter, str):
         return segmenter
-    named = all(isinstance(getattr(segmenter, name, None), str)
-                for name in ("__module__", "__qualname__"))
-    owner = segmenter if named else type(segmenter)
+    has_name = all(isinstance(getattr(segmenter, name, None), str)
+                   for name in ("__module__", "__qualname__"))
+    owner = segmenter if has_name else type(segmenter)
     return f"{owner.__module__}.{owner.__qualname__}"
 
 
@@ -574,7 +576,7 @@ def words_of(pattern: str) -> Runs | Matches:
 
 
 def _hashable(value: Any) -> Any:
-    """The value with a tuple in place of a list, which JSON has."""
+    """The value, with a tuple in place of a list, as JSON has lists only."""
     return tuple(value) if isinstance(value, list) else value
 
 

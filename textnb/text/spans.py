@@ -1,8 +1,8 @@
 """Finds the places of terms in a text.
 
-    text -> parts with their cleaned forms -> words, found in turn -> terms, windows of words
+    text -> units and their cleaned forms -> words, found one after the other -> n-grams of words
 
-Words and terms are those of the expressions. This module executes no step of a plan by itself.
+Expressions make the words and terms. This module executes no step of a plan by itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from textnb.text.characters import stretches
+from textnb.text.characters import split_by_script
 from textnb.text.expressions import cleaned_strings, tokens_expr
 from textnb.text.plan import (
     WHITE,
@@ -28,22 +28,22 @@ from textnb.text.plan import (
 )
 from textnb.text.tokens import Tokenizer
 
-# (text, contribution of its terms); the contribution is None between words.
+# Parts of a text, each with the contribution of its terms; None for text between words.
 Pieces = list[tuple[str, float | None]]
 Spans = list[tuple[int, int]]
-# Words or terms (or the columns of a term), each with the numbers of the spans that it covers.
+# Words, terms or columns, each with the numbers of the spans that it covers.
 Covering = list[tuple[str, list[int]]]
 
-# A text is cleaned in parts that do not affect each other: white space, a syllable of Hangul, or a
-# character with its marks (Katakana has some of half a width).
-_PART = (rf"(?s)[{WHITE}]+|[\x{{ac00}}-\x{{d7a3}}]?[\x{{1100}}-\x{{11ff}}]+"
+# Cleaning changes each of these units of a text by itself: white space, a syllable of Hangul, or a
+# character with its marks (Katakana has half-width ones).
+_CLEANING_UNIT = (rf"(?s)[{WHITE}]+|[\x{{ac00}}-\x{{d7a3}}]?[\x{{1100}}-\x{{11ff}}]+"
          r"|.[\p{M}\x{ff9e}\x{ff9f}]*")
 
 
 class _Column(NamedTuple):
-    """A text as it is shown, the spans of its words, and the terms with the spans they cover."""
+    """A text as it is shown, the spans of its words, and its terms with the spans they cover."""
 
-    shown: str
+    shown_text: str
     spans: Spans
     terms: Covering
 
@@ -54,28 +54,29 @@ def pieces_of(
 ) -> tuple[dict[str, Pieces], float]:
     """Each text in pieces, with the contribution of the terms of each word.
 
-    The contribution of a term is divided equally among its places, and at each place among the
-    words (for n-grams and pairs of characters, the characters) that it covers.
+    The contribution of a term is divided equally among its places, and there equally among the
+    words that it covers. For pairs of characters it is divided among the characters. For n-grams of
+    characters, a word gets a share for each of its characters in the n-gram.
 
     Parameters
     ----------
     tokenizer : Tokenizer
     columns : sequence of str
     texts : mapping of column to str
-        For a column of tokens a list of them, which one space separates in the pieces.
+        For a column of tokens, a list of tokens; the pieces have a space between two tokens.
     contributions : mapping of term to float
 
     Returns
     -------
     pieces : dict of column to list of (str, float or None)
-        Joined, they are the text. 0.0 is for a word that no known term covers.
+        Joined, they are the text. A word that no known term covers has 0.0.
     elsewhere : float
-        The sum of contributions without a place in a text.
+        The sum of contributions of terms without a place in a text.
 
     Raises
     ------
     ParameterError
-        If expressions do not know a step of the plan; it is named.
+        If expressions do not know a step of the plan, which the error names.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def pieces_of(
         for column, spans in places_of_term:
             for span in spans:
                 sums[column][span] += contribution / len(places_of_term) / len(spans)
-    return {column: _pieces(text.shown, text.spans, sums[column])
+    return {column: _cut(text.shown_text, text.spans, sums[column])
             for column, text in located.items()}, elsewhere
 
 
@@ -107,7 +108,7 @@ def _locate(
     tokenizer: Tokenizer, columns: Sequence[str], column: str, text: str | Sequence[str],
     contributions: Mapping[str, float],
 ) -> _Column:
-    """Find the terms of one column: those that the tokenizer makes if the others are empty."""
+    """Find the terms of one column, which are the tokenizer's terms if other columns are empty."""
     plan, lists = tokenizer.plan(), tokenizer.columns_of_tokens(columns)
     types = {name: pl.List(pl.String) if name in lists else pl.String() for name in columns}
     row = pl.DataFrame({name: [text if name == column else [] if name in lists else ""]
@@ -121,73 +122,82 @@ def _locate(
         cleaned, origins = _clean_with_origins(plan, text)
         splitting = plan.after_cleaning[0]
         if isinstance(splitting, Characters | CharactersInWords):
-            # Within words, n-grams have one space in place of any white space.
-            spans, covering = _characters(
+            # N-grams within words have a space in place of any other white space.
+            spans, covering = _find_character_ngrams(
                 cleaned if isinstance(splitting, Characters) else re.sub(r"\s", " ", cleaned),
                 contributions, plan.prefixes(columns)[[*columns].index(column)])
-            return _Column(text, _spans_in_original(spans, origins), covering)
+            return _Column(text, _map_to_original(spans, origins), covering)
         split = Plan((*plan.cleaning, splitting))
         spans, words = _find_words(tokens(tokens_expr(split, column)), cleaned,
-                                   singles=1 in getattr(splitting, "sizes", ()))
-        spans = _spans_in_original(spans, origins)
+                                   with_singles=1 in getattr(splitting, "sizes", ()))
+        spans = _map_to_original(spans, origins)
     else:
         ends = list(accumulate(len(token) + 1 for token in text))
         spans = [(end - len(token) - 1, end - 1) for token, end in zip(text, ends, strict=True)]
         words = [(word, [place]) for place, word in enumerate(cleaned_strings(plan, text)) if word]
         text = " ".join(text)
-    # All steps that may drop words, and no step that changes them.
-    dropping = Plan(tuple(step for step in plan.steps
-                      if not isinstance(step, Escape | FieldPrefix | NGrams | OwnCode)))
-    allowed = set(tokens(tokens_expr(dropping, columns)))
-    return _Column(text, spans, _windows(plan, words, allowed, terms))
+    # The steps up to stop words, so that words are dropped but not changed.
+    until_stop_words = Plan(tuple(step for step in plan.steps if not isinstance(
+        step, Escape | FieldPrefix | NGrams | OwnCode)))
+    remaining = set(tokens(tokens_expr(until_stop_words, columns)))
+    return _Column(text, spans, _ngrams_of_words(plan, words, remaining, terms))
 
 
-def _windows(plan: Plan, words: Covering, allowed: set[str], terms: list[str]) -> Covering:
-    """The terms with the spans of their words; none if the terms are not windows of words."""
-    spans_of_words = [spans for word, spans in words if word in allowed]
+def _ngrams_of_words(
+    plan: Plan, words: Covering, remaining: set[str], terms: list[str]
+) -> Covering:
+    """The terms with the spans of their words; none if terms are not n-grams of these words.
+
+    ``remaining`` are the words that are no stop words.
+    """
+    spans_of_words = [spans for word, spans in words if word in remaining]
     ngrams = plan.find(NGrams) or NGrams(1, 1)
-    windows = [sorted(set[int]().union(*spans_of_words[first:first + n]))
-               for n in range(ngrams.min_n, ngrams.max_n + 1)
-               for first in range(len(spans_of_words) - n + 1)]
-    return list(zip(terms, windows, strict=True)) if len(windows) == len(terms) else []
+    spans_of_ngrams = [sorted(set[int]().union(*spans_of_words[first:first + n]))
+                       for n in range(ngrams.min_n, ngrams.max_n + 1)
+                       for first in range(len(spans_of_words) - n + 1)]
+    return list(zip(terms, spans_of_ngrams, strict=True)) if (
+        len(spans_of_ngrams) == len(terms)) else []
 
 
-def _find_words(words: Sequence[str], cleaned: str, *, singles: bool) -> tuple[Spans, Covering]:
-    """The spans of words, which are found in turn, and the words with the spans they cover.
+def _find_words(
+    words: Sequence[str], cleaned: str, *, with_singles: bool
+) -> tuple[Spans, Covering]:
+    """The spans of words, found one after the other, and the words with the spans they cover.
 
-    A pair of characters of a script without spaces covers two spans, and shares the first one with
-    the pair, or with ``singles`` the character, before it. That character shares its span with the
-    pair before.
+    In scripts without spaces, each character is a span. A pair covers two spans, and its first one
+    is the second one of the pair before it. If the words also have single characters
+    (``with_singles``), each comes before the pair that begins with it, and covers the same span.
     """
     spans: Spans = []
     covering: Covering = []
     end = 0
     for word in words:
-        is_unspaced = next(stretches(word)) == (word, True)
+        is_unspaced = next(split_by_script(word)) == (word, True)
         is_pair = is_unspaced and len(word) == 2
-        before = len(covering[-1][1]) if covering else 0
-        if singles and is_unspaced and not is_pair and before == 2:
+        n_before = len(covering[-1][1]) if covering else 0
+        if with_singles and is_unspaced and not is_pair and n_before == 2:
+            # The second character of the pair before.
             covering.append((word, [len(spans) - 1]))
             continue
-        continues = (is_pair and before == (1 if singles else 2)
-                     and cleaned.startswith(word, end - 1))
-        start = end - 1 if continues else cleaned.find(word, end)
+        overlaps = (is_pair and n_before == (1 if with_singles else 2)
+                    and cleaned.startswith(word, end - 1))
+        start = end - 1 if overlaps else cleaned.find(word, end)
         if start < 0:
             covering.append((word, []))
             continue
         end = start + len(word)
         spans_of_word = list(pairwise([start, start + 1, end] if is_pair else [start, end]))
-        spans += spans_of_word[1:] if continues else spans_of_word
+        spans += spans_of_word[1:] if overlaps else spans_of_word
         covering.append((word, list(range(len(spans) - len(spans_of_word), len(spans)))))
     return spans, covering
 
 
-def _characters(
+def _find_character_ngrams(
     cleaned: str, contributions: Mapping[str, float], prefix: str
 ) -> tuple[Spans, Covering]:
-    """Spans of the words, and n-grams of characters, each with the words that it touches.
+    """The spans of words, and the n-grams of characters with the words in which they are.
 
-    A word is listed once for each of its characters that the n-gram covers.
+    An n-gram has a word once for each of its characters in the word.
     """
     spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
     word_at = {place: number for number, (start, end) in enumerate(spans)
@@ -197,6 +207,7 @@ def _characters(
     for term in contributions:
         ngram = term.removeprefix(prefix)
         if prefix and ngram == term:
+            # A term of another column.
             continue
         start = padded.find(ngram)
         while start >= 0 and ngram:
@@ -207,33 +218,34 @@ def _characters(
 
 
 def _clean_with_origins(plan: Plan, text: str) -> tuple[str, Spans]:
-    """The cleaned text, and for each of its characters the span of the original it comes from."""
-    parts = pl.Series([text]).str.extract_all(_PART).item().to_list()
-    cleaned, *forms = cleaned_strings(plan, [text, *parts])
-    if len(cleaned) != sum(map(len, forms)):
-        cleaned = "".join(forms)
-    return cleaned, [(end - len(part), end) for part, form, end in zip(
-        parts, forms, accumulate(map(len, parts)), strict=True) for _ in form]
+    """The cleaned text, and for each of its characters the span of its unit in the original."""
+    units = pl.Series([text]).str.extract_all(_CLEANING_UNIT).item().to_list()
+    cleaned, *cleaned_units = cleaned_strings(plan, [text, *units])
+    if len(cleaned) != sum(map(len, cleaned_units)):
+        # Here cleaning does depend on the characters around a unit.
+        cleaned = "".join(cleaned_units)
+    return cleaned, [(end - len(unit), end) for unit, cleaned_unit, end in zip(
+        units, cleaned_units, accumulate(map(len, units)), strict=True) for _ in cleaned_unit]
 
 
-def _spans_in_original(spans: Spans, origins: Spans) -> Spans:
-    """Spans of the cleaned text in the original, where none begins before another one ends."""
-    moved: Spans = []
+def _map_to_original(spans: Spans, origins: Spans) -> Spans:
+    """Map spans of the cleaned text to spans of the original, which do not overlap."""
+    originals: Spans = []
     for start, end in spans:
-        before = moved[-1][1] if moved else 0
-        moved.append((max(before, origins[start][0]), max(before, origins[end - 1][1])))
-    return moved
+        min_start = originals[-1][1] if originals else 0
+        originals.append((max(min_start, origins[start][0]), max(min_start, origins[end - 1][1])))
+    return originals
 
 
-def _pieces(shown: str, spans: Spans, sums: list[float]) -> Pieces:
-    """The spans with their sums of contributions, and what is between them."""
+def _cut(text: str, spans: Spans, sums: list[float]) -> Pieces:
+    """Cut a text into its spans, with their sums of contributions, and the text between them."""
     pieces: Pieces = []
-    end_before = 0
+    previous_end = 0
     for (start, end), value in zip(spans, sums, strict=True):
-        if start > end_before:
-            pieces.append((shown[end_before:start], None))
-        pieces.append((shown[start:end], value))
-        end_before = end
-    if end_before < len(shown):
-        pieces.append((shown[end_before:], None))
+        if start > previous_end:
+            pieces.append((text[previous_end:start], None))
+        pieces.append((text[start:end], value))
+        previous_end = end
+    if previous_end < len(text):
+        pieces.append((text[previous_end:], None))
     return pieces

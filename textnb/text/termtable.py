@@ -2,8 +2,8 @@
 
     frame -> cleaned text (Polars) -> UTF-8 bytes -> codes of words -> codes of n-grams
 
-Where the kernel does not find the words, which are tokens of lists, or matches of a pattern,
-expressions find them: frame -> words (Polars) -> UTF-8 bytes -> codes of words.
+If words are tokens of lists, or matches of a pattern that the kernel does not know, expressions
+find them: frame -> words (Polars) -> UTF-8 bytes -> codes of words -> codes of n-grams.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from textnb.errors import DataError
 from textnb.runtime.native import Kernel
 from textnb.text.character_class import character_class
-from textnb.text.compiled_plan import CompiledPlan, compiled_plan, ngrams_of
+from textnb.text.compiled_plan import CompiledPlan, compiled_plan, ngram_range_of
 from textnb.text.expressions import cleaned_exprs, stop_tokens, words_exprs, words_of_terms
 from textnb.text.plain import clean
 from textnb.text.tokens import TextColumns, Tokenizer
@@ -30,19 +30,20 @@ from textnb.text.utf8 import begins_of, byte_order, bytes_of, strings_of
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
 
+# Codes are int32; batches may add terms up to the last code before a check of their number.
 _MAX_CODES = 2**31 - 2**24
 # A thread keeps its arrays for the next call if they hold at most this number of codes.
 _MAX_REUSED = 1 << 22
-# Number of spans that are found, and then looked up, at a time.
-_SPANS = 1 << 14
+# This number of spans is found, and then looked up, at a time.
+_SPANS_PER_PORTION = 1 << 14
 
 
 class TermTable:
     """Terms and their codes, which count up from 0 in the order of the terms' first use.
 
-    A code stands for a string (then its head is below 0), or for a pair of codes, its head and
-    tail: an n-gram is the pair of its beginning and its last word, and a word with its column's
-    prefix is the pair of prefix and word.
+    A code stands for a string, or for a pair of codes, its head and its tail. An n-gram is the pair
+    of the n-gram without its last word, and that word. A word with its column's prefix is the pair
+    of the prefix and the word. The head of a string is -1.
 
     One thread at a time may add terms. `ExpressionTable` has the same methods.
 
@@ -50,27 +51,28 @@ class TermTable:
     ----------
     kernel : Kernel
     tokenizer : Tokenizer
-    secret : uint64 (4,), optional
-        The keys of the hash; by default random. Tables that are merged must share it.
+    hash_keys : uint64 (4,), optional
+        The keys of the hash; by default random. Tables that are merged must share them.
     """
 
-    def __init__(self, kernel: Kernel, tokenizer: Tokenizer, secret: NDArray[Any] | None = None):
+    def __init__(self, kernel: Kernel, tokenizer: Tokenizer, hash_keys: NDArray[Any] | None = None):
         self._kernel, self._tokenizer, self._plan = kernel, tokenizer, tokenizer.plan()
         compiled = compiled_plan(self._plan)
         # Whether the kernel finds the words; otherwise expressions do.
         self._finds_words = compiled is not None
-        self._compiled = compiled or CompiledPlan(True, "", 1, ngrams_of(self._plan))
-        self.secret = random_hash_keys() if secret is None else secret
-        self._words, self._min_length = self._compiled.words, self._compiled.min_length
-        self._table, self._thread_local = kernel.terms.Table(self.secret), local()
-        # Stop words get the first codes, so that a code shows whether it is of a stop word.
+        self._compiled = compiled or CompiledPlan(True, "", 1, ngram_range_of(self._plan))
+        self.hash_keys = random_hash_keys() if hash_keys is None else hash_keys
+        self._terms_are_words, self._min_length = self._compiled.words, self._compiled.min_length
+        self._table, self._thread_local = kernel.terms.Table(self.hash_keys), local()
+        # Stop words get the first codes, so that a code shows whether it is that of a stop word.
         stops = sorted(stop_tokens(self._plan)) if self._finds_words else []
         self._stops = pl.Series(stops, dtype=pl.String)
         self._add_strings(self._stops)
-        # The number of strings in a word: with its column's prefix, two.
-        self._depth = 2 if self._compiled.prefixed else 1
-        # Whether the order of codes' bytes may differ from that of terms, as with escaped words.
-        self._is_unordered = bool(self._compiled.escaped)
+        # A word with its column's prefix is two strings.
+        self._strings_per_word = 2 if self._compiled.prefixed else 1
+        # Whether the order of terms may differ from that of their codes' strings, as it may if
+        # words are escaped.
+        self._may_be_unordered = bool(self._compiled.escaped)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -87,84 +89,88 @@ class TermTable:
         return self._encode(frame, text, add=True)
 
     def look_up(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
-        """The codes as of `add_texts`; unknown terms have code -1. Any thread may call it."""
+        """Codes as in `add_texts`; unknown terms have the code -1. Any thread may call it."""
         return self._encode(frame, text, add=False)
 
     def has_unknown(self, codes: Codes) -> bool:
-        """Whether one of the codes of this thread's last look-up is that of an unknown term."""
+        """Whether one of the codes of this thread's last look-up belongs to an unknown term."""
         return bool((codes < 0).any())
 
     def add_terms(self, terms: pl.Series) -> Codes:
         """Add terms, and return their codes."""
-        if not self._words or self._compiled.ngram_range[1] == 1:
+        if not self._terms_are_words or self._compiled.ngram_range[1] == 1:
             return self._add_words(terms)
         lists = words_of_terms(self._plan, terms)
         words = lists.explode(empty_as_null=False, keep_nulls=False)
         lengths = lists.list.len().cast(pl.Int64).to_numpy()
         longest = int(lengths.max()) if len(lengths) else 1
         codes = self._add_words(words)
-        of_grams = np.empty(len(terms), dtype=np.int32)
+        codes_of_terms = np.empty(len(terms), dtype=np.int32)
         for length in range(1, longest + 1):
-            rows = np.flatnonzero(lengths == length)
-            starts = np.cumsum(lengths)[rows] - length
-            chosen = codes[starts[:, None] + np.arange(length)].reshape(-1)
-            ends = np.arange(length, len(chosen) + 1, length, dtype=np.int64)
-            of_grams[rows] = self._encode_grams(chosen, ends, length, length, add=True)[0]
-        return of_grams
+            # The codes of the words of all terms of this length, one term after the other.
+            terms_of_length = np.flatnonzero(lengths == length)
+            starts = np.cumsum(lengths)[terms_of_length] - length
+            word_codes = codes[starts[:, None] + np.arange(length)].reshape(-1)
+            ends = np.arange(length, len(word_codes) + 1, length, dtype=np.int64)
+            codes_of_terms[terms_of_length] = self._encode_grams(
+                word_codes, ends, length, length, add=True)[0]
+        return codes_of_terms
 
     def absorb(self, other: TermTable) -> Codes:
-        """Add the other table's terms; return the code here of each code there."""
-        self._is_unordered = self._is_unordered or other._is_unordered
+        """Add another table's terms; return an array from its codes to the codes of this table."""
+        self._may_be_unordered = self._may_be_unordered or other._may_be_unordered
         starts, pool, heads, tails = other._arrays()
         strings = np.flatnonzero(heads < 0)
         codes = np.empty(len(other), dtype=np.int32)
         codes[strings] = self._add_spans(pool, starts[strings], starts[strings + 1])
-        depth = self._count_strings(heads)
-        for level in range(2, int(depth.max(initial=1)) + 1):
-            pairs = np.flatnonzero(depth == level)
+        n_strings = self._count_strings(heads)
+        # The codes of shorter n-grams are needed for the heads of longer ones.
+        for n in range(2, int(n_strings.max(initial=1)) + 1):
+            pairs = np.flatnonzero(n_strings == n)
             new_codes = np.empty(len(pairs), dtype=np.int32)
             self._table.pairs(codes[heads[pairs]], codes[tails[pairs]], True, new_codes)
             codes[pairs] = new_codes
         return codes
 
     def terms(self) -> Codes:
-        """The codes of terms; other codes are of stop words, or of beginnings of longer n-grams."""
-        depth = self._count_strings(self._arrays()[2])
-        min_n = self._compiled.ngram_range[0] if self._words else 1
-        codes = np.flatnonzero(depth >= min_n + self._depth - 1).astype(np.int32)
+        """The codes of terms: without stop words, prefixes, and heads that are too short."""
+        n_strings = self._count_strings(self._arrays()[2])
+        min_n = self._compiled.ngram_range[0] if self._terms_are_words else 1
+        codes = np.flatnonzero(n_strings >= min_n + self._strings_per_word - 1).astype(np.int32)
         return codes[codes >= len(self._stops)]
 
     def sort(self, codes: Codes) -> Codes:
         """These codes in the order of their terms."""
-        if self._is_unordered:
-            in_order: Codes = codes[self.strings(codes).arg_sort().to_numpy()]
-            return in_order
+        if self._may_be_unordered:
+            ordered: Codes = codes[self.strings(codes).arg_sort().to_numpy()]
+            return ordered
         starts, pool, heads, tails = self._arrays()
         strings = np.flatnonzero(heads < 0).astype(np.int32)
         order: Codes = strings[byte_order(pool, starts[strings], starts[strings + 1])]
         rank = np.zeros(len(self), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
-        rank_of_word, depth = rank.copy(), self._count_strings(heads)
+        rank_of_word, n_strings = rank.copy(), self._count_strings(heads)
         is_wanted = np.zeros(len(self), dtype=np.bool_)
         is_wanted[codes] = True
-        # The order of an n-gram also needs that of its beginning, and of words with prefixes.
-        longest, is_needed = int(depth[codes].max(initial=1)), is_wanted.copy()
-        if self._depth == 2:
-            is_needed |= depth == 2
-        for level in range(longest, 1, -1):
-            is_needed[heads[np.flatnonzero(is_needed & (depth == level))]] = True
-        for level in range(2, longest + 1):
-            # A longer n-gram comes after the one that it begins with, and longer ones are ordered
-            # by their next words. As no member of a class sorts before the space, this is the order
-            # of the strings.
-            longer = depth == level
+        # To rank an n-gram, its head must have a rank, and so must all words with prefixes.
+        longest, is_needed = int(n_strings[codes].max(initial=1)), is_wanted.copy()
+        if self._strings_per_word == 2:
+            is_needed |= n_strings == 2
+        for n in range(longest, 1, -1):
+            is_needed[heads[np.flatnonzero(is_needed & (n_strings == n))]] = True
+        for n in range(2, longest + 1):
+            # Rank all codes of up to n strings: first by the head, or by the code itself if it is
+            # shorter, then by the last word, where a shorter one comes first. As no character of a
+            # word sorts before the space, this is the order of the strings.
+            longer = n_strings == n
             first = np.where(longer, rank[heads], rank)
             second = np.where(longer, rank_of_word[tails] + 1, 0).astype(np.int32)
-            order = np.flatnonzero(is_needed & (depth <= level)).astype(np.int32)
+            order = np.flatnonzero(is_needed & (n_strings <= n)).astype(np.int32)
+            # Sorts are stable, so the keys of the last one decide first.
             for keys in (second, first):
                 order = self._sort_by(keys, order)
             rank[order] = np.arange(len(order), dtype=np.int32)
-            if level == self._depth:
+            if n == self._strings_per_word:
                 rank_of_word = rank.copy()
         return order[is_wanted[order]]
 
@@ -174,34 +180,38 @@ class TermTable:
         ends = starts[1:][heads < 0]
         words = strings_of(pool[:ends[-1] if len(ends) else 0], ends)
         is_word = heads < 0
-        if self._depth == 2:
-            place = np.cumsum(is_word) - 1
+        if self._strings_per_word == 2:
+            index = np.cumsum(is_word) - 1
             is_word = self._count_strings(heads) == 2
-            words = words.gather(place[heads[is_word]]) + _escaped(
-                words.gather(place[tails[is_word]]), self._compiled.escaped)
-        place = np.cumsum(is_word) - 1
+            words = words.gather(index[heads[is_word]]) + _escape(
+                words.gather(index[tails[is_word]]), self._compiled.escaped)
+        # The index in `words` of each code that is a word.
+        index = np.cumsum(is_word) - 1
         if is_word[codes].all():
-            return words.gather(place[codes]).alias("term")
+            return words.gather(index[codes]).alias("term")
+        # A column of the last words of all terms, before it one of the words before them, and so
+        # on; null for terms that have no more words.
         columns: list[pl.Series] = []
-        left = np.ones(len(codes), dtype=np.bool_)
-        while left.any():
-            longer = left & ~is_word[codes]
-            word = place[np.where(longer, tails[codes], codes)]
-            columns.insert(0, words.gather(_with_nulls(word, left)).alias(str(len(columns))))
-            codes, left = np.where(longer, heads[codes], codes), longer
+        has_word = np.ones(len(codes), dtype=np.bool_)
+        while has_word.any():
+            has_more = has_word & ~is_word[codes]
+            indices = _null_where_invalid(
+                index[np.where(has_more, tails[codes], codes)], has_word)
+            columns.insert(0, words.gather(indices).alias(str(len(columns))))
+            codes, has_word = np.where(has_more, heads[codes], codes), has_more
         joined = pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
         return pl.DataFrame(columns).select(joined.alias("term")).to_series()
 
     def _arrays(self) -> tuple[Ints, NDArray[np.uint8], Codes, Codes]:
-        """The begin of each code's bytes (and the end of the last), the bytes, heads and tails."""
+        """The begin of each code's bytes, with the last end; the bytes; the heads; the tails."""
         _, starts, pool, heads, tails = self._table.arrays()
         return starts[:len(self) + 1], pool, heads[:len(self)], tails[:len(self)]
 
     def _count_strings(self, heads: Codes) -> Codes:
-        """The number of strings of each code: of words, and of a prefix."""
-        numbers = np.empty(len(heads), dtype=np.int32)
-        self._kernel.rows.word_numbers(heads, numbers)
-        return numbers
+        """The number of strings of each code: those of words, and that of a prefix."""
+        n_strings = np.empty(len(heads), dtype=np.int32)
+        self._kernel.rows.word_numbers(heads, n_strings)
+        return n_strings
 
     def _add_words(self, words: pl.Series) -> Codes:
         """Add words with the prefixes that they may have, and return their codes."""
@@ -211,10 +221,10 @@ class TermTable:
         prefixes = words.str.extract(r"^([^\\:]*:)").fill_null("")
         plain = words.str.slice(prefixes.str.len_chars())
         if self._compiled.escaped:
-            stored = plain
-            plain = stored.str.replace_all(r"(?s)\\(.)", "${1}")
-            # A term that no text can hold gets a prefix that no column has.
-            is_valid = _escaped(plain, self._compiled.escaped) == stored
+            escaped = plain
+            plain = escaped.str.replace_all(r"(?s)\\(.)", "${1}")
+            # A term that no text can hold becomes a prefix, which no column has, of an empty word.
+            is_valid = _escape(plain, self._compiled.escaped) == escaped
             prefixes = prefixes.zip_with(is_valid, words)
             plain = plain.zip_with(is_valid, pl.Series([""]))
         codes = self._add_strings(plain)
@@ -232,9 +242,9 @@ class TermTable:
         return codes
 
     def _sort_by(self, keys: Codes, order: Codes) -> Codes:
-        """These places in the order of their keys; those of equal keys keep their order."""
+        """Sort codes by their keys; codes with equal keys stay in this order."""
         other = np.empty_like(order)
-        # The kernel swaps two arrays, and says whether the result is in the other one.
+        # The kernel writes to both arrays in turn, and says whether the result is in the other one.
         return other if self._kernel.rows.ordered(keys, order, other, len(self)) else order
 
     def look_up_few(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
@@ -246,7 +256,7 @@ class TermTable:
             return None
         encoded = [text.encode() for text in cleaned if text is not None]
         ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
-        return self._terms_of(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, add=False)
+        return self._encode_bytes(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, add=False)
 
     def _encode(self, frame: pl.DataFrame, text: TextColumns, add: bool) -> tuple[Codes, Ints]:
         if not self._finds_words:
@@ -255,7 +265,7 @@ class TermTable:
         texts = frame.select(columns[0] if len(columns) == 1
                              else pl.concat_list(columns).explode()).to_series()
         prefixes = self._plan.prefixes([text] if isinstance(text, str) else text)
-        codes, ends = self._terms_of(*bytes_of(texts), add, prefixes)
+        codes, ends = self._encode_bytes(*bytes_of(texts), add, prefixes)
         # No n-gram crosses from one text column into the next, but a row has the terms of all.
         return codes, ends[len(columns) - 1::len(columns)].copy()
 
@@ -267,13 +277,13 @@ class TermTable:
         columns = [self._tokenizer.expr(text)] if max_n == 1 else words_exprs(self._plan, text)
         lists = frame.select(
             expr.alias(str(number)) for number, expr in enumerate(columns)).get_columns()
-        # The columns of the first row, then those of the second.
+        # All columns of the first row, then all columns of the second.
         rows = lists[0] if len(lists) == 1 else pl.concat(
             [words.alias("words") for words in lists]).gather(
                 np.arange(len(lists) * frame.height).reshape(len(lists), -1).T.reshape(-1))
         source, word_ends = bytes_of(rows.explode(empty_as_null=False, keep_nulls=False))
         # A character before the space sorts before the space that joins the words of n-grams.
-        self._is_unordered |= add and max_n > 1 and bool((source < ord(" ")).any())
+        self._may_be_unordered |= add and max_n > 1 and bool((source < ord(" ")).any())
         codes = np.empty(len(word_ends), dtype=np.int32)
         self._table.strings(source, begins_of(word_ends), word_ends, add, codes)
         ends = np.cumsum(rows.list.len().to_numpy(), dtype=np.int64)
@@ -281,27 +291,33 @@ class TermTable:
             codes, ends = self._encode_grams(codes, ends, *self._compiled.ngram_range, add)
         return codes, ends[len(columns) - 1::len(columns)].copy()
 
-    def _terms_of(
+    def _encode_bytes(
         self, source: NDArray[np.uint8], ends: Ints, add: bool, prefixes: Sequence[str] = ()
     ) -> tuple[Codes, Ints]:
-        """Codes of the terms of each text, given as bytes, and where each text's codes end."""
+        """The codes of the terms of each text, and the end of each text's codes.
+
+        ``source`` holds the texts in UTF-8, one after the other, and ``ends`` their ends.
+        """
         codes, ends = self._encode_words(source, ends, add)
         if len(self._stops):
             codes = codes[:self._kernel.rows.without_first(codes, ends, len(self._stops))]
         if self._compiled.prefixed:
-            self._put_prefixes(prefixes, codes, np.diff(ends, prepend=0), add)
+            self._add_prefixes(prefixes, codes, np.diff(ends, prepend=0), add)
         min_n, max_n = self._compiled.ngram_range
-        if self._words and max_n > 1:
+        if self._terms_are_words and max_n > 1:
             return self._encode_grams(codes, ends, min_n, max_n, add)
         return codes, ends
 
-    def _put_prefixes(
+    def _add_prefixes(
         self, prefixes: Sequence[str], codes: Codes, lengths: Ints, add: bool
     ) -> None:
-        """Replace the codes of words by those with the prefixes of the columns, row by row."""
-        # Words without a prefix come between, and a column's name may have a character that sorts
-        # before the space of n-grams.
-        self._is_unordered |= add and any(
+        """Replace the codes of words by codes of words with their column's prefix.
+
+        ``lengths`` has the number of words of each column of the first row, then of the second.
+        """
+        # Strings are sorted by prefix first; words without a prefix would have to come between, and
+        # a column's name may have a character that sorts before the space of n-grams.
+        self._may_be_unordered |= add and any(
             prefix[:1] < "!" or min(prefix) < " " for prefix in prefixes)
         text, ends = bytes_of(pl.Series(prefixes))
         heads = np.empty(len(ends), dtype=np.int32)
@@ -311,73 +327,75 @@ class TermTable:
     def _encode_grams(
         self, codes: Codes, ends: Ints, min_n: int, max_n: int, add: bool
     ) -> tuple[Codes, Ints]:
-        """Codes of the n-grams of each text's words, and where each text's codes end."""
+        """The codes of the n-grams of each text's words, and the end of each text's codes."""
         lengths = np.diff(ends, prepend=0)
-        grams = sum(np.maximum(0, lengths - n + 1) for n in range(min_n, max_n + 1))
-        gram_codes = np.empty(int(grams.sum()), dtype=np.int32)
-        bounds = np.cumsum(grams) - grams
+        n_grams = sum(np.maximum(0, lengths - n + 1) for n in range(min_n, max_n + 1))
+        gram_codes = np.empty(int(n_grams.sum()), dtype=np.int32)
+        # The kernel replaces these begins by the ends.
+        bounds = np.cumsum(n_grams) - n_grams
         self._table.grams(codes, ends, min_n, max_n, add, gram_codes, bounds)
         return gram_codes, bounds
 
     def _encode_words(
         self, source: NDArray[np.uint8], ends: Ints, add: bool
     ) -> tuple[Codes, Ints]:
-        """Codes of single words, or of n-grams of characters, and the texts' ends."""
+        """The codes of words, or of n-grams of characters, and the end of each text's codes."""
         spans = self._kernel.spans
         kinds, sizes = self._compiled.kinds, self._compiled.sizes
         members = character_class(
             self._compiled.members, bool(sizes), bool(kinds)).of(source)
-        if self._words:
-            # A bound of the number of words, by the bytes from one to the next: a pair may directly
-            # follow a word, two tokens may begin at one character, and with other kinds of tokens
-            # each byte may be one.
+        if self._terms_are_words:
+            # The minimum number of bytes from one token to the next bounds the number of tokens.
+            # Other kinds of tokens may be single bytes; a character and a pair may begin at one
+            # character; a pair may directly follow a word; words have a separator between them.
             distance = 1 if kinds or len(sizes) > 1 else 2 if sizes else self._min_length + 1
-            room = self._buffer((len(source) + len(ends)) // distance + 1)
+            buffer = self._buffer((len(source) + len(ends)) // distance + 1)
             settings = (members, self._min_length, sum(sizes), kinds)
-            return self._look_up(
-                partial(spans.words, source), settings, source, ends, room, add)
+            return self._encode_spans(
+                partial(spans.words, source), settings, source, ends, buffer, add)
         within_words = self._compiled.within_words
         if within_words:
-            source, ends, words = self._padded_words(source, ends, members)
+            source, ends, n_words = self._pad_words(source, ends, members)
         min_n, max_n = self._compiled.ngram_range
-        room = self._buffer((max_n - min_n + 1) * len(source))
-        codes, counts = self._look_up(
-            partial(spans.characters, source), (min_n, max_n, within_words), source, ends, room,
+        buffer = self._buffer((max_n - min_n + 1) * len(source))
+        codes, code_ends = self._encode_spans(
+            partial(spans.characters, source), (min_n, max_n, within_words), source, ends, buffer,
             add)
-        return codes, np.append(0, counts)[words] if within_words else counts
+        # From the ends of words to those of texts.
+        return codes, np.append(0, code_ends)[n_words] if within_words else code_ends
 
-    def _look_up(
-        self, spans: Callable[..., tuple[int, int, int]], settings: tuple[Any, ...],
-        source: NDArray[np.uint8], ends: Ints, room: Codes, add: bool,
+    def _encode_spans(
+        self, find_spans: Callable[..., tuple[int, int, int]], settings: tuple[Any, ...],
+        source: NDArray[np.uint8], ends: Ints, buffer: Codes, add: bool,
     ) -> tuple[Codes, Ints]:
-        """The codes of spans, in portions: they stay in the cache, and interrupts take effect.
+        """The codes of spans, written into ``buffer``, and the end of each text's codes.
 
-        ``spans`` finds those of the next portion, from a byte and a text on. ``room`` holds the
-        codes, and the second array returned has the number of them at the end of each text.
+        ``find_spans`` finds a portion of the spans, from a byte and a text on. Portions stay in the
+        cache, and between them an interrupt takes effect.
         """
-        counts = np.empty(len(ends), dtype=np.int64)
-        edges, begins, stops = self._scratch(_SPANS)
+        code_ends = np.empty(len(ends), dtype=np.int64)
+        edges, begins, stops = self._scratch(_SPANS_PER_PORTION)
         at, text, total = 0, 0, 0
         while text < len(ends):
-            n, next_at, next_text = spans(
-                at, text, ends, *settings, edges, begins, stops, total, counts)
+            n, next_at, next_text = find_spans(
+                at, text, ends, *settings, edges, begins, stops, total, code_ends)
             if (at, text) == (next_at, next_text):
                 # No progress: a run of characters has more words than the arrays hold.
                 edges, begins, stops = self._scratch(2 * len(begins))
-            self._table.strings(source, begins[:n], stops[:n], add, room[total:total + n])
+            self._table.strings(source, begins[:n], stops[:n], add, buffer[total:total + n])
             at, text, total = next_at, next_text, total + n
-        return room[:total], counts
+        return buffer[:total], code_ends
 
-    def _padded_words(
+    def _pad_words(
         self, source: NDArray[np.uint8], ends: Ints, white: NDArray[np.uint8]
     ) -> tuple[NDArray[np.uint8], Ints, Ints]:
-        """The words of all texts, each between two spaces; their ends; their number so far."""
+        """All words, each between two spaces; their ends; their number up to each text's end."""
         padded = np.empty(2 * len(source) + len(ends) + 2, dtype=np.uint8)
         word_ends = np.empty(len(source) // 2 + len(ends) + 1, dtype=np.int64)
         counts = np.empty(len(ends), dtype=np.int64)
-        filled, words = self._kernel.spans.padded_words(
+        n_bytes, n_words = self._kernel.spans.padded_words(
             source, ends, white, padded, word_ends, counts)
-        return padded[:filled], word_ends[:words], counts
+        return padded[:n_bytes], word_ends[:n_words], counts
 
     def _scratch(self, size: int) -> tuple[Ints, Ints, Ints]:
         """Arrays for this number of spans; the next call of this thread uses them again."""
@@ -391,28 +409,29 @@ class TermTable:
 
     def _buffer(self, size: int) -> Codes:
         """An array for codes; the next call of this thread uses it again."""
-        room: Codes | None = getattr(self._thread_local, "room", None)
-        if room is None or len(room) < size:
-            room = np.empty(size * 5 // 4, dtype=np.int32)
-            if len(room) <= _MAX_REUSED:
-                self._thread_local.room = room
-        return room
+        buffer: Codes | None = getattr(self._thread_local, "buffer", None)
+        if buffer is None or len(buffer) < size:
+            buffer = np.empty(size * 5 // 4, dtype=np.int32)
+            if len(buffer) <= _MAX_REUSED:
+                self._thread_local.buffer = buffer
+        return buffer
 
 
 def random_hash_keys() -> NDArray[Any]:
     """Random keys of a hash, so that nobody can choose terms that collide."""
     # Not by numpy.random, whose import takes longer than learning from a small table.
-    secret = np.frombuffer(bytearray(os.urandom(32)), dtype=np.uint64)
-    secret[1:3] |= np.uint64(1)
-    secret[3] >>= np.uint64(3)
-    return secret
+    hash_keys = np.frombuffer(bytearray(os.urandom(32)), dtype=np.uint64)
+    # Two factors, which must be odd; and a point below 2**61 - 1: see `textnb.text.native.terms`.
+    hash_keys[1:3] |= np.uint64(1)
+    hash_keys[3] >>= np.uint64(3)
+    return hash_keys
 
 
-def _escaped(words: pl.Series, characters: str) -> pl.Series:
+def _escape(words: pl.Series, characters: str) -> pl.Series:
     return words.str.replace_all(rf"([\\{characters}])", r"\${1}") if characters else words
 
 
-def _with_nulls(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:
+def _null_where_invalid(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:
     """The values as a series; null where they are not valid."""
     indices = pl.Series(values)
     return indices if valid.all() else pl.select(

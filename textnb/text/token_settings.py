@@ -18,15 +18,15 @@ from textnb.runtime.settings import (
 from textnb.text.characters import KINDS
 
 WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
-# Words of a single character too.
+# The same, with words of a single character.
 SHORT_WORD = r"[\p{L}\p{M}\p{N}_]+"
-LONGEST_NGRAM = 32
+MAX_NGRAM_LENGTH = 32
 _LOWERCASE = Range("True, False, 'tr' or 'az'",
                    lambda v: isinstance(v, bool) or v in ("tr", "az"))
-_NGRAMS = Range(f"(min_n, max_n) with 1 <= min_n <= max_n <= {LONGEST_NGRAM}",
+_NGRAMS = Range(f"(min_n, max_n) with 1 <= min_n <= max_n <= {MAX_NGRAM_LENGTH}",
                 lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
-                and 1 <= v[0] <= v[1] <= LONGEST_NGRAM)
-_KINDS = Range(f"a list of {', '.join(KINDS)}",
+                and 1 <= v[0] <= v[1] <= MAX_NGRAM_LENGTH)
+_KEEP = Range(f"a list of {', '.join(KINDS)}",
                lambda v: isinstance(v, (list, tuple)) and all(kind in KINDS for kind in v))
 _SEGMENTER = Range("a hashable function from a text to its tokens, or its name",
                    lambda v: bool(v) and isinstance(v, Hashable)
@@ -58,7 +58,7 @@ class TokenSettings:
         "or whole phrases.", choices=("both", "pairs", "whole"), under="set")
     keep: Kinds = setting(
         (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
-            "abbreviations (u.s.), punctuation (! ?).", under="set", range=_KINDS)
+            "abbreviations (u.s.), punctuation (! ?).", under="set", range=_KEEP)
     token_columns: Prefixes = setting(
         False, "Text columns that hold lists of tokens, not texts. By default, those that are "
                "lists in the training data.", is_option=False)

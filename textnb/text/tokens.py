@@ -39,11 +39,11 @@ from textnb.text.plan import (
 from textnb.text.token_settings import SHORT_WORD, WORD, TokenSettings
 
 SKLEARN_WORD = r"[\p{L}\p{N}_]{2,}"
-LONGEST_PATTERN = 10_000
-# Settings that scikit-learn's `CountVectorizer` has beside those of tokens.
-_OF_CLASSIFIERS = ("min_df", "max_df", "max_features", "vocabulary", "binary")
-# In one of these texts, a pattern that can match the empty string does so.
-_SAMPLES = ("", "a", " ", "A b-1_é. \n")
+MAX_PATTERN_LENGTH = 10_000
+# Settings of scikit-learn's `CountVectorizer` that `TextClassifier` has, not the tokenizer.
+_CLASSIFIER_SETTINGS = ("min_df", "max_df", "max_features", "vocabulary", "binary")
+# A pattern that can match the empty string does so in one of these texts.
+_TEXTS_WITH_EMPTY_MATCHES = ("", "a", " ", "A b-1_é. \n")
 
 TextColumns = str | Sequence[str]
 
@@ -68,13 +68,13 @@ class Tokenizer(TokenSettings):
         inside a word, so that no two n-grams share a string.
     analyzer : {"word", "char", "char_wb"}
         Words; n-grams of characters across the text; or n-grams of characters within words, each
-        padded by a space on both sides. White space is treated as `CountVectorizer` treats it.
+        padded by a space on both sides. White space is treated as by `CountVectorizer`.
     normalize : {None, "NFC", "NFD", "NFKC", "NFKD"}
         Unicode normalisation, before all else.
     strip_accents : {None, "unicode", "ascii", "marks"}
-        Decompose (NFKD) and drop the combining marks (in Arabic, the vowel signs) and Arabic's
-        tatweel; or everything beyond ASCII; or the combining marks alone, as `CountVectorizer` does
-        for "unicode".
+        Decompose characters (NFKD), then drop the combining marks (in Arabic, the vowel signs) and
+        Arabic's tatweel ("unicode"), everything beyond ASCII ("ascii"), or only the combining marks
+        ("marks", as `CountVectorizer` does for "unicode").
     stop_words : sequence of str, or None
         Words to drop before n-grams are built. This tokenizer splits the list, too, so that
         ``"don't"`` drops the tokens that ``"don't"`` becomes in a document.
@@ -86,12 +86,11 @@ class Tokenizer(TokenSettings):
         Katakana, Thai, Lao, Khmer, Myanmar. "both": each stretch of such characters in a word
         becomes its characters and their overlapping pairs, each character before its pair with the
         next one, and the text beside it is a separate word. With another ``ngram_range`` than
-        (1, 1), each character is a word, and n-grams join them as other words. "pairs": a stretch
-        becomes its pairs (a single character stays one), which n-grams join. "whole": such a
-        stretch is part of one long word. A character is a code point, also if it is a mark. Of a
-        stop word of several characters, its pairs are dropped. It is for words that are runs of one
-        class of characters, as the default pattern finds them; any other pattern finds words by
-        itself.
+        (1, 1), each character is a word, and n-grams join characters as other words. "pairs": a
+        stretch becomes its pairs (a single character stays one), which n-grams join. "whole": such
+        a stretch is part of one long word. A character is a code point, also if it is a mark. A
+        stop word of several characters drops its pairs. The setting is for patterns that match runs
+        of one class of characters, as the default does; words of other patterns are not split.
     keep : sequence of {"emoji", "symbols", "abbreviations", "punctuation"}
         Tokens other than words. "emoji": each emoji. "symbols": letters and digits with ``++`` or
         ``#`` behind them (``c++``, ``c#``), amounts of money (``$5``, ``€3.50``) and percentages
@@ -102,13 +101,14 @@ class Tokenizer(TokenSettings):
         text columns, or those named. `TextClassifier.fit` sets it by the columns' types. Cleaning
         (``normalize``, ``lowercase``, ``strip_accents``) applies to each token, and tokens that are
         null or empty after it are dropped. Each stop word is one token. ``pattern``, ``unspaced``
-        and ``keep`` are for the other columns, and refused where there are none.
+        and ``keep`` are for the other columns, and refused if there are none.
     segmenter : callable, optional
         A function of your own, such as ``jieba.lcut``, from a text to its tokens, in place of
-        ``pattern``; several threads may call it. The tokens are then as those of `token_columns`.
-        A model file holds its dotted name and never imports it: `load` makes a model that reads
-        lists of tokens, or texts with ``load(path, segmenter=jieba.lcut)``. A name (str) stands for
-        such a function whose tokens are given as lists.
+        ``pattern``; several threads may call it. Its tokens are then treated as those of
+        `token_columns`. A model file holds the function's dotted name and never imports it: `load`
+        makes a model that reads lists of tokens, or texts with
+        ``load(path, segmenter=jieba.lcut)``. A name (str) instead of a function means that the
+        columns hold lists of its tokens.
 
     Raises
     ------
@@ -135,20 +135,20 @@ class Tokenizer(TokenSettings):
             if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
                 object.__setattr__(self, name, tuple(value))
         check_settings(self)
-        # In one order, so that equal settings are equal.
+        # In one order, so that tokenizers with the same kinds are equal.
         object.__setattr__(self, "keep", tuple(kind for kind in KINDS if kind in self.keep))
         _check_pattern(self.pattern)
-        # No plan has settings that exclude each other.
+        # This raises if settings exclude each other.
         _plan(self)
 
     @classmethod
     def _place_of(cls, name: str) -> str:
-        """Where a setting belongs that a tokenizer does not have; "" where that is not known."""
-        return "it is one of TextClassifier" if name in _OF_CLASSIFIERS else ""
+        """The class that has a setting which a tokenizer lacks, in words; "" if unknown."""
+        return "it is one of TextClassifier" if name in _CLASSIFIER_SETTINGS else ""
 
     @classmethod
     def sklearn(cls, **settings: Any) -> Tokenizer:
-        """The tokens of `CountVectorizer`'s defaults; other settings by keyword.
+        """A tokenizer with the tokens of `CountVectorizer`'s defaults; other settings by keyword.
 
         Examples
         --------
@@ -162,8 +162,8 @@ class Tokenizer(TokenSettings):
     def plan(self) -> Plan:
         r"""The steps from text to tokens as data, which every engine executes.
 
-        A subclass may override it to add steps. One that overrides `expr` instead has a step that
-        names the class, which no engine can execute: its tokens come from its own `expr`.
+        A subclass may override this method to add steps. If it overrides `expr` instead, its `expr`
+        makes the tokens, and its plan ends with a step that no engine can execute.
 
         Examples
         --------
@@ -175,10 +175,10 @@ class Tokenizer(TokenSettings):
     def expr(self, text: TextColumns) -> pl.Expr:
         """Tokens of one or several text columns, as an expression to List(String).
 
-        Text columns are of type String, those of `token_columns` List(String). Null is empty. The
-        tokens of several columns follow each other; no n-gram crosses from one column into the
-        next. N-grams of one length follow in order of the text for words, and in no stated order
-        for characters.
+        Text columns are of type String, those of `token_columns` List(String). Null counts as
+        empty. The tokens of several columns follow each other; no n-gram crosses from one column
+        into the next. Shorter n-grams come first; those of one length have the order of the text if
+        they are of words, and no defined order if they are of characters.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class Tokenizer(TokenSettings):
         return tokens_expr(self.plan(), text)
 
     def tokens(self, text: str | Sequence[str]) -> list[str]:
-        r"""Tokens of one text, to look at; with `token_columns`, of a list of tokens.
+        r"""The tokens of one text, to look at; with `token_columns`, of a list of tokens.
 
         Examples
         --------
@@ -203,32 +203,31 @@ class Tokenizer(TokenSettings):
         ['new\\ york city']
         """
         dtype = pl.List(pl.String) if self.columns_of_tokens(["text"]) else pl.String
-        listed: list[str] = (
+        tokens: list[str] = (
             pl.DataFrame({"text": [text]}, schema={"text": dtype})
             .select(self.expr("text").alias("text")).item().to_list()
         )
-        return listed
+        return tokens
 
     def columns_of_tokens(self, columns: Sequence[str]) -> list[str]:
-        """Those text columns that hold lists of tokens.
+        """The text columns that hold lists of tokens.
 
         Examples
         --------
         >>> Tokenizer(token_columns=["words"]).columns_of_tokens(["subject", "words"])
         ['words']
         """
-        holds = self.plan().hold_tokens(columns)
-        return [name for name, tokens in zip(columns, holds, strict=True) if tokens]
+        hold_tokens = self.plan().hold_tokens(columns)
+        return [name for name, holds in zip(columns, hold_tokens, strict=True) if holds]
 
     def _check_columns(self, columns: Sequence[str]) -> None:
-        """Raise ParameterError for settings of texts if all columns are of tokens."""
-        # A subclass may have a plan of its own, which must have all steps that are needed.
+        """Raise ParameterError for settings of texts if all columns hold tokens."""
         plan = self.plan()
         if plan.find(Segments) is None and not all(plan.hold_tokens(columns)):
             return
         for name in ("pattern", "unspaced", "keep"):
             value = getattr(self, name)
-            # "pairs" was the default of earlier models.
+            # "pairs" was the default in earlier releases.
             if value != getattr(Tokenizer, name) and (name, value) != ("unspaced", "pairs"):
                 raise ParameterError(
                     f"{name}={value!r} is for texts, and the text columns {list(columns)!r} are "
@@ -241,7 +240,7 @@ class Tokenizer(TokenSettings):
 
     @property
     def splits_unspaced(self) -> bool:
-        """Whether scripts without spaces are cut; otherwise whole phrases of them are words."""
+        """Whether text in scripts without spaces is split, and whole phrases are not words."""
         if self.token_columns is True or isinstance(self.segmenter, str):
             return True
         match self.plan().after_cleaning[0]:
@@ -263,7 +262,7 @@ class Tokenizer(TokenSettings):
         return words
 
     def split_all(self, terms: pl.Series) -> pl.Series:
-        """`split_terms` for many terms: a List(String) series."""
+        """`split_terms` for many terms, as a List(String) series."""
         if not self.joins_words:
             return terms.to_frame("term").select(pl.concat_list("term")).to_series()
         words = words_of_terms(self.plan(), terms)
@@ -323,7 +322,7 @@ class Tokenizer(TokenSettings):
         return replace(self, **settings)
 
     def __sklearn_clone__(self) -> Tokenizer:
-        # It never changes, so that clones of a classifier may share it.
+        # A tokenizer never changes, so clones of a classifier may share it.
         return self
 
     def __repr__(self) -> str:
@@ -334,14 +333,14 @@ class Tokenizer(TokenSettings):
 
 @lru_cache(maxsize=256)
 def _plan(tokenizer: Tokenizer) -> Plan:
-    kind = type(tokenizer)
-    own_expr, own_plan = kind.expr is not Tokenizer.expr, kind.plan is not Tokenizer.plan
-    # If a subclass has its own code, this code reads the settings that it adds.
-    read = fields(Tokenizer) if own_expr or own_plan else fields(kind)
-    plan = plan_of({field.name: getattr(tokenizer, field.name) for field in read})
-    if kind is Tokenizer or (own_plan and not own_expr):
+    cls = type(tokenizer)
+    has_own_expr, has_own_plan = cls.expr is not Tokenizer.expr, cls.plan is not Tokenizer.plan
+    # The own code of a subclass reads the settings that it adds; without it they are refused here.
+    settings = fields(Tokenizer) if has_own_expr or has_own_plan else fields(cls)
+    plan = plan_of({field.name: getattr(tokenizer, field.name) for field in settings})
+    if cls is Tokenizer or (has_own_plan and not has_own_expr):
         return plan
-    return Plan((*plan.steps, OwnCode(kind.__name__)))
+    return Plan((*plan.steps, OwnCode(cls.__name__)))
 
 
 def check_exact(tokenizer: Any, purpose: str) -> None:
@@ -355,18 +354,18 @@ def check_exact(tokenizer: Any, purpose: str) -> None:
 @lru_cache(maxsize=64)
 def _check_pattern(pattern: str) -> None:
     if pattern in (WORD, SHORT_WORD, SKLEARN_WORD):
-        # These are right. A check would start the engine's threads, which no import may do.
+        # These are valid. A check would start Polars' threads, which no import may do.
         return
     check_fork()
-    if len(pattern) > LONGEST_PATTERN:
-        raise ParameterError(f"pattern has {len(pattern)} characters; at most {LONGEST_PATTERN}")
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise ParameterError(f"pattern has {len(pattern)} characters; at most {MAX_PATTERN_LENGTH}")
     outside_classes = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)
     if re.search(r"\((?!\?)|\(\?P?<(?![=!])", outside_classes):
         raise ParameterError.naming(
             "{pattern} {got!r} has a capturing group, but whole matches are the tokens; write "
             "(?:...) instead", got=pattern)
     try:
-        matches = pl.Series(_SAMPLES).str.extract_all(pattern).explode()
+        matches = pl.Series(_TEXTS_WITH_EMPTY_MATCHES).str.extract_all(pattern).explode()
     except pl.exceptions.PolarsError as error:
         lines = [line for line in str(error).splitlines() if line.startswith("error:")]
         reason = lines[0].removeprefix("error: ") if lines else str(error).splitlines()[0]

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on terms, with `CountVectorizer`'s meaning.
+    """Limits on terms, with the same meaning as in scikit-learn's `CountVectorizer`.
 
     Parameters
     ----------
     min_df, max_df : int or float
-        A term is kept if it occurs in at least / at most this number of documents (int), or this
-        share of the documents (float in [0, 1]).
+        The minimum and maximum number of documents (int), or share of the documents (float in
+        [0, 1]), in which a term occurs.
     max_features : int or None
-        Keep the terms of the highest total count; ties go to the smaller term.
+        Keep this number of terms, those of the highest total counts; ties go to the smaller term.
 
     Examples
     --------
@@ -58,15 +58,15 @@ class Limits:
         return not (any_term and any_share)
 
     def bounds(self, documents: int) -> tuple[float, float]:
-        """The smallest and the largest number of documents that may hold a term.
+        """The minimum and maximum number of documents that hold a term.
 
         Raises
         ------
         ParameterError
             If ``max_df`` asks for fewer documents than ``min_df``.
         """
-        min_documents = _documents(self.min_df, documents)
-        max_documents = _documents(self.max_df, documents)
+        min_documents = _number_of(self.min_df, documents)
+        max_documents = _number_of(self.max_df, documents)
         if max_documents < min_documents:
             raise ParameterError.naming(
                 "{max_documents} of {documents} is fewer than {min_documents}: no term can be "
@@ -77,7 +77,7 @@ class Limits:
         return min_documents, max_documents
 
     def within(self, counts: Counts) -> NDArray[np.bool_]:
-        """A mask of the terms of counts that are within the limits; raises as `select`."""
+        """A mask of the terms that are within the limits; raises the same errors as `select`."""
         return self.select(counts.n_features, counts.document_frequency, counts.all_occurrences,
                            counts.documents)
 
@@ -104,22 +104,23 @@ class Limits:
             min_documents, max_documents = self.bounds(documents)
             keep &= (document_frequency >= min_documents) & (document_frequency <= max_documents)
         if self.max_features is not None and keep.sum() > self.max_features:
-            places = np.flatnonzero(keep)
-            # Stable on sorted terms: equal totals keep the order of the terms.
-            order = np.argsort(-total[places], kind="stable")
-            keep[places[order[self.max_features:]]] = False
+            terms = np.flatnonzero(keep)
+            # A stable sort, so that of equal totals the smaller term comes first.
+            order = np.argsort(-total[terms], kind="stable")
+            keep[terms[order[self.max_features:]]] = False
         if not keep.any():
             raise VocabularyError.all_pruned(
                 n_terms, self.min_df, self.max_df, documents)
         return keep
 
 
-def _documents(limit: int | float, documents: int) -> float:
+def _number_of(limit: int | float, documents: int) -> float:
+    """A limit as a number of documents."""
     return float(limit) if isinstance(limit, Integral) else float(limit) * documents
 
 
 def vocabulary_series(terms: Sequence[str] | pl.Series) -> pl.Series:
-    """A vocabulary from outside as sorted, unique terms.
+    """A user's vocabulary as sorted terms.
 
     Raises
     ------
@@ -141,7 +142,7 @@ def vocabulary_series(terms: Sequence[str] | pl.Series) -> pl.Series:
     if series.is_empty() or series.null_count():
         raise ParameterError("vocabulary must hold one term or more, and no null")
     ordered = series.sort().alias("term")
-    twice = ordered.filter(ordered == ordered.shift(1))
-    if len(twice):
-        raise ParameterError(f"vocabulary holds {twice[0]!r} more than once")
+    duplicates = ordered.filter(ordered == ordered.shift(1))
+    if len(duplicates):
+        raise ParameterError(f"vocabulary holds {duplicates[0]!r} more than once")
     return ordered

@@ -23,15 +23,16 @@ LONGEST = 128
 _ROOT = Path(__file__).parents[3]
 # Sizes that are made smaller.
 _SMALLER = {
-    "_PIECE = cython.declare(cython.Py_ssize_t, 16384)":
-        "_PIECE = cython.declare(cython.Py_ssize_t, 16)",
-    "_CHUNK = cython.declare(cython.Py_ssize_t, 4096)":
-        "_CHUNK = cython.declare(cython.Py_ssize_t, 8)",
-    "_FEW = cython.declare(cython.Py_ssize_t, 24)": "_FEW = cython.declare(cython.Py_ssize_t, 3)",
-    "_DIGIT = cython.declare(cython.Py_ssize_t, 9)":
-        "_DIGIT = cython.declare(cython.Py_ssize_t, 2)",
-    "_BITS = cython.declare(cython.Py_ssize_t, 11)":
-        "_BITS = cython.declare(cython.Py_ssize_t, 2)",
+    "_PIECE_SIZE = cython.declare(cython.Py_ssize_t, 16384)":
+        "_PIECE_SIZE = cython.declare(cython.Py_ssize_t, 16)",
+    "_CHUNK_SIZE = cython.declare(cython.Py_ssize_t, 4096)":
+        "_CHUNK_SIZE = cython.declare(cython.Py_ssize_t, 8)",
+    "_MAX_INSERTED = cython.declare(cython.Py_ssize_t, 24)":
+        "_MAX_INSERTED = cython.declare(cython.Py_ssize_t, 3)",
+    "_MAX_DIGIT = cython.declare(cython.Py_ssize_t, 9)":
+        "_MAX_DIGIT = cython.declare(cython.Py_ssize_t, 2)",
+    "_KEY_DIGIT = cython.declare(cython.Py_ssize_t, 11)":
+        "_KEY_DIGIT = cython.declare(cython.Py_ssize_t, 2)",
     "_free_slots(1 << 11)": "_free_slots(8)", "_empty(1 << 10,": "_empty(4,",
     "_empty(1 << 12,": "_empty(8,"}
 _EMPTY = re.compile(r'_empty\(([^"]+), "(\w+)"\)')

@@ -1,6 +1,6 @@
-"""Loops from term codes on: their order, rows of a CSR matrix, sums per class.
+"""Loops over term codes: their order, rows of a CSR matrix, sums per class.
 
-Like `terms`, this file is compiled by Cython when the package is built.
+Cython compiles this file when the package is built: see `terms`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ Whole = cython.fused_type(cython.int, cython.longlong)
 Index = cython.fused_type(cython.int, cython.longlong)
 Value = cython.fused_type(cython.int, cython.longlong, cython.double)
 
-# Bits by which rows are sorted at a time; and columns of a row that is sorted by insertion.
-_DIGIT = cython.declare(cython.Py_ssize_t, 9)
-_FEW = cython.declare(cython.Py_ssize_t, 24)
-# Bits by which keys are sorted at a time, by counting.
-_BITS = cython.declare(cython.Py_ssize_t, 11)
+# Rows are sorted by radix sort, by digits of up to this number of bits.
+_MAX_DIGIT = cython.declare(cython.Py_ssize_t, 9)
+# A row of up to this number of columns is sorted by insertion.
+_MAX_INSERTED = cython.declare(cython.Py_ssize_t, 24)
+# Keys are sorted by radix sort, by digits of this number of bits.
+_KEY_DIGIT = cython.declare(cython.Py_ssize_t, 11)
 
 
 def _empty(size: Place, kind: str) -> object:
-    """A new array, or uncompiled a memoryview of one."""
+    """A new array; in uncompiled code a memoryview of one."""
     import numpy as np
 
     new = np.empty(size, kind)
@@ -35,9 +36,10 @@ def _empty(size: Place, kind: str) -> object:
 def without_first(
     codes: cython.int[::1], counts: cython.longlong[::1], first: Place
 ) -> int:
-    """Remove the codes from 0 to below ``first``, and adapt the counts.
+    """Remove the first codes: those from 0 on and below ``first``.
 
-    ``counts`` is the number of codes up to each end. Returns the number of codes that are left.
+    ``counts`` is the number of codes up to the end of each text, before and after. Returns the
+    number of codes that are left.
     """
     at: Place = 0
     n: Place = 0
@@ -57,10 +59,10 @@ def without_first(
 def word_numbers(
     heads: cython.const[cython.int][::1], numbers: cython.int[::1]
 ) -> None:
-    """Write the number of words of each code's n-gram; a head has a smaller code than its n-gram.
-    """
+    """Write the number of words of each code's n-gram."""
     code: Place
     with cython.nogil:
+        # A head has a smaller code than its n-gram, so its number is known.
         for code in range(heads.shape[0]):
             numbers[code] = numbers[heads[code]] + 1 if heads[code] >= 0 else 1
 
@@ -69,13 +71,13 @@ def ordered(
     keys: cython.const[cython.int][::1], order: cython.int[::1], other: cython.int[::1],
     largest: Place,
 ) -> bool:
-    """Sort the places of keys in ascending order; those of equal keys keep their order.
+    """Sort ``order``, which has places of keys, by the keys; places of equal keys stay in order.
 
-    Returns whether the result is in ``other``.
+    ``largest`` is an upper bound of the keys. Returns whether the result is in ``other``.
     """
-    begins: cython.longlong[::1] = _empty((1 << _BITS) + 1, "int64")
+    begins: cython.longlong[::1] = _empty((1 << _KEY_DIGIT) + 1, "int64")
     shift: Place = 0
-    mask: cython.int = (1 << _BITS) - 1
+    mask: cython.int = (1 << _KEY_DIGIT) - 1
     at: Place
     digit: Place
     swapped: cython.bint = False
@@ -93,7 +95,7 @@ def ordered(
                 begins[digit] += 1
             order, other = other, order
             swapped = not swapped
-            shift += _BITS
+            shift += _KEY_DIGIT
             if largest >> shift == 0:
                 break
     return swapped
@@ -103,12 +105,12 @@ def sort_rows(
     codes: cython.int[::1], ends: cython.const[cython.longlong][::1],
     columns: cython.const[cython.int][::1], bits: Place, entries: cython.longlong[::1],
 ) -> None:
-    """Replace the codes of each row by their columns, sorted, and by -1 at the end without one.
+    """Replace the codes of each row by their sorted columns, with -1 at the end for no column.
 
     Columns have this number of ``bits``, and codes below 0 have no column. ``entries`` becomes the
     number of distinct columns of each row.
     """
-    passes: Place = max(1, (bits + _DIGIT - 1) // _DIGIT)
+    passes: Place = max(1, (bits + _MAX_DIGIT - 1) // _MAX_DIGIT)
     digit: Place = (bits + passes - 1) // passes
     mask: cython.int = (1 << digit) - 1
     longest: Place = 0
@@ -123,7 +125,7 @@ def sort_rows(
     code: cython.int
     column: cython.int
     total: cython.int
-    many: cython.int
+    count: cython.int
     last: cython.int
     for row in range(ends.shape[0]):
         longest = max(longest, ends[row] - begin)
@@ -141,7 +143,7 @@ def sort_rows(
                     column = columns[code]
                     row_columns[n] = column
                     n += column >= 0
-            if n <= _FEW:
+            if n <= _MAX_INSERTED:
                 for at in range(1, n):
                     column, place = row_columns[at], at
                     while place > 0 and row_columns[place - 1] > column:
@@ -149,7 +151,7 @@ def sort_rows(
                         place -= 1
                     row_columns[place] = column
             else:
-                # By counting, from the lowest digit on.
+                # Radix sort, from the lowest digit on.
                 for step in range(passes):
                     shift = step * digit
                     for at in range(mask + 1):
@@ -158,9 +160,9 @@ def sort_rows(
                         begins[(row_columns[at] >> shift) & mask] += 1
                     total = 0
                     for at in range(mask + 1):
-                        many = begins[at]
+                        count = begins[at]
                         begins[at] = total
-                        total += many
+                        total += count
                     for at in range(n):
                         place = (row_columns[at] >> shift) & mask
                         other[begins[place]] = row_columns[at]
@@ -181,10 +183,10 @@ def fill_rows(
     columns: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
     indptr: cython.longlong[::1], indices: Index[::1], data: Whole[::1],
 ) -> None:
-    """CSR counts: each row's distinct columns, and the number of their occurrences.
+    """Write CSR counts: each row's distinct columns, and the number of their occurrences.
 
-    ``columns`` is the result of `sort_rows`; ``indices`` and ``data`` are as long as its entries,
-    and ``indptr`` begins with a 0.
+    ``columns`` is the result of `sort_rows`; ``indices`` and ``data`` are as long as its
+    ``entries`` together, and ``indptr`` begins with a 0.
     """
     n: Place = 0
     begin: Place = 0
@@ -193,7 +195,7 @@ def fill_rows(
     column: cython.int
     last: cython.int
     count: cython.int
-    other: cython.bint
+    is_new: cython.bint
     with cython.nogil:
         for row in range(ends.shape[0]):
             last, count = -1, 0
@@ -201,9 +203,9 @@ def fill_rows(
                 column = columns[at]
                 if column < 0:
                     break
-                other = column != last
-                count = 1 if other else count + 1
-                n += other
+                is_new = column != last
+                count = 1 if is_new else count + 1
+                n += is_new
                 indices[n - 1], data[n - 1] = column, count
                 last = column
             indptr[row + 1], begin = n, ends[row]
@@ -229,23 +231,23 @@ def count_rows(
     columns: cython.const[cython.int][::1], sums: cython.int[::1], low: cython.ulonglong[::1],
     high: cython.ulonglong[::1], indptr: cython.longlong[::1], data: cython.int[::1],
 ) -> None:
-    """`sort_rows` and `fill_rows` in one, faster if all columns fit in the cache.
+    """`sort_rows` and `fill_rows` in one, which is faster if all columns fit in the cache.
 
-    The columns, in ascending order, replace the first codes; codes below 0 have no column. ``data``
-    is as long as the codes, and ``indptr`` begins with a 0. The other arrays are 0 before and
-    after: ``sums`` has an element per column, ``low`` a bit, and ``high`` a bit per element of
-    ``low``.
+    The distinct columns of the rows, in ascending order, overwrite the first codes; codes below 0
+    have no column. ``data`` is as long as the codes, and ``indptr`` begins with a 0. The other
+    arrays are 0 before and after: ``sums`` has an element per column, ``low`` a bit per column, and
+    ``high`` a bit per element of ``low``, so that columns are found in order without a sort.
     """
     one: U64 = 1
     n: Place = 0
     begin: Place = 0
     row: Place
     at: Place
-    word: Place
+    element: Place
     code: cython.int
     column: cython.int
-    words: U64
-    bits: U64
+    high_bits: U64
+    low_bits: U64
     with cython.nogil:
         for row in range(ends.shape[0]):
             for at in range(begin, ends[row]):
@@ -256,16 +258,17 @@ def count_rows(
                     low[column >> 6] |= one << cython.cast(U64, column & 63)
                     high[column >> 12] |= one << cython.cast(U64, (column >> 6) & 63)
             for at in range(high.shape[0]):
-                words = high[at]
+                high_bits = high[at]
                 high[at] = 0
-                while words:
-                    word = (at << 6) + _lowest(words)
-                    words &= words - 1
-                    bits = low[word]
-                    low[word] = 0
-                    while bits:
-                        column = cython.cast(cython.int, (word << 6) + _lowest(bits))
-                        bits &= bits - 1
+                while high_bits:
+                    element = (at << 6) + _lowest(high_bits)
+                    # Clear the lowest bit.
+                    high_bits &= high_bits - 1
+                    low_bits = low[element]
+                    low[element] = 0
+                    while low_bits:
+                        column = cython.cast(cython.int, (element << 6) + _lowest(low_bits))
+                        low_bits &= low_bits - 1
                         codes[n], data[n] = column, sums[column]
                         sums[column] = 0
                         n += 1
@@ -277,9 +280,9 @@ def add_counts(
     ends: cython.const[cython.longlong][::1], labels: cython.const[cython.longlong][::1],
     counts: Whole[:, ::1],
 ) -> None:
-    """Add each document's terms to the counts (classes x codes) of its class.
+    """Add each document's terms to the counts (labels x codes) of its label.
 
-    A document of several labels is given once for each of them.
+    A document with several labels comes once for each of them.
     """
     document: Place
     at: Place
@@ -294,16 +297,15 @@ def add_counts(
 def add_presence(
     codes: cython.const[cython.int][::1], begins: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1], labels: cython.const[cython.longlong][::1],
-    counts: Whole[:, ::1], min_count: Place, of_terms: cython.longlong[:, ::1],
+    counts: Whole[:, ::1], min_count: Place, totals: cython.longlong[:, ::1],
     seen: cython.longlong[:, ::1], documents: Place,
 ) -> None:
-    """`add_counts` with two sums per code in ``of_terms`` (2 x codes).
+    """`add_counts`, and for each code totals over all labels (2 x codes).
 
-    With ``min_count`` above 0 a term counts once in each document that holds it at least
-    ``min_count`` times, and its occurrences are added to ``of_terms[1]``. The documents that hold
-    it are counted in ``of_terms[0]``. ``seen`` (2 x codes) is the last document of each code, and
-    the number of its occurrences there; ``documents`` is the number of documents that were read
-    before.
+    ``totals[0]`` counts the documents that hold a term. With ``min_count`` above 0, a term counts
+    once in each document that holds it at least ``min_count`` times, and ``totals[1]`` counts its
+    occurrences. ``seen`` (2 x codes) has the last document of each code, and the number of its
+    occurrences there; ``documents`` is the number of documents of earlier calls.
     """
     document: Place
     at: Place
@@ -317,12 +319,12 @@ def add_presence(
                 code = codes[at]
                 if seen[0, code] != number:
                     seen[0, code], seen[1, code] = number, 0
-                    of_terms[0, code] += 1
+                    totals[0, code] += 1
                 seen[1, code] += 1
                 if min_count == 0:
                     counts[label, code] += 1
                 else:
-                    of_terms[1, code] += 1
+                    totals[1, code] += 1
                     if seen[1, code] == min_count:
                         counts[label, code] += 1
 
@@ -334,7 +336,8 @@ def add_weights(
 ) -> None:
     """Add to each row's sums the weights (columns x classes) of its columns, times its values.
 
-    They are added one by one, in the order of the columns, on which a sum of floats depends.
+    Products are added one by one in the order of the columns, because a sum of floats depends on
+    the order.
     """
     row: Place
     at: Place

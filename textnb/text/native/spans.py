@@ -1,6 +1,9 @@
 """Loops from UTF-8 bytes to the spans of words, or of n-grams of characters.
 
-Like `terms`, this file is compiled by Cython when the package is built.
+A stretch is the part of the bytes that belongs to one text, or to one padded word; it begins where
+the one before it ends.
+
+Cython compiles this file when the package is built: see `terms`.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declar
 Place = cython.typedef(cython.Py_ssize_t)
 U64 = cython.typedef(cython.ulonglong)
 
-# Number of bytes, or characters, of a long text that are read at a time.
-_PIECE = cython.declare(cython.Py_ssize_t, 16384)
+# The number of bytes, or characters, of a long stretch that are read at a time.
+_PIECE_SIZE = cython.declare(cython.Py_ssize_t, 16384)
 
 
 @cython.cfunc
@@ -25,7 +28,7 @@ _PIECE = cython.declare(cython.Py_ssize_t, 16384)
 @cython.nogil
 @cython.exceptval(check=False)
 def _eight_bytes(text: cython.const[cython.uchar][::1], at: Place) -> U64:
-    """The eight bytes from a place on, as a number whose lowest byte is the first."""
+    """The eight bytes from a place on, as a little-endian number."""
     word: U64 = 0
     if cython.compiled:
         memcpy(cython.address(word), cython.address(text[at + 7]) - 7, 8)
@@ -69,14 +72,15 @@ def _word_spans(
     edges: cython.longlong[::1], begins: cython.longlong[::1], stops: cython.longlong[::1],
     n: Place,
 ) -> Place:
-    """Write the spans of words after the first n, and return the new number of spans.
+    """Write the spans of words after the first n spans, and return the new number of spans.
 
-    A stretch of characters of class 2 becomes the tokens that ``sizes`` says.
+    Each change from a word to other characters, or back, is an edge. See `words` for the classes of
+    ``members`` and for ``sizes``.
     """
     n_edges: Place = 0
     inside: Place = 0
     member: Place
-    ascii: cython.bint = True
+    all_ascii: cython.bint = True
     at: Place = begin
     after: Place
     size: Place
@@ -85,12 +89,13 @@ def _word_spans(
     before: Place
     first: cython.bint
     is_word: cython.bint
-    eight: U64
-    high: U64 = (cython.cast(U64, 0x80808080) << 32) | cython.cast(U64, 0x80808080)
+    eight_bytes: U64
+    high_bits: U64 = (cython.cast(U64, 0x80808080) << 32) | cython.cast(U64, 0x80808080)
     while at < end:
-        # Few branches, because the ends of words can't be predicted.
-        eight = _eight_bytes(text, at) if at + 8 <= end else high
-        if eight & high == 0:
+        # Few branches, because the processor can't predict the ends of words: each place is written
+        # as the next edge, and counts only if the class changes there.
+        eight_bytes = _eight_bytes(text, at) if at + 8 <= end else high_bits
+        if eight_bytes & high_bits == 0:
             for place in range(8):
                 member = members[text[at + place]]
                 edges[n_edges] = at + place
@@ -101,9 +106,10 @@ def _word_spans(
         edges[n_edges] = at
         size = _size(text[at])
         member = members[_character(text, at, size)]
-        ascii = ascii and size == 1
+        all_ascii = all_ascii and size == 1
         if member == 2:
-            # An open word ends here; the first pair replaces the span of the first character.
+            # An open word ends here. The first character is a token; if there are only pairs, the
+            # first pair replaces it.
             n_edges += inside
             inside = 0
             edges[n_edges], edges[n_edges + 1] = at, at + size
@@ -114,7 +120,8 @@ def _word_spans(
                 size = _size(text[at])
                 if members[_character(text, at, size)] != 2:
                     break
-                # Pairs alone; a pair and a character; or a character.
+                # A pair that replaces the first character or follows it, or a single character; for
+                # both sizes, a character follows the pair.
                 n_edges += 0 if sizes == 2 and first else 2
                 edges[n_edges - 2], edges[n_edges - 1] = at if sizes == 1 else before, at + size
                 if sizes == 3:
@@ -131,13 +138,15 @@ def _word_spans(
         at, after = edges[place], edges[place + 1]
         characters = after - at
         begins[n], stops[n] = at, after
-        if not ascii and characters >= min_length:
+        if not all_ascii and characters >= min_length:
+            # The number of bytes is too high, so count the first bytes of characters.
             characters = 0
             while characters < min_length and at < after:
                 characters += (text[at] & 0xC0) != 0x80
                 at += 1
         is_word = characters >= min_length
-        if not (ascii or is_word):
+        if not (all_ascii or is_word):
+            # A token of a script without spaces may be shorter.
             at = begins[n]
             is_word = members[_character(text, at, _size(text[at]))] == 2
         n += is_word
@@ -152,7 +161,7 @@ def _class_at(
     text: cython.const[cython.uchar][::1], at: Place, end: Place,
     classes: cython.const[cython.uchar][::1],
 ) -> cython.uchar:
-    """The classes of the character at a place; none at the end."""
+    """The bits of the classes of the character at a place; 0 at the end."""
     return classes[_character(text, at, _size(text[at]))] if at < end else 0
 
 
@@ -164,7 +173,7 @@ def _end_of_run(
     text: cython.const[cython.uchar][::1], at: Place, end: Place,
     classes: cython.const[cython.uchar][::1], bits: cython.uchar,
 ) -> Place:
-    """The end of the run of characters of a class that begins at a place."""
+    """The end of the run of characters, from a place on, that have one of these bits."""
     while at < end and classes[_character(text, at, _size(text[at]))] & bits:
         at += _size(text[at])
     return at
@@ -193,41 +202,49 @@ def _kind_spans(
     classes: cython.const[cython.uchar][::1], min_length: Place, sizes: Place, kinds: Place,
     begins: cython.longlong[::1], stops: cython.longlong[::1], n: Place,
 ) -> Place:
-    """Write the spans of kinds, words and pairs after the first n; return the number of spans."""
+    """`_word_spans` with other kinds of tokens; see `words` for the bits of classes and kinds."""
     at: Place = begin
     after: Place
     last: Place
     place: Place
     characters: Place
     code: Place
-    # Where no name, share or word begins at one place of a run, none begins up to its end.
+    # No name, percentage or word begins before these places: if none begins at the first place of a
+    # run, none begins within the run.
     no_name: Place = begin
-    no_share: Place = begin
+    no_percentage: Place = begin
     no_word: Place = begin
-    of: cython.uchar
+    bits: cython.uchar
     while at < end:
         code = _character(text, at, _size(text[at]))
-        of = classes[code]
+        bits = classes[code]
+        # A token from `at` ends at `after`; there is none yet.
         after = at
-        if of & 16 and kinds & 1:
+        # Emoji.
+        if bits & 16 and kinds & 1:
             after = at + _size(text[at])
+        # ! and ?
         elif kinds & 8 and (code == 33 or code == 63):
             after = at + 1
+        # $, £, ¥ and € with an amount.
         elif kinds & 2 and (code == 36 or code == 0xA3 or code == 0xA5 or code == 0x20AC):
             place = at + _size(text[at])
             last = _end_of_amount(text, place, end)
             after = last if last > place else at
-        elif kinds & 2 and 48 <= code <= 57 and at >= no_share:
-            no_share = _end_of_amount(text, at, end)
-            if no_share < end and text[no_share] == 37:
-                after = no_share + 1
-        if of & 4 and kinds & 2 and at >= no_name:
+        # Percentages.
+        elif kinds & 2 and 48 <= code <= 57 and at >= no_percentage:
+            no_percentage = _end_of_amount(text, at, end)
+            if no_percentage < end and text[no_percentage] == 37:
+                after = no_percentage + 1
+        # Names with # or ++ at their end.
+        if bits & 4 and kinds & 2 and at >= no_name:
             no_name = _end_of_run(text, at, end, classes, 8)
             if no_name < end and text[no_name] == 35:
                 after = no_name + 1
             elif no_name + 1 < end and text[no_name] == 43 and text[no_name + 1] == 43:
                 after = no_name + 2
-        if of & 4 and kinds & 4 and after == at:
+        # Abbreviations: two or more letters, each with a full stop.
+        if bits & 4 and kinds & 4 and after == at:
             last, characters = at, 0
             while _class_at(text, last, end, classes) & 4:
                 place = last + _size(text[last])
@@ -240,7 +257,7 @@ def _kind_spans(
         if after > at:
             begins[n], stops[n] = at, after
             n += 1
-        elif of & 2:
+        elif bits & 2:
             # A run of characters of a script without spaces.
             last = at
             after = at + _size(text[at])
@@ -256,8 +273,9 @@ def _kind_spans(
                     begins[n], stops[n] = after, place
                     n += 1
                 last, after = after, place
-        elif of & 1 and at >= no_word:
+        elif bits & 1 and at >= no_word:
             no_word = _end_of_run(text, at, end, classes, 1)
+            # The number of bytes, less those that continue a character.
             characters = no_word - at
             place = at
             while characters >= min_length and place < no_word:
@@ -280,18 +298,18 @@ def words(
 ) -> tuple:
     """Write begins and stops of words, from a place in a stretch on, until the arrays are full.
 
-    A word is a run of characters of a class, at least ``min_length`` characters long; of class 2,
-    the tokens that ``sizes`` says: 1 for characters, 2 for pairs of neighbours, or characters
-    without neighbours, and 3 for both, each character before its pair with the next one. ``counts``
-    becomes the number of words up to the end of each stretch, plus ``before``. The array of edges
-    must be twice as long as those of words.
+    ``classes`` has the class of each code point. A run of class 1 is a word if it has
+    ``min_length`` characters or more. A run of class 2 becomes the tokens of ``sizes``: 1 for
+    characters, 2 for pairs of neighbours (or a character without a neighbour), 3 for both, each
+    character before its pair with the next one. ``counts`` becomes the number of words up to the
+    end of each stretch, plus ``before``. ``edges`` must be twice as long as ``begins``.
 
-    If ``kinds`` is not 0, it has those of `textnb.text.characters` as bits, in their order, the
-    lowest first, and a single byte may be a word. ``classes`` has bits then: 1 for members of
-    words, 2 for those that make pairs, 4 for letters and 8 for letters and numbers of names, 16 for
-    emoji.
+    If ``kinds`` is not 0, its bits are the kinds of tokens in `textnb.text.characters.KINDS`, the
+    lowest for the first one. Then ``classes`` has bits: 1 for members of words, 2 for members whose
+    runs become the tokens of ``sizes``, 4 for letters and 8 for letters and numbers of names, 16
+    for emoji.
 
-    Returns the number of words, and the place and the stretch to continue with, which are the same
+    Returns the number of words, and the place and the stretch to continue with. These do not change
     if the arrays are too short for one piece.
     """
     n: Place = 0
@@ -301,12 +319,13 @@ def words(
     with cython.nogil:
         while stretch < ends.shape[0]:
             while begin < ends[stretch]:
-                end = min(begin + _PIECE, ends[stretch])
-                # A long stretch is cut at an ASCII character that is not a member; at white space
-                # if other characters may be in a token.
+                end = min(begin + _PIECE_SIZE, ends[stretch])
+                # A long stretch is cut before an ASCII character that is in no word or, as other
+                # kinds of tokens may hold such characters, before white space.
                 while end < ends[stretch] and (
                         text[end] >= 0x80 or classes[text[end]] or (kinds and text[end] > 32)):
                     end += 1
+                # The maximum number of tokens: one per byte, or one in two bytes.
                 room = end - begin + 1 if kinds or sizes == 3 else (end - begin) // 2 + 2
                 full = n + room > begins.shape[0]
                 if full:
@@ -333,40 +352,41 @@ def characters(
 ) -> tuple:
     """`words` for the n-grams of characters of each stretch.
 
-    With ``whole``, a stretch that is shorter than the shortest n-gram is one by itself.
+    With ``whole``, a stretch that is shorter than the shortest n-gram is an n-gram itself.
     """
     n: Place = 0
     known: Place
     at: Place
-    here: Place
+    starts: Place
     length: Place
-    used: Place
-    spans: Place
+    span_length: Place
+    n_spans: Place
     place: Place
     room: Place
-    fresh: cython.bint
+    at_begin: cython.bint
     with cython.nogil:
         while stretch < ends.shape[0]:
-            room = min(_PIECE, (begins.shape[0] - n) // (max_n - min_n + 1))
+            room = min(_PIECE_SIZE, (begins.shape[0] - n) // (max_n - min_n + 1))
             while begin < ends[stretch] and room > 0:
-                # This number of characters, and those after them that their n-grams reach.
+                # The bounds of `room` characters, at which n-grams may start, and of the `max_n`
+                # characters after them.
                 known, at = 0, begin
-                fresh = begin == (ends[stretch - 1] if stretch else 0)
+                at_begin = begin == (ends[stretch - 1] if stretch else 0)
                 while at < ends[stretch] and known < room + max_n:
                     bounds[known] = at
                     known += 1
                     at += _size(text[at])
                 bounds[known] = at
-                here = min(known, room)
+                starts = min(known, room)
                 for length in range(min_n, max_n + 1):
-                    spans, used = min(here, known - length + 1), length
-                    if whole and length == min_n and fresh and known < min_n:
-                        spans, used = 1, known
-                    for place in range(spans):
-                        begins[n], stops[n] = bounds[place], bounds[place + used]
+                    n_spans, span_length = min(starts, known - length + 1), length
+                    if whole and length == min_n and at_begin and known < min_n:
+                        n_spans, span_length = 1, known
+                    for place in range(n_spans):
+                        begins[n], stops[n] = bounds[place], bounds[place + span_length]
                         n += 1
-                begin = bounds[here]
-                room = min(_PIECE, (begins.shape[0] - n) // (max_n - min_n + 1))
+                begin = bounds[starts]
+                room = min(_PIECE_SIZE, (begins.shape[0] - n) // (max_n - min_n + 1))
             if begin < ends[stretch]:
                 break
             counts[stretch] = before + n
@@ -379,10 +399,10 @@ def padded_words(
     white: cython.const[cython.uchar][::1], padded: cython.uchar[::1],
     word_ends: cython.longlong[::1], counts: cython.longlong[::1],
 ) -> tuple:
-    """Write the words of each stretch of text, each between two spaces, and their ends.
+    """Write the words of each stretch, each between two spaces, and their ends.
 
-    ``counts`` becomes the number of words up to the end of each stretch. Returns the number of
-    bytes and of words.
+    ``white`` says which code points are white space. ``counts`` becomes the number of words up to
+    the end of each stretch. Returns the numbers of bytes and of words.
     """
     at: Place = 0
     n: Place = 0

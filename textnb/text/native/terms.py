@@ -5,14 +5,15 @@
 A table gives each new term the next code. It finds words by their bytes, and n-grams by the code of
 the n-gram that ends one word earlier (the head) and the code of the last word (the tail).
 
-The key of a short word is its bytes. The key of a longer word is a polynomial over 7-byte digits
-modulo 2**61 - 1, at a random point: without the point nobody can choose words that collide (Carter,
-Wegman 1979; Dietzfelbinger et al. 1992). Words with equal keys are compared.
+The key of a word of up to 7 bytes is its bytes. A longer word is read as digits of 7 bytes, which
+are the coefficients of a polynomial; its key is the polynomial's value modulo 2**61 - 1 at a random
+point. Nobody who does not know the point can choose words that collide (Carter, Wegman 1979;
+Dietzfelbinger et al. 1992). Words with equal keys are compared.
 
 Cython compiles this file when the package is built, and only the compiled code is fast enough to
 use (`textnb.runtime.native` checks whether it exists). Tests compare the compiled code with the
-uncompiled one. There, arrays are memoryviews, whose elements are Python's integers, so that each
-product is cut to 64 bits where it is written.
+uncompiled code. There, arrays are memoryviews, whose elements are Python's integers without a limit
+of size, so that products are explicitly cut to 64 bits.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declar
 Place = cython.typedef(cython.Py_ssize_t)
 U64 = cython.typedef(cython.ulonglong)
 
-# Number of words that are looked up together. Memory for them is taken before the loops.
-_CHUNK = cython.declare(cython.Py_ssize_t, 4096)
+# The number of words that are looked up together; memory is allocated for a chunk before the loops.
+_CHUNK_SIZE = cython.declare(cython.Py_ssize_t, 4096)
 
 
 def _empty(size: Place, kind: str) -> object:
-    """A new array, or uncompiled a memoryview of one."""
+    """A new array; in uncompiled code a memoryview of one."""
     # Not at the top: `textnb --version` loads this module, and must not load NumPy.
     import numpy as np
 
@@ -62,7 +63,7 @@ def _wrapped(number: U64) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _low_bytes(count: U64) -> U64:
-    """A mask of this number of bytes, at most 7; for larger numbers, of their low bits."""
+    """A mask of this number of bytes. It is right for up to 7; any number gives some mask."""
     seven: U64 = (cython.cast(U64, 0xFFFFFF) << 32) | cython.cast(U64, 0xFFFFFFFF)
     return seven >> (_wrapped(56 - (count << 3)) & 63)
 
@@ -72,7 +73,7 @@ def _low_bytes(count: U64) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _eight_bytes(text: cython.const[cython.uchar][::1], at: Place) -> U64:
-    """The eight bytes from a place on, as a number whose lowest byte is the first."""
+    """The eight bytes from a place on, as a little-endian number."""
     word: U64 = 0
     if cython.compiled:
         memcpy(cython.address(word), cython.address(text[at + 7]) - 7, 8)
@@ -86,14 +87,14 @@ def _eight_bytes(text: cython.const[cython.uchar][::1], at: Place) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _bytes_of(text: cython.const[cython.uchar][::1], at: Place, count: Place) -> U64:
-    """This number of bytes, at most 7, as one number."""
-    few: U64 = 0
+    """This number of bytes, at most 7, as a little-endian number."""
+    number: U64 = 0
     place: Place
     if at + 8 <= text.shape[0]:
         return _eight_bytes(text, at) & _low_bytes(cython.cast(U64, count))
     for place in range(count):
-        few |= cython.cast(U64, text[at + place]) << cython.cast(U64, 8 * place)
-    return few
+        number |= cython.cast(U64, text[at + place]) << cython.cast(U64, 8 * place)
+    return number
 
 
 @cython.cfunc
@@ -101,16 +102,20 @@ def _bytes_of(text: cython.const[cython.uchar][::1], at: Place, count: Place) ->
 @cython.nogil
 @cython.exceptval(check=False)
 def _fold(state: U64, digit: U64, point: U64) -> U64:
-    """(state * point + digit) modulo 2**61 - 1, without a product of more than 64 bits."""
+    """(state * point + digit) modulo 2**61 - 1, without a product of more than 64 bits.
+
+    Both factors are split at bit 31, as in long multiplication, and 2**61 is 1 here.
+    """
     low31: U64 = 0x7FFFFFFF
     low30: U64 = 0x3FFFFFFF
     prime: U64 = (cython.cast(U64, 0x1FFFFFFF) << 32) | cython.cast(U64, 0xFFFFFFFF)
-    ah: U64 = state >> 31
-    al: U64 = state & low31
-    bh: U64 = point >> 31
-    bl: U64 = point & low31
-    middle: U64 = al * bh + ah * bl
-    total: U64 = ((ah * bh) << 1) + (middle >> 30) + ((middle & low30) << 31) + al * bl
+    state_high: U64 = state >> 31
+    state_low: U64 = state & low31
+    point_high: U64 = point >> 31
+    point_low: U64 = point & low31
+    middle: U64 = state_low * point_high + state_high * point_low
+    total: U64 = (((state_high * point_high) << 1) + (middle >> 30) + ((middle & low30) << 31)
+                  + state_low * point_low)
     total = (total & prime) + (total >> 61) + digit
     total = (total & prime) + (total >> 61)
     return total - prime if total >= prime else total
@@ -121,6 +126,7 @@ def _fold(state: U64, digit: U64, point: U64) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _slot(key: U64, first: U64, second: U64, third: U64, shift: U64) -> U64:
+    """The slot of a key, by a hash with three secret numbers, without the bits of `_shift`."""
     mixed: U64 = _wrapped((key ^ first) * second)
     return _wrapped((mixed ^ (mixed >> 32)) * third) >> shift
 
@@ -130,6 +136,7 @@ def _slot(key: U64, first: U64, second: U64, third: U64, shift: U64) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _shift(capacity: Place) -> U64:
+    """The number of bits of a hash, of 64, that are not needed to number this many slots."""
     bits: U64 = 0
     while (cython.cast(Place, 1) << bits) < capacity:
         bits += 1
@@ -140,14 +147,15 @@ def _shift(capacity: Place) -> U64:
 class Table:
     """Terms and their codes.
 
-    slots         uint64 (2 x capacity): key and code + 1 of each word, by open addressing; no key
-                  is 0
+    slots         uint64 (2 x capacity): a hash table with open addressing, which has the key and
+                  the code + 1 of each word; an empty slot has 0s, and no key is 0
     pairs         the same for n-grams
-    starts        int64: where in the pool each code's bytes begin; an n-gram has none
+    starts        int64: the begin of each code's bytes in the pool, and the end of the last; an
+                  n-gram has no bytes
     pool          uint8: the bytes of all words
-    heads, tails  int32: of n-grams; -1 for words
+    heads, tails  int32: the codes of an n-gram's head and tail; -1 for words
 
-    Methods that add terms are for one thread at a time, others for any number.
+    One thread at a time may add terms; any number of threads may look them up.
     """
 
     _slots: cython.ulonglong[::1]
@@ -163,8 +171,8 @@ class Table:
     _third: cython.ulonglong
     _point: cython.ulonglong
 
-    def __init__(self, secret: object) -> None:
-        self._first, self._second, self._third, self._point = [int(part) for part in secret]
+    def __init__(self, hash_keys: object) -> None:
+        self._first, self._second, self._third, self._point = [int(key) for key in hash_keys]
         self._slots, self._pairs = _free_slots(1 << 11), _free_slots(1 << 11)
         self._starts, self._pool = _empty(1 << 10, "int64"), _empty(1 << 12, "uint8")
         self._heads, self._tails = _empty(1 << 10, "int32"), _empty(1 << 10, "int32")
@@ -185,23 +193,23 @@ class Table:
         self, text: cython.const[cython.uchar][::1], begins: cython.const[cython.longlong][::1],
         ends: cython.const[cython.longlong][::1], add: cython.bint, codes: cython.int[::1],
     ) -> None:
-        """Write the code of each span of bytes; -1 for unknown ones that are not added."""
-        scratch: cython.ulonglong[::1] = _empty(2 * _CHUNK + 1, "uint64")
-        order: cython.int[::1] = _empty(_CHUNK, "int32")
+        """Write the code of each span of bytes: -1 if it is unknown and not to be added."""
+        scratch: cython.ulonglong[::1] = _empty(2 * _CHUNK_SIZE + 1, "uint64")
+        order: cython.int[::1] = _empty(_CHUNK_SIZE, "int32")
         at: Place = 0
-        many: Place
+        n_chunk: Place
         place: Place
-        letters: Place
+        n_bytes: Place
         with cython.nogil:
             while at < begins.shape[0]:
-                many = min(_CHUNK, begins.shape[0] - at)
+                n_chunk = min(_CHUNK_SIZE, begins.shape[0] - at)
                 if add:
-                    letters = 0
-                    for place in range(at, at + many):
-                        letters += ends[place] - begins[place]
-                    self._make_room(many, letters, 0)
-                self._look_up_chunk(text, begins, ends, at, many, codes, add, scratch, order)
-                at += many
+                    n_bytes = 0
+                    for place in range(at, at + n_chunk):
+                        n_bytes += ends[place] - begins[place]
+                    self._make_room(n_chunk, n_bytes, 0)
+                self._look_up_chunk(text, begins, ends, at, n_chunk, codes, add, scratch, order)
+                at += n_chunk
 
     def pairs(
         self, heads: cython.const[cython.int][::1], tails: cython.const[cython.int][::1],
@@ -216,14 +224,14 @@ class Table:
         word_ends: cython.const[cython.longlong][::1], min_n: Place, max_n: Place, add: cython.bint,
         codes: cython.int[::1], code_ends: cython.longlong[::1],
     ) -> None:
-        """Write the codes of the n-grams of each stretch of words, and the stretches' ends.
+        """Write the codes of the n-grams of each text's words, and the ends of the texts' codes.
 
         Shorter n-grams come first. A code is -1 if a word is unknown, or if the n-gram is unknown
-        and not added. Before the call, ``code_ends`` holds the begin of each stretch.
+        and not to be added. Before the call, ``code_ends`` has the begin of each text's codes.
         """
         heads: cython.int[::1] = _empty(word_codes.shape[0], "int32")
         tails: cython.int[::1] = _empty(word_codes.shape[0], "int32")
-        stretch: Place
+        text: Place
         begin: Place
         at: Place
         length: Place
@@ -233,47 +241,47 @@ class Table:
             for length in range(1, max_n + 1):
                 if length > 1:
                     begin = 0
-                    for stretch in range(word_ends.shape[0]):
-                        for at in range(begin, word_ends[stretch]):
+                    for text in range(word_ends.shape[0]):
+                        for at in range(begin, word_ends[text]):
                             tails[at] = (word_codes[at + length - 1]
-                                         if at + length <= word_ends[stretch] else -1)
-                        begin = word_ends[stretch]
+                                         if at + length <= word_ends[text] else -1)
+                        begin = word_ends[text]
                     self._look_up_pairs(heads, tails, add, heads)
                 if length >= min_n:
                     begin = 0
-                    for stretch in range(word_ends.shape[0]):
-                        place = code_ends[stretch]
-                        for at in range(begin, word_ends[stretch] - length + 1):
+                    for text in range(word_ends.shape[0]):
+                        place = code_ends[text]
+                        for at in range(begin, word_ends[text] - length + 1):
                             codes[place] = heads[at]
                             place += 1
-                        code_ends[stretch] = place
-                        begin = word_ends[stretch]
+                        code_ends[text] = place
+                        begin = word_ends[text]
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1)
-    def _make_room(self, words: Place, letters: Place, grams: Place) -> cython.int:
-        """Make sure that this number of words, their bytes, and n-grams can be added."""
+    def _make_room(self, words: Place, n_bytes: Place, grams: Place) -> cython.int:
+        """Make sure that these numbers of words, of their bytes and of n-grams can be added."""
         codes: Place = self._codes + words + grams
         if (3 * (self._words + words) > self._slots.shape[0]
                 or 4 * (self._codes - self._words + grams) > self._pairs.shape[0]
                 or codes >= self._starts.shape[0]
-                or self._starts[self._codes] + letters > self._pool.shape[0]):
+                or self._starts[self._codes] + n_bytes > self._pool.shape[0]):
             with cython.gil:
-                self._grow(words, letters, grams)
+                self._grow(words, n_bytes, grams)
         return 0
 
-    def _grow(self, words: Place, letters: Place, grams: Place) -> None:
+    def _grow(self, words: Place, n_bytes: Place, grams: Place) -> None:
         n_codes: Place = self._codes + words + grams
         starts: cython.longlong[::1]
         heads: cython.int[::1]
         tails: cython.int[::1]
         pool: cython.uchar[::1]
-        letters += self._starts[self._codes]
+        n_bytes += self._starts[self._codes]
         while 3 * (self._words + words) > self._slots.shape[0]:
-            self._slots = self._roomier(self._slots)
+            self._slots = self._with_more_room(self._slots)
         while 4 * (self._codes - self._words + grams) > self._pairs.shape[0]:
-            self._pairs = self._roomier(self._pairs)
+            self._pairs = self._with_more_room(self._pairs)
         if n_codes >= self._starts.shape[0]:
             starts, heads = _empty(2 * n_codes, "int64"), _empty(2 * n_codes, "int32")
             tails = _empty(2 * n_codes, "int32")
@@ -281,14 +289,14 @@ class Table:
             heads[:self._codes] = self._heads[:self._codes]
             tails[:self._codes] = self._tails[:self._codes]
             self._starts, self._heads, self._tails = starts, heads, tails
-        if letters > self._pool.shape[0]:
-            pool = _empty(2 * letters, "uint8")
+        if n_bytes > self._pool.shape[0]:
+            pool = _empty(2 * n_bytes, "uint8")
             pool[:self._pool.shape[0]] = self._pool
             self._pool = pool
 
-    def _roomier(self, slots: cython.ulonglong[::1]) -> object:
+    def _with_more_room(self, slots: cython.ulonglong[::1]) -> object:
         """The same keys in an array of twice the size."""
-        roomier: cython.ulonglong[::1] = _free_slots(2 * slots.shape[0])
+        larger: cython.ulonglong[::1] = _free_slots(2 * slots.shape[0])
         mask: U64 = cython.cast(U64, slots.shape[0] - 1)
         shift: U64 = _shift(slots.shape[0])
         slot: U64
@@ -297,10 +305,10 @@ class Table:
             for old in range(0, slots.shape[0], 2):
                 if slots[old + 1]:
                     slot = _slot(slots[old], self._first, self._second, self._third, shift)
-                    while roomier[slot + slot]:
+                    while larger[slot + slot]:
                         slot = (slot + 1) & mask
-                    roomier[slot + slot], roomier[slot + slot + 1] = slots[old], slots[old + 1]
-        return roomier
+                    larger[slot + slot], larger[slot + slot + 1] = slots[old], slots[old + 1]
+        return larger
 
     @cython.cfunc
     @cython.nogil
@@ -310,7 +318,10 @@ class Table:
         ends: cython.const[cython.longlong][::1], at: Place, spans: Place, codes: cython.int[::1],
         add: cython.bint, scratch: cython.ulonglong[::1], order: cython.int[::1],
     ) -> cython.int:
-        """Write the codes of this number of spans from a place on."""
+        """Write the codes of this number of spans, from the one at ``at`` on.
+
+        In ``scratch``, each span has its key and its slot.
+        """
         slots: cython.ulonglong[::1] = self._slots
         starts: cython.longlong[::1] = self._starts
         mask: U64 = cython.cast(U64, (slots.shape[0] >> 1) - 1)
@@ -319,9 +330,9 @@ class Table:
         second: U64 = self._second
         third: U64 = self._third
         point: U64 = self._point
-        long: U64 = cython.cast(U64, 1) << 63
+        long_bit: U64 = cython.cast(U64, 1) << 63
         last: Place = text.shape[0] - 8
-        short: Place = 0
+        n_short: Place = 0
         place: Place
         span: Place
         begin: Place
@@ -332,21 +343,21 @@ class Table:
         key: U64
         word: U64
         touched: U64 = 0
-        # Which words are long can't be predicted, so there is no branch: short ones come first in
-        # `order`, long ones from its end on.
+        # The processor can't predict which words are long, so there is no branch: `order` gets the
+        # short words from its begin on, and the long words from its end on.
         for place in range(spans):
             begin = begins[at + place]
             length = ends[at + place] - begin
-            order[short] = place
-            order[spans - 1 - place + short] = place
+            order[n_short] = place
+            order[spans - 1 - place + n_short] = place
             if begin <= last:
                 word = _eight_bytes(text, begin) & _low_bytes(cython.cast(U64, length))
             else:
                 word = _bytes_of(text, begin, min(length, 7))
-            # The length distinguishes zero bytes from no bytes; plus 1, so that no key is 0.
+            # The length tells zero bytes at the end from no bytes; plus 1, so that no key is 0.
             scratch[place + place] = word | _wrapped(cython.cast(U64, length + 1) << 56)
-            short += length <= 7
-        for place in range(short, spans):
+            n_short += length <= 7
+        for place in range(n_short, spans):
             span = order[place]
             begin = begins[at + span]
             stop = ends[at + span]
@@ -356,14 +367,15 @@ class Table:
                 begin += 7
             word = _fold(word, _bytes_of(text, begin, stop - begin)
                          | (cython.cast(U64, stop - begin) << 56), point)
-            scratch[span + span] = word | long
-        # Without branches, the processor fetches the next slots from memory meanwhile.
+            scratch[span + span] = word | long_bit
+        # Read all slots first: without branches, the processor fetches several from memory at once.
+        # `touched` is stored, so that the compiler keeps these reads.
         for place in range(spans):
             slot = _slot(scratch[place + place], first, second, third, shift)
             scratch[place + place + 1] = slot
             touched |= slots[slot + slot]
         scratch[spans + spans] = touched
-        for place in range(short):
+        for place in range(n_short):
             span = order[place]
             key = scratch[span + span]
             slot = scratch[span + span + 1]
@@ -373,7 +385,7 @@ class Table:
             if code < 0 and add:
                 code = self._add(slot, key, text, begins[at + span], ends[at + span])
             codes[at + span] = code
-        for place in range(short, spans):
+        for place in range(n_short, spans):
             span = order[place]
             key = scratch[span + span]
             slot = scratch[span + span + 1]
@@ -400,13 +412,13 @@ class Table:
     def _same(
         self, text: cython.const[cython.uchar][::1], begin: Place, start: Place, length: Place
     ) -> cython.bint:
-        """Whether this number of bytes, at least 8, is the same in the text and in the pool."""
+        """Whether this number of bytes, 8 or more, is the same in the text and in the pool."""
         byte: Place = 0
         while byte + 8 <= length:
             if _eight_bytes(text, begin + byte) != _eight_bytes(self._pool, start + byte):
                 return False
             byte += 8
-        # The last eight, some of which were compared before.
+        # The last eight bytes; some of them were compared before.
         return (_eight_bytes(text, begin + length - 8)
                 == _eight_bytes(self._pool, start + length - 8))
 
@@ -416,7 +428,7 @@ class Table:
     def _add(
         self, slot: U64, key: U64, text: cython.const[cython.uchar][::1], begin: Place, end: Place
     ) -> Place:
-        """Add a word at its slot, and return its code; `_make_room` was called before."""
+        """Add a word at its slot, and return its code. There must be room for it."""
         code: Place = self._codes
         start: Place = self._starts[code]
         at: Place
@@ -438,20 +450,20 @@ class Table:
         add: cython.bint, codes: cython.int[::1],
     ) -> cython.int:
         at: Place = 0
-        many: Place
+        n_chunk: Place
         while at < heads.shape[0]:
-            many = min(_CHUNK, heads.shape[0] - at)
+            n_chunk = min(_CHUNK_SIZE, heads.shape[0] - at)
             if add:
-                self._make_room(0, 0, many)
-            self._look_up_some_pairs(heads, tails, at, at + many, add, codes)
-            at += many
+                self._make_room(0, 0, n_chunk)
+            self._look_up_some_pairs(heads, tails, at, at + n_chunk, add, codes)
+            at += n_chunk
         return 0
 
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1)
     def _look_up_some_pairs(
-        self, of_heads: cython.const[cython.int][::1], of_tails: cython.const[cython.int][::1],
+        self, heads: cython.const[cython.int][::1], tails: cython.const[cython.int][::1],
         begin: Place, end: Place, add: cython.bint, codes: cython.int[::1],
     ) -> cython.int:
         slots: cython.ulonglong[::1] = self._pairs
@@ -464,7 +476,7 @@ class Table:
         slot: U64
         key: U64
         for place in range(begin, end):
-            head, tail, code = of_heads[place], of_tails[place], -1
+            head, tail, code = heads[place], tails[place], -1
             if head >= 0 and tail >= 0:
                 # Plus 1, so that no key is 0.
                 key = ((cython.cast(U64, head) << 32) | cython.cast(U64, tail)) + 1
