@@ -5,7 +5,7 @@
 In Latin scripts, letters beyond ASCII are rare and stand alone among ASCII letters; in other
 scripts they stand together. Text of the first kind is read as windows-1252, because statistics of
 letters cannot distinguish it from similar charsets (windows-1250, -1254). For the second kind,
-charset-normalizer finds the charset.
+charset-normalizer finds the charset. In this module, high bytes are bytes beyond ASCII.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from textnb.mail.charset_names import codecs_of
 
 WESTERN = "cp1252"
 # The codecs that a guess may be; for each, the letters of its script and their minimum share of all
-# letters beyond ASCII: a charset of two-byte characters decodes nearly all bytes to something. With
-# more codecs here, more guesses would be wrong.
+# letters beyond ASCII. The share is needed because a charset of two-byte characters decodes nearly
+# all bytes to something. With more codecs here, more guesses would be wrong.
 _CYRILLIC, _KANA, _IDEOGRAPHS = "\u0400-\u04ff", "\u3040-\u30ff", "\u3007\u4e00-\u9fff"
 _SCRIPTS = {
     "gb18030": (_IDEOGRAPHS, 0.8), "big5": (_IDEOGRAPHS, 0.8), "cp932": (_KANA, 0.2),
@@ -28,20 +28,18 @@ _SCRIPTS = {
 }
 # Codecs that have another name in mail.
 _NAMES_IN_MAIL = {"cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp",
-               "cp950": "big5", "big5hkscs": "big5"}
-_LATIN_CODECS = frozenset({
-    "cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman", "cp437", "cp850",
-    *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
-# A guess from a few thousand letters is as good as one from the whole text.
-_SAMPLE_BYTES = 8 << 10
-# A text with a smaller sample is guessed together with the rest of the message.
-_MIN_SAMPLE_BYTES = 512
+                  "cp950": "big5", "big5hkscs": "big5"}
+_LATIN_CODECS = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman", "cp437",
+                           "cp850", *(f"iso8859-{part}" for part in (
+                               1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
+# A guess from a few thousand letters is as good as one from the whole text. A text with a smaller
+# sample than the minimum is guessed together with the rest of the message.
+_SAMPLE_BYTES, _MIN_SAMPLE_BYTES = 8 << 10, 512
 # After this number of guesses in a message, its other texts get the charsets guessed so far.
 _MAX_GUESSES = 4
 # Numbers of bytes to search: for declarations of charsets, and for a sample.
 _DECLARATION_BYTES, _SEARCH_BYTES = 1 << 18, 1 << 20
-# High bytes are bytes beyond ASCII. Fewer do not show the script: "\xe7\xe3" may be in a Portuguese
-# word.
+# Fewer high bytes do not show the script: "\xe7\xe3" may be in a Portuguese word.
 _MIN_HIGH_BYTES = 6
 # Minimum number of letters of the guessed script.
 _MIN_LETTERS = 3
@@ -123,9 +121,7 @@ def take_sample(raw: bytes, size: int = _SAMPLE_BYTES) -> bytes:
     A character of several bytes begins with a high byte, so no character is cut.
     """
     high_bytes = _HIGH_BYTES.search(raw)
-    if high_bytes is None:
-        return b""
-    start = high_bytes.start()
+    start = 0 if high_bytes is None else high_bytes.start()
     pieces: list[bytes] = []
     n_left = size
     for line in _LINE_FROM_HIGH_BYTE.finditer(raw, start, start + _SEARCH_BYTES):

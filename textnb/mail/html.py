@@ -28,9 +28,8 @@ MAX_TAGS = 20_000
 # tree is built; they separate no words. Those that `_TAG` does not match remain, so their number
 # times the number of all tags is limited, to a tree of about 200 MB.
 _MAX_REOPENED_TAGS = 500_000
-_FORMATTING_TAGS = frozenset({
-    "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt",
-    "u"})
+_FORMATTING_TAGS = frozenset({"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small",
+                              "strike", "strong", "tt", "u"})
 _INLINE_TAGS = _FORMATTING_TAGS | {
     "abbr", "acronym", "bdi", "bdo", "blink", "cite", "del", "dfn", "img", "ins", "kbd", "label",
     "mark", "o:p", "q", "ruby", "samp", "span", "sub", "sup", "var", "wbr"}
@@ -39,6 +38,7 @@ _TAG = re.compile(
 _UNPARSED_FORMATTING_TAG = re.compile(rf"<(?:{'|'.join(sorted(_FORMATTING_TAGS))})[\s/>]", re.I)
 # The parser compares all attributes of a tag with each other, in time quadratic in their number.
 _LONG_TAG = re.compile(r"<[a-zA-Z][^\s<>/]*+[\s/\"'][^<]{4000}")
+# What is cut out if no tree is built.
 _MARKUP = re.compile(r"(<!--|--!?>|</?(?:script|style)\b[^<>]*+>|<[/!?a-zA-Z][^<>]*+>)", re.I)
 # No character has such a number, and Python refuses to convert longer ones.
 _LONG_CHARACTER_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
@@ -55,12 +55,11 @@ _ATTRIBUTE = re.compile(
 _IGNORED_IN_URLS = re.compile(r"[\t\r\n]+")
 # `_TAG` does not match tags with "<" or ">" in a value, so they remain with their attributes.
 _UNPARSED_TARGET_TAG = re.compile(rf"<(?:{'|'.join(_TARGET_ATTRIBUTES)})[\s/]", re.I)
-# Noncharacters (Unicode, section 23.7), which no text needs.
-_START_MARK, _END_MARK = "\ufdd0", "\ufdd1"
-_MARKED_TARGET = re.compile(
-    f"{_START_MARK}([{_LINK}{_IMAGE}])([^{_START_MARK}{_END_MARK}]*+){_END_MARK}")
-_MARKS = re.compile(f"[{_START_MARK}{_END_MARK}]")
-# Browsers accept no longer targets, and nobody reads a page with more of them.
+# The marks around a target: noncharacters (Unicode, section 23.7), which no text needs.
+_START, _END = "\ufdd0", "\ufdd1"
+_MARKED_TARGET = re.compile(f"{_START}([{_LINK}{_IMAGE}])([^{_START}{_END}]*+){_END}")
+_MARKS = re.compile(f"[{_START}{_END}]")
+# The maximum length of a target is that of browsers; nobody reads a page with more targets.
 MAX_TARGETS, MAX_TARGET_LENGTH = 2000, 2048
 
 
@@ -81,7 +80,7 @@ def read_html(
     tree is built, and all tags are cut out.
     """
     html = html.replace("\0", "")
-    if _START_MARK in html or _END_MARK in html:
+    if _START in html or _END in html:
         html = _MARKS.sub("", html)
     reduced = _TAG.sub(_simplify_tag, html)
     n_tags = reduced.count("<")
@@ -92,7 +91,7 @@ def read_html(
     else:
         text = _text_of_tree(reduced)
     targets: list[tuple[str, str]] = []
-    if _START_MARK in text or _END_MARK in text:
+    if _START in text or _END in text:
         targets = _MARKED_TARGET.findall(text)
         # The HTML has the remaining marks as entities, or the rest of their tag was cut out.
         text = _MARKS.sub("", _MARKED_TARGET.sub("", text))
@@ -146,7 +145,7 @@ def _read_attributes(name: str, attributes: Iterable[tuple[str, str | None]]) ->
         if kind is _WORDS:
             words = f" {value} "
         elif target := _clean_target(value):
-            targets += f"{_START_MARK}{kind}{target}{_END_MARK}"
+            targets += f"{_START}{kind}{target}{_END}"
     return targets, words
 
 

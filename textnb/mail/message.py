@@ -161,13 +161,13 @@ def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, 
     if not raw_headers and not notes:
         note(notes, "no headers")
     values: dict[str, list[str]] = {}
-    header_lines = []
+    lines = []
     for name, raw_value in raw_headers:
         value = header_text(raw_value[:MAX_HEADER], notes, guess)
         if len(raw_value) > MAX_HEADER:
             note(notes, "header beyond 128 KiB not read", name)
         values.setdefault(name.lower(), []).append(value)
-        header_lines.append(f"{name}: {value}")
+        lines.append(f"{name}: {value}")
 
     def header(name: str) -> str | None:
         return "\n".join(values[name.lower()]) if name.lower() in values else None
@@ -177,9 +177,8 @@ def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, 
     body_text = reader.text(structure_headers(raw_headers), body, 0)
     message = MailMessage(
         header("message-id"), date, header("from"), header("to"), header("subject"),
-        "\n".join(header_lines), body_text.text, body_text.html, tuple(reader.links),
-        tuple(reader.images), tuple(reader.attachments), {name: header(name) for name in names},
-        tuple(notes))
+        "\n".join(lines), body_text.text, body_text.html, tuple(reader.links), tuple(reader.images),
+        tuple(reader.attachments), {name: header(name) for name in names}, tuple(notes))
     return message, MessageStructure(
         tuple((name, value) for name in values for value in values[name]),
         tuple(reader.parts), tuple(reader.alternatives))

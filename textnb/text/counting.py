@@ -149,6 +149,7 @@ class Counting:
         table, new_codes = self._tables.merge()
         order = table.sort(table.terms())
         n_terms, columns = len(order), columns_of(order, len(table))
+        # For each thread, its sums and the column of each of its codes.
         tables = [(self._sums.pop(number), columns[new_codes[number]]) for number in [*self._sums]]
         terms: list[pl.Series] = []
         if any(sums.cells is not None for sums, _ in tables):
@@ -316,21 +317,20 @@ def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) ->
     class_of_label = np.full(int(labels.max(initial=-1)) + 1, -1)
     class_of_label[labels] = np.arange(len(labels))
     # Each table's keys become column * number of classes + class, in the order of the result.
-    keyed_counts: list[tuple[Ints, NDArray[Any]]] = []
+    cells: list[tuple[Ints, NDArray[Any]]] = []
     for sums, columns in tables:
         sums.to_cells()
         while sums.cells:
             keys, counts = sums.cells.pop()
             classes = class_of_label[keys & ((1 << _LABEL_BITS) - 1)]
             # Codes without a column (-1) get negative keys, which no share includes.
-            keyed_counts.append(
-                (columns[keys >> _LABEL_BITS] * np.int64(len(labels)) + classes, counts))
+            cells.append((columns[keys >> _LABEL_BITS] * np.int64(len(labels)) + classes, counts))
 
     def add_share(begin: int, end: int) -> Cells:
         min_key, end_key = begin * len(labels), end * len(labels)
-        masks = [(keys >= min_key) & (keys < end_key) for keys, _ in keyed_counts]
+        masks = [(keys >= min_key) & (keys < end_key) for keys, _ in cells]
         share = [(keys[mask] - min_key, counts[mask])
-                 for (keys, counts), mask in zip(keyed_counts, masks, strict=True)]
+                 for (keys, counts), mask in zip(cells, masks, strict=True)]
         return cells_of_keys(*_merge_cells(share), end - begin, len(labels))
 
     # A share of the terms at a time, to bound memory.
@@ -351,9 +351,7 @@ def _concatenate_cells(blocks: list[Cells]) -> Cells:
             np.concatenate(codes), np.concatenate(values).astype(np.int64, copy=False))
 
 
-def concatenate_rows(
-    codes: NDArray[Any], begins: Ints, ends: Ints
-) -> tuple[NDArray[Any], Ints]:
+def concatenate_rows(codes: NDArray[Any], begins: Ints, ends: Ints) -> tuple[NDArray[Any], Ints]:
     """The codes of these rows, concatenated, and the end of each row.
 
     Examples

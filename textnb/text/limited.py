@@ -48,9 +48,7 @@ _N_SHARES = 64
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def count_within(
-    frames: Iterable[pl.DataFrame], spec: CountSpec, memory: int
-) -> Counts:
+def count_within(frames: Iterable[pl.DataFrame], spec: CountSpec, memory: int) -> Counts:
     """`count_by_label` within a limit of memory for the terms and their counts.
 
     A term is rare if it has few occurrences or, if only documents are counted, few documents.
@@ -218,8 +216,7 @@ def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
         of_share = np.stack([counts.all_occurrences, np.ones_like(term_bytes), term_bytes])
         table = _sum_by_occurrences(np.concatenate([table, of_share], axis=1))
     cutoff = _find_cutoff(table, memory, labels)
-    frequent = _join_shares(
-        [counts.select(counts.all_occurrences > cutoff) for counts in shares()])
+    frequent = _join_shares([counts.select(counts.all_occurrences > cutoff) for counts in shares()])
     if not cutoff:
         return frequent
     occurrences, terms, _ = table[:, table[0] <= cutoff]

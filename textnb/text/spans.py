@@ -37,7 +37,7 @@ Covering = list[tuple[str, list[int]]]
 # Cleaning changes each of these units of a text by itself: white space, a syllable of Hangul, or a
 # character with its marks (Katakana has half-width ones).
 _CLEANING_UNIT = (rf"(?s)[{WHITE}]+|[\x{{ac00}}-\x{{d7a3}}]?[\x{{1100}}-\x{{11ff}}]+"
-         r"|.[\p{M}\x{ff9e}\x{ff9f}]*")
+                  r"|.[\p{M}\x{ff9e}\x{ff9f}]*")
 
 
 class _Column(NamedTuple):
@@ -129,7 +129,7 @@ def _locate(
             return _Column(text, _map_to_original(spans, origins), covering)
         split = Plan((*plan.cleaning, splitting))
         spans, words = _find_words(tokens(tokens_expr(split, column)), cleaned,
-                                   with_singles=1 in getattr(splitting, "sizes", ()))
+                                   singles=1 in getattr(splitting, "sizes", ()))
         spans = _map_to_original(spans, origins)
     else:
         ends = list(accumulate(len(token) + 1 for token in text))
@@ -140,33 +140,28 @@ def _locate(
     until_stop_words = Plan(tuple(step for step in plan.steps if not isinstance(
         step, Escape | FieldPrefix | NGrams | OwnCode)))
     remaining = set(tokens(tokens_expr(until_stop_words, columns)))
-    return _Column(text, spans, _ngrams_of_words(plan, words, remaining, terms))
+    return _Column(text, spans, _ngrams_of(plan, words, remaining, terms))
 
 
-def _ngrams_of_words(
-    plan: Plan, words: Covering, remaining: set[str], terms: list[str]
-) -> Covering:
+def _ngrams_of(plan: Plan, words: Covering, remaining: set[str], terms: list[str]) -> Covering:
     """The terms with the spans of their words; none if terms are not n-grams of these words.
 
-    ``remaining`` are the words that are no stop words.
+    ``remaining`` are the words that are not stop words.
     """
     spans_of_words = [spans for word, spans in words if word in remaining]
-    ngrams = plan.find(NGrams) or NGrams(1, 1)
-    spans_of_ngrams = [sorted(set[int]().union(*spans_of_words[first:first + n]))
-                       for n in range(ngrams.min_n, ngrams.max_n + 1)
-                       for first in range(len(spans_of_words) - n + 1)]
-    return list(zip(terms, spans_of_ngrams, strict=True)) if (
-        len(spans_of_ngrams) == len(terms)) else []
+    step = plan.find(NGrams) or NGrams(1, 1)
+    ngrams = [sorted(set[int]().union(*spans_of_words[first:first + n]))
+              for n in range(step.min_n, step.max_n + 1)
+              for first in range(len(spans_of_words) - n + 1)]
+    return list(zip(terms, ngrams, strict=True)) if len(ngrams) == len(terms) else []
 
 
-def _find_words(
-    words: Sequence[str], cleaned: str, *, with_singles: bool
-) -> tuple[Spans, Covering]:
+def _find_words(words: Sequence[str], cleaned: str, *, singles: bool) -> tuple[Spans, Covering]:
     """The spans of words, found one after the other, and the words with the spans they cover.
 
     In scripts without spaces, each character is a span. A pair covers two spans, and its first one
-    is the second one of the pair before it. If the words also have single characters
-    (``with_singles``), each comes before the pair that begins with it, and covers the same span.
+    is the second one of the pair before it. With ``singles``, words are single characters, too:
+    each comes before the pair that begins with it, and covers the same span.
     """
     spans: Spans = []
     covering: Covering = []
@@ -175,11 +170,11 @@ def _find_words(
         is_unspaced = next(split_by_script(word)) == (word, True)
         is_pair = is_unspaced and len(word) == 2
         n_before = len(covering[-1][1]) if covering else 0
-        if with_singles and is_unspaced and not is_pair and n_before == 2:
+        if singles and is_unspaced and not is_pair and n_before == 2:
             # The second character of the pair before.
             covering.append((word, [len(spans) - 1]))
             continue
-        overlaps = (is_pair and n_before == (1 if with_singles else 2)
+        overlaps = (is_pair and n_before == (1 if singles else 2)
                     and cleaned.startswith(word, end - 1))
         start = end - 1 if overlaps else cleaned.find(word, end)
         if start < 0:

@@ -195,9 +195,8 @@ class TermTable:
         has_word = np.ones(len(codes), dtype=np.bool_)
         while has_word.any():
             has_more = has_word & ~is_word[codes]
-            indices = _null_where_invalid(
-                index[np.where(has_more, tails[codes], codes)], has_word)
-            columns.insert(0, words.gather(indices).alias(str(len(columns))))
+            indices = index[np.where(has_more, tails[codes], codes)]
+            columns.insert(0, words.gather(_with_nulls(indices, has_word)).alias(str(len(columns))))
             codes, has_word = np.where(has_more, heads[codes], codes), has_more
         joined = pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
         return pl.DataFrame(columns).select(joined.alias("term")).to_series()
@@ -302,15 +301,13 @@ class TermTable:
         if len(self._stops):
             codes = codes[:self._kernel.rows.without_first(codes, ends, len(self._stops))]
         if self._compiled.prefixed:
-            self._add_prefixes(prefixes, codes, np.diff(ends, prepend=0), add)
+            self._add_prefix(prefixes, codes, np.diff(ends, prepend=0), add)
         min_n, max_n = self._compiled.ngram_range
         if self._terms_are_words and max_n > 1:
             return self._encode_grams(codes, ends, min_n, max_n, add)
         return codes, ends
 
-    def _add_prefixes(
-        self, prefixes: Sequence[str], codes: Codes, lengths: Ints, add: bool
-    ) -> None:
+    def _add_prefix(self, prefixes: Sequence[str], codes: Codes, lengths: Ints, add: bool) -> None:
         """Replace the codes of words by codes of words with their column's prefix.
 
         ``lengths`` has the number of words of each column of the first row, then of the second.
@@ -431,7 +428,7 @@ def _escape(words: pl.Series, characters: str) -> pl.Series:
     return words.str.replace_all(rf"([\\{characters}])", r"\${1}") if characters else words
 
 
-def _null_where_invalid(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:
+def _with_nulls(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:
     """The values as a series; null where they are not valid."""
     indices = pl.Series(values)
     return indices if valid.all() else pl.select(

@@ -25,9 +25,8 @@ _PRESENCE_HEADERS = frozenset([
     "to", "user-agent", "x-mailer", "x-mimeole", "x-msmail-priority", "x-originating-ip",
     "x-originalarrivaltime", "x-priority"])
 # Headers whose words are tokens.
-_VALUE_HEADERS = frozenset([
-    "content-class", "content-language", "importance", "organization", "priority",
-    "x-msmail-priority", "x-priority"])
+_VALUE_HEADERS = frozenset(["content-class", "content-language", "importance", "organization",
+                            "priority", "x-msmail-priority", "x-priority"])
 # Headers whose absence is a token.
 _EXPECTED_HEADERS = ("from", "to", "subject", "date", "message-id", "mime-version", "content-type")
 # Headers that name the mail program.
@@ -44,7 +43,8 @@ _FILTER_MARK = re.compile(
 # Four numbers are an address; three are the version of a mail server (8.11.6).
 _HOST_NAME = re.compile(r"(?<![\w.-])(?:(?:\d{1,3}\.){3}\d{1,3}(?![\w.-])"
                    r"|(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,10}[A-Za-z][A-Za-z0-9-]{1,62})", re.A)
-# The name by which a server introduced itself, and what the next server found for its address.
+# The name by which a server introduced itself (in SMTP by HELO), and the name that the next server
+# found for its address.
 _HELO = re.compile(r"\bfrom\s+(\S{1,255})(?:\s+\(([^()]{0,255}))?")
 _ZONE = re.compile(r"[+-]\d{4}\b", re.A)
 _DIGITS, _LETTERS = re.compile(r"[0-9]+"), re.compile(r"[A-Za-z]+")
@@ -104,11 +104,10 @@ def received_tokens(message: MailMessage, structure: MessageStructure) -> Iterat
         # The time is after the last semicolon.
         text = text.rpartition(";")[0] or text
         if match := _HELO.search(text):
-            own_name, name_by_address = match[1].strip("[]"), (match[2] or "").lower()
+            helo, name_by_address = match[1].strip("[]"), (match[2] or "").lower()
             yield "received:own-name:" + (
-                "address" if IPV4_ADDRESS.fullmatch(own_name) else
-                "host" if "." in own_name else "word")
-            if name_by_address and own_name.lower() not in name_by_address:
+                "address" if IPV4_ADDRESS.fullmatch(helo) else "host" if "." in helo else "word")
+            if name_by_address and helo.lower() not in name_by_address:
                 yield "received:own-name-is-another"
             if "unknown" in name_by_address:
                 yield "received:unknown"

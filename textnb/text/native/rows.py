@@ -33,9 +33,7 @@ def _empty(size: Place, kind: str) -> object:
     return new if cython.compiled else memoryview(new)
 
 
-def without_first(
-    codes: cython.int[::1], counts: cython.longlong[::1], first: Place
-) -> int:
+def without_first(codes: cython.int[::1], counts: cython.longlong[::1], first: Place) -> int:
     """Remove the first codes: those from 0 on and below ``first``.
 
     ``counts`` is the number of codes up to the end of each text, before and after. Returns the
@@ -56,9 +54,7 @@ def without_first(
     return n
 
 
-def word_numbers(
-    heads: cython.const[cython.int][::1], numbers: cython.int[::1]
-) -> None:
+def word_numbers(heads: cython.const[cython.int][::1], numbers: cython.int[::1]) -> None:
     """Write the number of words of each code's n-gram."""
     code: Place
     with cython.nogil:
