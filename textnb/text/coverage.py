@@ -1,4 +1,4 @@
-"""Counts texts without a known term, that is, one of the model's, and names the likely cause.
+"""Counts texts without a known term (a term of the model), and names the likely cause.
 
 Texts without a known term all get the same answer, and no other measure shows how many they are.
 """
@@ -18,8 +18,7 @@ from textnb.errors import EmptyTextWarning, UnknownTermsWarning, quantity
 from textnb.runtime.caller import warn_caller
 from textnb.text.characters import UNSPACED
 
-# Characters of scripts without spaces: between such characters, most tokenizers find no end of a
-# word, so that a token is a phrase or a sentence.
+# In scripts without spaces, a token is a phrase or a sentence if the tokenizer does not split it.
 _SPACELESS = f"[{UNSPACED}]"
 # In fewer texts, the share without a known term means nothing.
 _MIN_TEXTS = 20
@@ -99,7 +98,7 @@ class TermCoverage:
     words : bool
         Whether whole phrases of scripts without spaces are words for the model.
     without_terms : str
-        What answers are based on for texts without terms, for messages.
+        What the answers for texts without known terms are based on, for messages.
 
     Attributes
     ----------

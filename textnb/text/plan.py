@@ -511,7 +511,7 @@ def _sizes(unspaced: str, ngram_range: tuple[int, int]) -> tuple[int, ...]:
     """The numbers of characters of the tokens of scripts without spaces; empty for words."""
     match unspaced:
         case "both":
-            # N-grams of single characters are pairs already; n-grams of pairs would be too many.
+            # N-grams join single characters to pairs, so that no n-gram is made of two pairs.
             return BOTH if tuple(ngram_range) == (1, 1) else SINGLE
         case "pairs":
             return PAIRS
