@@ -99,8 +99,8 @@ def read_html(
         note(notes, f"targets of links and images beyond {MAX_TARGETS} not read")
         del targets[max_targets:]
     lines = (" ".join(line.split()) for line in replace_surrogates(text).splitlines())
-    links, images = ([replace_surrogates(target) for kind, target in targets if kind == wanted]
-                     for wanted in (_LINK, _IMAGE))
+    links, images = ([replace_surrogates(target) for mark, target in targets if mark == kind]
+                     for kind in (_LINK, _IMAGE))
     return Html("\n".join(line for line in lines if line), links, images)
 
 

@@ -21,7 +21,7 @@ from textnb.text.plan import (
     WordsAndPairs,
 )
 
-# The kernel knows these of the steps that change a list of tokens.
+# The steps from tokens to tokens that the kernel executes.
 _STEPS_ON_TOKENS = (StopWords, Escape, FieldPrefix, NGrams)
 
 

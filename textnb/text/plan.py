@@ -422,18 +422,18 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     ...          "segmenter": None}).steps[1:]
     (Runs(pattern='[a-z]+', members='a-z', min_length=1), NGrams(min_n=1, max_n=2))
     """
-    left = dict(settings)
+    remaining = dict(settings)
     try:
         cleaning = [step for name in _CLEANING_STEPS
-                    for step in _cleaning_steps(name, left.pop(name))]
-        analyzer, pattern, unspaced = map(left.pop, ("analyzer", "pattern", "unspaced"))
-        word_settings = {name: left.pop(name)
+                    for step in _cleaning_steps(name, remaining.pop(name))]
+        analyzer, pattern, unspaced = map(remaining.pop, ("analyzer", "pattern", "unspaced"))
+        word_settings = {name: remaining.pop(name)
                          for name in ("stop_words", "keep", "token_columns", "segmenter")}
-        (min_n, max_n), field_prefix = left.pop("ngram_range"), left.pop("field_prefix")
+        (min_n, max_n), field_prefix = remaining.pop("ngram_range"), remaining.pop("field_prefix")
     except KeyError as missing:
         raise ParameterError(f"the tokenizer's setting {missing} is missing; its settings must "
                              "all be there, as Tokenizer.to_dict writes them") from None
-    for name, value in left.items():
+    for name, value in remaining.items():
         raise _no_step(name, value)
     prefix = [FieldPrefix(_hashable(field_prefix))] if field_prefix else []
     match analyzer:
