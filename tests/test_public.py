@@ -85,7 +85,7 @@ def test_there_are_few_names_and_those_that_are_promised():
 def test_a_public_name_resolves_to_its_home(name):
     value = getattr(textnb, name)
     assert value.__name__ == name
-    home = textnb._homes()[name]
+    home = textnb._modules_of_names()[name]
     # A package gives what its modules hold.
     assert value.__module__ == home or value.__module__.startswith(f"{home}.")
     assert value is getattr(importlib.import_module(home), name)
@@ -96,7 +96,7 @@ def test_the_stub_is_what_the_program_reads():
     stub = (ROOT / "textnb" / "__init__.pyi").read_text("utf-8")
     typed = {alias.name: (node.module, alias.asname) for node in ast.parse(stub).body
              if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert typed == {name: (home, name) for name, home in textnb._homes().items()} | {
+    assert typed == {name: (home, name) for name, home in textnb._modules_of_names().items()} | {
         "__version__": ("textnb.runtime", "__version__")}
     assert len(typed) == stub.count("\nfrom ")
 

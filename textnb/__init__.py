@@ -1,7 +1,7 @@
 """Dataframe-native text classification: lazy Polars in, exact naive Bayes, linear weights out.
 
-Names are imported when they are first used, so that ``import textnb`` is quick; they stand in
-``__init__.pyi``.
+Public names are imported when they are first used, so that ``import textnb`` is quick.
+``__init__.pyi`` lists them, with the module of each.
 """
 
 from __future__ import annotations
@@ -11,35 +11,36 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-import textnb.runtime.forks  # noqa: F401 - it must see each fork, and imports no library
+import textnb.runtime.forks  # noqa: F401 - it must see each fork; it imports no library
 from textnb.runtime import __version__ as __version__
 
 
 @cache
-def _homes() -> dict[str, str]:
+def _modules_of_names() -> dict[str, str]:
     """The module of each public name."""
-    # Read at the first use, and not here: if reading fails, `textnb filter` must be able to say so.
+    # Not read when textnb is imported, so that `textnb filter` can report that reading failed.
     lines = __spec__.loader.get_data(f"{__path__[0]}/__init__.pyi").decode("utf-8").splitlines()
-    words = [line.split() for line in lines if line.startswith("from textnb.")]
-    return {name: module for _, module, _, name, *_ in words if name[0] != "_"}
+    # Such a line is "from MODULE import NAME as NAME".
+    imports = [line.split() for line in lines if line.startswith("from textnb.")]
+    return {name: module for _, module, _, name, *_ in imports if name[0] != "_"}
 
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
-        return sorted(_homes())
-    if name.startswith("_") or name not in _homes():
-        from textnb.runtime.removed import NAMES, removal_message
+        return sorted(_modules_of_names())
+    if name.startswith("_") or name not in _modules_of_names():
+        from textnb.runtime import removed
 
-        if name in NAMES:
-            # `hasattr` needs an AttributeError, whose message an import statement would lose.
-            by_import = sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
-            raise (ImportError if by_import else AttributeError)(
-                removal_message(f"textnb.{name}", NAMES[name]), name=name)
+        if name in removed.NAMES:
+            # `hasattr` needs an AttributeError; an import statement would drop its message.
+            is_import = sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
+            raise (ImportError if is_import else AttributeError)(
+                removed.removal_message(f"textnb.{name}", removed.NAMES[name]), name=name)
         raise AttributeError(f"module 'textnb' has no attribute {name!r}")
-    value = getattr(import_module(_homes()[name]), name)
+    value = getattr(import_module(_modules_of_names()[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(_homes())
+    return sorted(_modules_of_names())

@@ -14,7 +14,7 @@ from tests.storage.members import built, members_of, signed
 from tests.tiers import examples
 from textnb.errors import ModelFileError, SourceError
 from textnb.files import blocks
-from textnb.files.blocks import BLOCK, Blocks, array_header
+from textnb.files.blocks import BLOCK_SIZE, Blocks, array_header
 
 ARRAY = np.arange(50_000, dtype="<i4")
 MEMBERS = {
@@ -71,19 +71,21 @@ def test_others_read_it(content):
     digests = loaded["blocks"]
     start = content.index(b"PK\x03\x04", content.index(ARRAY[-9:].tobytes()))
     assert [row.tobytes() for row in digests] == [
-        hashlib.sha256(content[at:min(start, at + BLOCK)]).digest()
-        for at in range(0, start, BLOCK)]
+        hashlib.sha256(content[at:min(start, at + BLOCK_SIZE)]).digest()
+        for at in range(0, start, BLOCK_SIZE)]
     assert content.endswith(
         b"textnb-model 2 sha256:" + hashlib.sha256(content[start:-64]).hexdigest().encode())
 
 
 def test_a_few_bytes_need_their_blocks_alone(content, tmp_path, monkeypatch):
     changed = bytearray(content)
-    changed[BLOCK + 5] ^= 1
+    changed[BLOCK_SIZE + 5] ^= 1
     with opened(bytes(changed), tmp_path) as found:
-        assert bytes(found.read(BLOCK - 9, BLOCK)) == content[BLOCK - 9:BLOCK]
-        assert bytes(found.read(2 * BLOCK, 2 * BLOCK + 9)) == content[2 * BLOCK:2 * BLOCK + 9]
-        for span in ((BLOCK, BLOCK + 1), (BLOCK - 1, 2 * BLOCK + 1), (0, found.length)):
+        assert bytes(found.read(BLOCK_SIZE - 9, BLOCK_SIZE)) == content[BLOCK_SIZE - 9:BLOCK_SIZE]
+        third = 2 * BLOCK_SIZE
+        assert bytes(found.read(third, third + 9)) == content[third:third + 9]
+        for span in ((BLOCK_SIZE, BLOCK_SIZE + 1), (BLOCK_SIZE - 1, third + 1),
+                     (0, found.length)):
             with pytest.raises(ModelFileError, match="the checksum of block 1 differs"):
                 found.read(*span)
         for span in ((-1, 5), (5, 4), (0, found.length + 1)):
@@ -97,16 +99,16 @@ def test_a_few_bytes_need_their_blocks_alone(content, tmp_path, monkeypatch):
             return read(descriptor, length, at)
 
         monkeypatch.setattr(os, "pread", recorded)
-        found.read(2 * BLOCK + 1, 2 * BLOCK + 2)
-        assert seen == [(BLOCK, 2 * BLOCK)]
+        found.read(2 * BLOCK_SIZE + 1, 2 * BLOCK_SIZE + 2)
+        assert seen == [(BLOCK_SIZE, 2 * BLOCK_SIZE)]
 
 
 def test_a_file_that_is_cut_while_it_is_read_is_an_error(content, tmp_path):
     with opened(content, tmp_path) as found:
-        os.truncate(tmp_path / "file", BLOCK + 10)
-        assert len(found.read(0, BLOCK)) == BLOCK
+        os.truncate(tmp_path / "file", BLOCK_SIZE + 10)
+        assert len(found.read(0, BLOCK_SIZE)) == BLOCK_SIZE
         with pytest.raises(ModelFileError, match="it ends before its contents do"):
-            found.read(BLOCK, BLOCK + 20)
+            found.read(BLOCK_SIZE, BLOCK_SIZE + 20)
 
 
 @pytest.mark.slow
@@ -166,11 +168,11 @@ def test_members_that_overlap_are_refused(content, tmp_path):
 
 def test_sizes_of_64_bits(tmp_path, monkeypatch):
     """What is beyond 4 GiB has other fields: here all that is beyond 1,000 bytes."""
-    monkeypatch.setattr(blocks, "_WIDE", 1000)
+    monkeypatch.setattr(blocks, "_IN_64_BITS", 1000)
     content = built(MEMBERS)
     assert read_all(content, tmp_path) == MEMBERS
     # What ZIP takes for wide is 2**32 - 1: with that in the fields, others read it too.
-    monkeypatch.setattr(blocks, "_WIDE", 0xFFFF_FFFF)
+    monkeypatch.setattr(blocks, "_IN_64_BITS", 0xFFFF_FFFF)
     with pytest.raises(ModelFileError):
         read_all(content, tmp_path)
 
@@ -188,7 +190,7 @@ def test_more_than_4_gib(tmp_path):
             self.seek, self.read = self.file.seek, self.file.read
 
         def write(self, content):
-            if len(content) > BLOCK and not any(content[:64]):
+            if len(content) > BLOCK_SIZE and not any(content[:64]):
                 return self.file.seek(len(content), os.SEEK_CUR)
             return self.file.write(content)
 

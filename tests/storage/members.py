@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 
-from textnb.files.blocks import BLOCK, DIGESTS, DOCUMENT, array_header, write_blocks
+from textnb.files.blocks import BLOCK_SIZE, DIGESTS, DOCUMENT, array_header, write_blocks
 
 
 def members_of(content):
@@ -75,8 +75,8 @@ def signed(content):
     if start < 0 or content < 0:
         return bytes(changed)
     at = content + 10 + int.from_bytes(changed[content + 8:content + 10], "little")
-    for block in range(0, start, BLOCK):
-        digest = hashlib.sha256(changed[block:min(start, block + BLOCK)]).digest()
+    for block in range(0, start, BLOCK_SIZE):
+        digest = hashlib.sha256(changed[block:min(start, block + BLOCK_SIZE)]).digest()
         changed[at:at + len(digest)] = digest
         at += len(digest)
     crc = zlib.crc32(changed[content:at]).to_bytes(4, "little")

@@ -1,8 +1,8 @@
 """Parts of model files and bundles: a JSON document, Parquet tables, members of a ZIP, checksums.
 
-Readers trust nothing in a file: they compare its size in memory with a limit before they unpack it,
-and check its version and every value. Every error becomes a ModelFileError that names the file. The
-same content gives the same bytes.
+Readers trust nothing in a file: before they unpack it, they compare with a limit how much memory it
+takes; then they check its version and every value. Every error becomes a ModelFileError that names
+the file. The same content always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ from numpy.typing import NDArray
 from textnb.errors import DataError
 from textnb.files.require import LABEL_TYPES, check_labels, check_size, require
 
-# Polars is only imported for tables: one message is learned without it.
+# Polars is imported only for tables: it takes longer than learning one message.
 if TYPE_CHECKING:
     import polars as pl
 
+# The default limit of the memory that a file's contents take.
 MAX_BYTES = 8 << 30
-# The checksums of a folder's files, and limits of an archive of them.
+# The name of the file that holds the checksums of the other files of a folder.
 SUMS = "SHA256SUMS"
-_MAX_MEMBERS, _MAX_SUMS = 16, 1 << 16
-# Bytes of a member that are unpacked at a time.
-_PIECE = 1 << 20
-# The earliest time that ZIP can name: the same content gives the same bytes.
-_TIME = (1980, 1, 1, 0, 0, 0)
+_MAX_MEMBERS, _MAX_SUMS_SIZE = 16, 1 << 16
+# The number of bytes of a member that are unpacked at a time.
+_PIECE_SIZE = 1 << 20
+# The earliest time of ZIP, for all members: with today's, bytes would differ.
+_MEMBER_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def write_document(
@@ -45,7 +46,7 @@ def write_document(
 
 
 def read_table(content: bytes, name: str, max_bytes: int) -> pl.DataFrame:
-    """Read a Parquet table, after a check of how much memory it takes.
+    """Read a Parquet table, after checking how much memory it takes.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def read_table(content: bytes, name: str, max_bytes: int) -> pl.DataFrame:
     name : str
         Name of the file or bundle, for the error.
     max_bytes : int
-        The largest size of the table in memory, in bytes, whatever it declares.
+        The largest size of the table in memory, in bytes.
 
     Raises
     ------
@@ -72,30 +73,30 @@ def pack_folder(folder: Path, file: IO[bytes]) -> None:
     """Write the files of a folder as a ZIP archive."""
     with zipfile.ZipFile(file, "w") as archive:
         for path in sorted(folder.iterdir()):
-            archive.writestr(zipfile.ZipInfo(path.name, _TIME), path.read_bytes(),
+            archive.writestr(zipfile.ZipInfo(path.name, _MEMBER_TIME), path.read_bytes(),
                              zipfile.ZIP_DEFLATED)
 
 
 def unpack_folder(path: Path, folder: Path, max_bytes: int) -> None:
-    """Unpack an archive of files that its checksums name; call it within `reading_errors`."""
+    """Unpack an archive whose `SUMS` names all files; call it within `reading_errors`."""
     with zipfile.ZipFile(path) as archive:
         entries = archive.infolist()
         check_size(str(path), sum(entry.file_size for entry in entries), max_bytes)
         require(len(entries) <= _MAX_MEMBERS,
                 f"it has {len(entries)} members, more than {_MAX_MEMBERS}")
-        require(SUMS in archive.namelist() and archive.getinfo(SUMS).file_size <= _MAX_SUMS,
+        require(SUMS in archive.namelist() and archive.getinfo(SUMS).file_size <= _MAX_SUMS_SIZE,
                 f"it has no {SUMS}")
-        known = {SUMS, *_declared_sums(archive.read(SUMS))}
+        expected_names = {SUMS, *_expected_digests(archive.read(SUMS))}
         for entry in entries:
             name = entry.filename
-            # A name with a path in it could write outside the folder.
+            # A file whose name is a path could be written outside the folder.
             require(os.path.basename(name) == name and name not in ("", ".", ".."),
                     f"it holds a member named {name!r}")
-            require(name in known, f"{SUMS} does not name {name}")
+            require(name in expected_names, f"{SUMS} does not name {name}")
             with archive.open(entry) as packed, (folder / name).open("wb") as file:
-                # Read at most the declared size: a hostile archive may unpack to more.
-                for start in range(0, entry.file_size, _PIECE):
-                    file.write(packed.read(min(_PIECE, entry.file_size - start)))
+                # No more than the declared size: a hostile archive may unpack to more.
+                for start in range(0, entry.file_size, _PIECE_SIZE):
+                    file.write(packed.read(min(_PIECE_SIZE, entry.file_size - start)))
 
 
 def write_sums(folder: Path) -> None:
@@ -106,10 +107,10 @@ def write_sums(folder: Path) -> None:
 
 
 def check_sums(
-    folder: Path, name: str, max_bytes: int, needed: Collection[str],
-    is_beside: Callable[[str], bool],
+    folder: Path, name: str, max_bytes: int, required: Collection[str],
+    may_lack_checksum: Callable[[str], bool],
 ) -> None:
-    """Check the files of a folder by its checksums; call it within `reading_errors`.
+    """Check the files of a folder against its checksums; call it within `reading_errors`.
 
     Parameters
     ----------
@@ -118,29 +119,30 @@ def check_sums(
         Name of the folder or archive, for the error.
     max_bytes : int
         The largest size of all files together, in bytes.
-    needed : collection of str
-        Files that must be there.
-    is_beside : callable
-        Whether a file may be there without a checksum, by its name.
+    required : collection of str
+        The names of files that must be there.
+    may_lack_checksum : callable
+        Whether a file of this name may be there without a checksum.
     """
     paths = {path.name: path for path in folder.iterdir()}
     for member, path in paths.items():
-        require(is_beside(member) or (not path.is_symlink() and path.is_file()),
+        require(may_lack_checksum(member) or (not path.is_symlink() and path.is_file()),
                 f"{member} is not a plain file")
-    require(SUMS in paths and paths[SUMS].stat().st_size <= _MAX_SUMS, f"it has no {SUMS}")
-    declared = _declared_sums(paths.pop(SUMS).read_bytes())
-    for member in sorted({*needed, *declared} - set(paths)):
+    require(SUMS in paths and paths[SUMS].stat().st_size <= _MAX_SUMS_SIZE, f"it has no {SUMS}")
+    digests = _expected_digests(paths.pop(SUMS).read_bytes())
+    for member in sorted({*required, *digests} - set(paths)):
         raise ValueError(f"{member} is missing")
-    check_size(name, sum(paths[member].stat().st_size for member in declared), max_bytes)
-    for member, digest in declared.items():
+    check_size(name, sum(paths[member].stat().st_size for member in digests), max_bytes)
+    for member, digest in digests.items():
         require(_checksum(paths[member]) == digest,
                 f"the checksum of {member} differs: bytes were changed or lost")
-    for member in sorted(set(paths) - set(declared)):
-        require(is_beside(member), f"{SUMS} does not name {member}")
+    for member in sorted(set(paths) - set(digests)):
+        require(may_lack_checksum(member), f"{SUMS} does not name {member}")
 
 
-def _declared_sums(content: bytes) -> dict[str, str]:
-    """The checksum of each file that is named."""
+def _expected_digests(content: bytes) -> dict[str, str]:
+    """The checksum of each file that the content of `SUMS` names."""
+    # Two spaces are between a checksum and its name.
     lines = (line.partition("  ") for line in content.decode("utf-8", "replace").splitlines())
     return {member: digest for digest, _, member in lines}
 
@@ -173,21 +175,21 @@ def to_lists(value: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def write_labels(labels: list[Any]) -> dict[str, Any]:
-    """Labels, and the name of their type, as a JSON document has them.
+    """The labels and the name of their type, for a JSON document.
 
     Raises
     ------
     DataError
         If the labels are not all strings, all integers or all booleans.
     """
-    kind = next((name for name, type_ in LABEL_TYPES.items()
-                 if all(type(label) is type_ for label in labels)), None)
-    if kind is None:
+    type_name = next((name for name, type_ in LABEL_TYPES.items()
+                      if all(type(label) is type_ for label in labels)), None)
+    if type_name is None:
         raise DataError("a file holds labels of one type, strings, integers or booleans; got "
                         f"{', '.join(map(repr, labels[:10]))}. Cast them, and fit again")
-    return {"type": kind, "labels": labels}
+    return {"type": type_name, "labels": labels}
 
 
 def read_labels(values: Mapping[str, Any]) -> NDArray[Any]:
-    """The labels of `write_labels`, at least one; call it within `reading_errors`."""
+    """Read what `write_labels` returned; call it within `reading_errors`."""
     return np.array(check_labels(values), dtype=object if values["type"] == "string" else None)

@@ -1,4 +1,4 @@
-"""Temporary files, which are removed also if the process ends in the middle."""
+"""Temporary files, which are removed even if the process ends before it has used them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO
 
 @contextmanager
 def cleanup(remove: Callable[[], None]) -> Iterator[None]:
-    """Call a function at the end of the block, or when the process ends before that.
+    """Call a function at the end of the block, or at the end of the process if that comes first.
 
     A ``finally`` is not enough: it does not run if another thread ends the process.
     """
@@ -31,9 +31,9 @@ def cleanup(remove: Callable[[], None]) -> Iterator[None]:
 
 
 def temporary_copy(stream: IO[bytes], suffix: str = "", beginning: bytes = b"") -> str:
-    """Copy a stream, of which the beginning was read already, to a file; return its path.
+    """Copy a stream, whose ``beginning`` was read already, to a file; return the file's path.
 
-    Only this user can read the file, and it is there until the process ends.
+    Only this user can read the file. It is removed when the process ends.
     """
     path = os.path.join(tempfile.gettempdir(), f"textnb-{os.urandom(16).hex()}{suffix}")
     # Registered before the file exists, because an interrupt may come between any two lines.

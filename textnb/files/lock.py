@@ -1,6 +1,6 @@
-"""One process at a time changes a file, a folder or the output of a job.
+"""Locks, so that only one process at a time changes a file, a folder or the output of a job.
 
-Locks are those of the operating system, by `filelock`: they end with the process that holds them,
+These are locks of the operating system, by `filelock`: they end with the process that holds them,
 however it ends. A lock is on the file or folder itself, so nothing is left beside it, and a user
 who may only read it may lock it too. `filelock.FileLock` would leave a file of its own.
 
@@ -24,9 +24,9 @@ from textnb.files.cleanup import cleanup
 def lock_path(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold the lock of a file that is read, changed and replaced, or of a folder.
 
-    Another process that needs the lock waits, and then reads what this one has written: no change
-    is lost. A path that can't be opened is not locked: its reader raises the error. On Windows,
-    where a locked file can't be replaced, nothing is locked.
+    Another process that needs the lock waits, and then reads what this one has written, so no
+    change is lost. A path that can't be opened is not locked: whoever reads it gets the error. On
+    Windows, where a locked file can't be replaced, nothing is locked.
 
     Raises
     ------
@@ -47,12 +47,12 @@ def lock_path(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def lock_file(path: Path) -> Iterator[bool]:
-    """Hold a lock on a lock file, which guards something that may not exist yet; do not wait.
+    """Hold a lock on a lock file, which guards something that may not exist yet, without waiting.
 
     Parameters
     ----------
     path : Path
-        The lock file, which is made and, at the end, removed. A link is not followed.
+        The lock file: it is made here, and removed at the end. A link is not followed.
 
     Yields
     ------
@@ -72,7 +72,7 @@ def lock_file(path: Path) -> Iterator[bool]:
         yield False
         return
     try:
-        # It is removed under the lock: a process that has opened it meanwhile sees that it is gone.
+        # Removed while it is locked: a process that has opened it meanwhile sees that it is gone.
         with cleanup(partial(_remove_file, path)):
             yield True
     finally:
@@ -90,7 +90,7 @@ def _lock(path: str | os.PathLike[str], flags: int, *, wait: bool) -> int | None
             if not lock_descriptor(descriptor, blocking=wait):
                 os.close(descriptor)
                 return None
-            if _is_at(path, descriptor):
+            if _is_open_at(path, descriptor):
                 return descriptor
         except OSError as error:
             os.close(descriptor)
@@ -99,11 +99,12 @@ def _lock(path: str | os.PathLike[str], flags: int, *, wait: bool) -> int | None
         except BaseException:
             os.close(descriptor)
             raise
-        # The process that held the lock before has put another file in its place, or removed it.
+        # The process that held the lock before has replaced or removed the file: lock the new one.
         os.close(descriptor)
 
 
-def _is_at(path: str | os.PathLike[str], descriptor: int) -> bool:
+def _is_open_at(path: str | os.PathLike[str], descriptor: int) -> bool:
+    """Whether the file at a path is still the one that is open."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

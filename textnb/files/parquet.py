@@ -1,13 +1,12 @@
-"""Tables from Parquet bytes that may be hostile: first their memory, then their values.
+"""Reads tables from Parquet bytes that may be hostile: their size in memory, then their values.
 
-A page of a few bytes may declare gigabytes, and the footer need not say so. So this module reads
-each page header (in Thrift's compact protocol, as parquet.thrift has it) and adds the uncompressed
-sizes.
+A page of a few bytes may unpack to gigabytes, and the footer need not say so. So this module reads
+each page header (in Thrift's compact protocol, with the fields of parquet.thrift) and adds up the
+uncompressed sizes.
 
-Polars decodes tables that pass. On some damaged bytes its decoder panics: `ENGINE_ERRORS` holds the
-panic too, which is a BaseException, so that no ``except Exception`` catches it. Rust writes a line
-about a panic to the process's standard error before anybody can catch it; it means no more than
-the error that follows it.
+Polars then decodes the table. On some damaged bytes its decoder panics. `ENGINE_ERRORS` has the
+panic too: it is a BaseException, which no ``except Exception`` catches. Rust writes a line about it
+to standard error before Python can catch it; that line can be ignored.
 """
 
 from __future__ import annotations
@@ -23,15 +22,16 @@ from textnb.runtime.forks import check_fork
 
 # The errors of Polars for malformed bytes or tables.
 ENGINE_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
-# Bytes after the metadata: their length, and "PAR1".
-_FOOTER = 8
-# Numbers of fields in parquet.thrift, by the struct that has them.
+# The number of bytes after the metadata: 4 for the length of the metadata, and "PAR1".
+_TAIL_SIZE = 8
+# Numbers of the fields of structs in parquet.thrift.
 # FileMetaData, RowGroup, ColumnChunk
 _ROW_GROUPS, _COLUMNS, _META_DATA = 4, 1, 3
 # ColumnMetaData
 _NUM_VALUES, _COMPRESSED_SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 7, 9, 11
-# PageHeader; one of the last three headers says how many values its page has.
+# PageHeader, whose last three fields are the headers of the kinds of pages
 _UNPACKED_SIZE, _PACKED_SIZE, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 2, 3, 5, 7, 8
+# The headers of all kinds of pages
 _PAGE_VALUES = 1
 
 
@@ -40,7 +40,7 @@ class MalformedTable(ValueError):
 
 
 def memory_needed(content: bytes) -> int:
-    """Bytes that a table takes in memory, at most: its pages unpacked, and 16 for each value.
+    """The maximum size of a table in memory: its pages unpacked, and 16 bytes for each value.
 
     Raises
     ------
@@ -49,9 +49,9 @@ def memory_needed(content: bytes) -> int:
     """
     try:
         require(len(content) >= 12 and content[-4:] == b"PAR1", "it does not end as Parquet")
-        start = len(content) - _FOOTER - int.from_bytes(content[-_FOOTER:-4], "little")
+        start = len(content) - _TAIL_SIZE - int.from_bytes(content[-_TAIL_SIZE:-4], "little")
         require(start >= 4, "its footer is longer than the table")
-        metadata = _Reader(content, start).read_struct()
+        metadata = _ThriftReader(content, start).read_struct()
         return sum(_column_bytes(content, chunk[_META_DATA])
                    for group in metadata.get(_ROW_GROUPS, []) for chunk in group[_COLUMNS])
     except (KeyError, IndexError, TypeError, AttributeError, RecursionError, ValueError) as error:
@@ -59,26 +59,26 @@ def memory_needed(content: bytes) -> int:
 
 
 def _column_bytes(content: bytes, meta: dict[int, Any]) -> int:
-    """Bytes that a column of a row group takes in memory, at most."""
-    # The dictionary page, if there is one, comes first. Each page's count of values is checked too,
-    # as readers allocate memory by it.
+    """The maximum size of a column of a row group in memory."""
+    # The dictionary page, if there is one, comes first.
     offsets = (meta[_DATA_OFFSET], meta.get(_DICTIONARY_OFFSET) or meta[_DATA_OFFSET])
-    at = min((offset for offset in offsets if offset > 0), default=0)
-    end, total, n_values = at + meta[_COMPRESSED_SIZE], 0, 0
-    require(4 <= at <= end <= len(content), "a column lies outside its table")
-    while at < end:
-        reader = _Reader(content, at)
+    offset = min((offset for offset in offsets if offset > 0), default=0)
+    end, total, n_values = offset + meta[_COMPRESSED_SIZE], 0, 0
+    require(4 <= offset <= end <= len(content), "a column lies outside its table")
+    while offset < end:
+        reader = _ThriftReader(content, offset)
         header = reader.read_struct()
         size, packed_size = header[_UNPACKED_SIZE], header[_PACKED_SIZE]
         require(size >= 0 and packed_size >= 0, "a page has a negative size")
         total += size
         page = next((header[kind] for kind in (_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2)
                      if kind in header), {_PAGE_VALUES: 0})
+        # A decoder allocates memory for as many values as the page declares.
         require(0 <= page[_PAGE_VALUES] <= max(meta[_NUM_VALUES], size),
                 "a page declares an absurd number of values")
         n_values += 0 if _DICTIONARY_PAGE in header else page[_PAGE_VALUES]
-        at = reader.at + packed_size
-    require(n_values == meta[_NUM_VALUES] and at == end,
+        offset = reader.offset + packed_size
+    require(n_values == meta[_NUM_VALUES] and offset == end,
             "a column's pages do not add up to what it declares")
     return int(total + 16 * n_values)
 
@@ -98,21 +98,23 @@ def decode(content: bytes) -> pl.DataFrame:
         raise MalformedTable(f"can't be decoded: {first_line(error)[:300]}") from error
 
 
-class _Reader:
-    """Thrift's compact protocol: structs as dicts of field number to value.
+class _ThriftReader:
+    """Reads Thrift's compact protocol: structs as dicts of field number to value.
 
-    The kinds of values are numbers of the protocol: 1 and 2 are true and false, 3 a byte, 4 to 6
+    The protocol has numbers for the types of values: 1 and 2 are true and false, 3 a byte, 4 to 6
     integers, 7 a float64, 8 a string, 9 and 10 a list and a set, 12 a struct.
     """
 
-    def __init__(self, content: bytes, at: int):
-        self.content, self.at = content, at
+    def __init__(self, content: bytes, offset: int):
+        self.content, self.offset = content, offset
 
     def read_struct(self, depth: int = 0) -> dict[int, Any]:
         require(depth <= 32, "it is nested too deeply")
         fields: dict[int, Any] = {}
         number = 0
         while (head := self._read_byte()) != 0:
+            # The upper half of the byte is the step to the number of the field; 0 says that the
+            # number itself follows. The lower half is the type of its value.
             number = number + (head >> 4) if head >> 4 else self._read_signed()
             fields[number] = self._read_value(head & 15, depth)
         return fields
@@ -129,6 +131,7 @@ class _Reader:
         if kind == 8:
             return self._read_bytes(self._read_unsigned())
         if kind in (9, 10):
+            # The upper half of the byte is the length, or 15 if the length follows.
             head = self._read_byte()
             count = head >> 4 if head >> 4 != 15 else self._read_unsigned()
             require(count <= len(self.content), "a list is longer than its table")
@@ -140,15 +143,16 @@ class _Reader:
         raise ValueError(f"a value is of unknown type {kind}")
 
     def _read_byte(self) -> int:
-        self.at += 1
-        return self.content[self.at - 1]
+        self.offset += 1
+        return self.content[self.offset - 1]
 
     def _read_bytes(self, length: int) -> bytes:
-        require(length <= len(self.content) - self.at, "a value runs past the end of its table")
-        self.at += length
-        return self.content[self.at - length:self.at]
+        require(length <= len(self.content) - self.offset, "a value runs past the end of its table")
+        self.offset += length
+        return self.content[self.offset - length:self.offset]
 
     def _read_unsigned(self) -> int:
+        """Read a number of which each byte has 7 bits, the lowest first."""
         value = 0
         for shift in range(0, 64, 7):
             byte = self._read_byte()
@@ -158,5 +162,7 @@ class _Reader:
         raise ValueError("a number is too long")
 
     def _read_signed(self) -> int:
+        """Read a number whose lowest bit is its sign: 0, -1, 1, -2, ... are stored as 0, 1, 2, 3.
+        """
         value = self._read_unsigned()
         return (value >> 1) ^ -(value & 1)

@@ -1,6 +1,7 @@
-"""A file or a folder is replaced completely or not at all: written beside its name, and renamed.
+"""Replaces a file or a folder completely or not at all: the new one is written beside it, renamed.
 
-All of it is synced before the rename, and the rename after it: a loss of power takes nothing back.
+All contents are synced to the disk before the rename, and the rename afterwards: a power failure
+does not undo it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from textnb.errors import SourceError
 from textnb.files.cleanup import cleanup, remove_if_there
 from textnb.files.lock import lock_file
 
-# Of Linux's renameat2: AT_FDCWD, RENAME_EXCHANGE.
-_HERE, _EXCHANGE = -100, 2
-# What file systems answer that can't exchange names, or sync folders.
-_UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+# Arguments of Linux's renameat2: paths from the current folder on, and exchange of two names.
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+# The errors of file systems that can't exchange names, or sync folders.
+_UNSUPPORTED_ERRORS = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
 
 
 @contextmanager
@@ -35,12 +36,12 @@ def replace_file(
     Parameters
     ----------
     path : path
-        Where ``path`` is a link, the file that it leads to is replaced.
+        If it is a link, the file that it leads to is replaced.
     private : bool
-        Only the owner may read the file, and a link itself is replaced: for a folder of another
-        user, whose links may lead anywhere.
+        Only the owner may read the new file. If ``path`` is a link, the link itself is replaced, as
+        in a folder of another user it may lead anywhere.
     mode : int, optional
-        The file's; by default that of the file that it replaces.
+        The permissions of the new file; by default those of the file that it replaces.
 
     Raises
     ------
@@ -69,15 +70,15 @@ def replace_folder(
 ) -> Iterator[Path]:
     """Write a folder that replaces ``path`` at the end; on any failure, nothing changes.
 
-    The old folder is removed once the new one is in its place. One process at a time does so, and
-    first cleans up after a process that was killed.
+    The old folder is removed once the new one has its name. Only one process at a time replaces a
+    folder; it first cleans up after a process that was killed.
 
     Parameters
     ----------
     path : path
         A folder that may be replaced, or a path that does not exist: the caller has checked that.
     check : callable, optional
-        Called with the folder when no other process can change it any more.
+        Called with the old folder, once no other process can replace it.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def replace_folder(
                               "another output")
         with report_write_errors(path):
             if old.exists() and not target.exists():
-                # Killed between its two renames.
+                # A process was killed between the two renames of `_put_in_place`.
                 os.rename(old, target)
         for folder in (work, old):
             remove_folder(folder)
@@ -102,18 +103,18 @@ def replace_folder(
         with report_write_errors(path), cleanup(partial(remove_folder, work)):
             work.mkdir()
             yield work
-            for place in (work, *work.rglob("*")):
-                sync_path(place)
+            for entry in (work, *work.rglob("*")):
+                sync_path(entry)
             _put_in_place(work, target, old)
     sync_rename(target)
 
 
 def _put_in_place(work: Path, target: Path, old: Path) -> None:
-    """Rename the new folder to the target; one that was there is renamed, then removed."""
+    """Rename the new folder to the target; a folder that was there is renamed, then removed."""
     if not target.exists():
         os.rename(work, target)
         return
-    # The old folder is then the one to be removed at the end.
+    # The old folder then has the name ``work``, and `replace_folder` removes that at its end.
     if _exchange(work, target):
         return
     try:
@@ -130,7 +131,7 @@ def _put_in_place(work: Path, target: Path, old: Path) -> None:
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder as far as that is possible; the next run removes what is left."""
-    # `rmtree` raises errors of closing even if it is to ignore errors.
+    # Even with `ignore_errors`, `rmtree` raises an error of closing a folder.
     with suppress(OSError):
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -143,21 +144,21 @@ def _exchange(first: Path, second: Path) -> bool:
         rename = CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):
         return False
-    if rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0:
+    if rename(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0:
         return True
     error = get_errno()
-    if error not in _UNSUPPORTED:
+    if error not in _UNSUPPORTED_ERRORS:
         raise OSError(error, os.strerror(error))
     return False
 
 
 def sync_rename(target: Path) -> None:
-    """Make a rename to a path last, even if the power fails.
+    """Sync the rename of a file or folder to its final path, so that a power failure keeps it.
 
     Raises
     ------
     SourceError
-        If that fails. The path has its new content then.
+        If that fails. The path has its new content even so.
     """
     try:
         sync_path(target.parent)
@@ -170,19 +171,19 @@ def sync_rename(target: Path) -> None:
 
 
 def sync_path(path: Path) -> None:
-    """Write a file or a folder to the disk, where the system can do so for one that is only read.
-    """
+    """Sync a file or a folder to the disk, if the system can."""
+    # Windows syncs only what is open for writing.
     if sys.platform == "win32":
         return
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except PermissionError:
-        # A folder may be one that this user writes and can't list.
+        # The user may be allowed to write in a folder, but not to read it.
         return
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in _UNSUPPORTED:
+        if error.errno not in _UNSUPPORTED_ERRORS:
             raise
     finally:
         os.close(descriptor)
@@ -190,7 +191,7 @@ def sync_path(path: Path) -> None:
 
 @contextmanager
 def report_write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise the block's OSError as a SourceError that names the path that is written."""
+    """Turn an OSError of the block into a SourceError that names the path to be written."""
     try:
         yield
     except OSError as error:
@@ -215,13 +216,13 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 
 
 def check_named(path: str | os.PathLike[str]) -> None:
-    """Raise SourceError for the empty path, which would be the current folder."""
+    """Raise SourceError for an empty path, which would mean the current folder."""
     if not os.fspath(path):
         raise SourceError.unwritable(path, "the name is empty")
 
 
 def check_model_target(path: str | os.PathLike[str]) -> Path:
-    """As `check_target`, for a model: it is a file, which standard output is not."""
+    """As `check_target`, for a model, which is not written to standard output ("-")."""
     if os.fspath(path) == "-":
         raise SourceError.unwritable(path, "a model is not written to standard output: name a file "
                                            "(./- for one of that name)")
@@ -233,7 +234,7 @@ def _keep_owner(temporary: str, target: Path) -> None:
     if not hasattr(os, "chown") or not target.exists():
         return
     old, new = target.stat(), os.stat(temporary)
-    # One by one: who may not give a file away may often still set its group.
+    # One by one: a user who may not change the owner may often change the group.
     for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
         if (owner, group) not in ((new.st_uid, -1), (-1, new.st_gid)):
             with suppress(OSError):
@@ -243,7 +244,7 @@ def _keep_owner(temporary: str, target: Path) -> None:
 def _mode_for(target: Path) -> int:
     if target.exists():
         return target.stat().st_mode & 0o777
-    # The mask can only be read by setting it.
+    # The only way to read the mask is to set it.
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

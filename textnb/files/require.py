@@ -1,6 +1,6 @@
 """Checks of values from a file, and errors that name the file.
 
-Neither NumPy nor Polars is imported, as readers of single terms start at once.
+Neither NumPy nor Polars is imported, so that readers of single terms start quickly.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from textnb.runtime.engine import engine_failure
 
 
 class Unsupported(Exception):
-    """Something that a reader without Polars does not know; the reader of whole files may know it.
+    """A reader without Polars does not support something; the reader of whole files may support it.
 
-    The message names it: a part of a model file, a setting or a message.
+    The error message names it: a part of a model file, a setting or a kind of mail message.
     """
 
 
-def require(is_sound: bool, message: str) -> None:
-    """Raise ValueError with the message, unless a value from a file is sound."""
-    if not is_sound:
+def require(is_valid: bool, message: str) -> None:
+    """Raise ValueError with the message if a value from a file is not valid."""
+    if not is_valid:
         raise ValueError(message)
 
 
 def check_size(name: str, needed: int, max_bytes: int) -> None:
-    """Raise ModelFileError if a file declares more bytes in memory than the limit."""
+    """Raise ModelFileError if the contents of a file need more memory than the limit."""
     if needed > max_bytes:
         raise ModelFileError.too_large(name, needed, max_bytes)
 
 
-# Types of labels by their names in files.
+# The types of labels by their names in files.
 LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 
 
 def check_labels(values: Mapping[str, Any]) -> list[Any]:
-    """The labels of a document, at least one, all of the type that it says."""
+    """The labels of a document, after checking that there is one, and that all have its "type"."""
     type_ = LABEL_TYPES[values["type"]]
     labels: list[Any] = values["labels"]
     require(isinstance(labels, list) and len(labels) > 0
@@ -52,7 +52,7 @@ def read_document(
     content: bytes, name: str, member: str, format: str, version: int, oldest: int = 1,
     kind: str = "model",
 ) -> dict[str, Any]:
-    """Read the values of a document; call it within `reading_errors`.
+    """Read the values of a JSON document; call it within `reading_errors`.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def _refuse_constant(constant: str) -> float:
 
 @contextmanager
 def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator[None]:
-    """Report every error of the block as damage of the file that the block reads.
+    """Report an error of the block as damage of the file that the block reads.
 
     Parameters
     ----------
@@ -91,11 +91,11 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
     Raises
     ------
     ModelFileError
-        For any error of the block; one of memory says that memory ran out.
+        For any error but the following. If memory ran out, it says so.
     SourceError
         If the operating system can't read the file.
     EngineError
-        If Polars, or a library, can't work in this process, whatever is in the file.
+        If Polars or another library can't work in this process, which is no fault of the file.
     """
     try:
         yield
@@ -104,10 +104,10 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror or error) from error
     except BaseException as error:
-        # A panic of Polars is not an Exception. Its name is compared, as Polars may not be loaded.
+        # A panic of Polars is not an Exception. Its name is compared to avoid importing Polars.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        # A file is not damaged because memory ran out.
+        # A lack of memory is not damage of the file. Another error may have been raised from it.
         root = error if isinstance(error, MemoryError) else error.__cause__
         if isinstance(root, MemoryError):
             raise ModelFileError.out_of_memory(name, first_line(root)) from error

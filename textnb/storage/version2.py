@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textnb.errors import SourceError
 from textnb.files.blocks import (
-    BLOCK,
+    BLOCK_SIZE,
     DIGESTS,
     DOCUMENT,
     FORMAT,
@@ -121,9 +121,9 @@ class ArraySlices:
             raise self._blocks.damaged(f"{self.name} has no place {last}")
         start, end = self._start + first * self._size, self._start + last * self._size
         if not self._view_start <= start <= end <= self._view_start + len(self._view):
-            first_byte = start - start % BLOCK
+            first_byte = start - start % BLOCK_SIZE
             self._view = self._blocks.read(
-                first_byte, min(-(-end // BLOCK) * BLOCK, self._blocks.length))
+                first_byte, min(-(-end // BLOCK_SIZE) * BLOCK_SIZE, self._blocks.length))
             self._view_start = first_byte
         slice_ = self._view[start - self._view_start:end - self._view_start]
         values: memoryview[Any] = slice_.cast(
