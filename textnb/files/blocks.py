@@ -313,8 +313,8 @@ def _local_header(member: Member) -> bytes:
     needs_64_bits, size = member.size >= _IN_64_BITS, min(member.size, _IN_64_BITS)
     # The size is stored twice: packed and unpacked. They are equal, as nothing is compressed.
     extra = struct.pack("<2H2Q", 1, 16, member.size, member.size) if needs_64_bits else b""
-    padding = (member.start - member.header_start - _LOCAL_HEADER.size - len(member.name)
-               - len(extra) - 4)
+    header_size = _LOCAL_HEADER.size + len(member.name) + len(extra) + 4
+    padding = member.start - member.header_start - header_size
     extra += struct.pack("<2H", _PADDING_ID, padding) + bytes(padding)
     # Version 4.5 of ZIP has fields of 64 bits; version 2.0 is enough for all others.
     return _LOCAL_HEADER.pack(

@@ -1,9 +1,9 @@
-"""Adds one document to a model file, without Polars, and with the same bytes as with it.
+"""Adds one document to a model file without Polars; the file has the bytes that Polars would write.
 
-    tokens in plain Python -> places among the sorted terms -> arrays with the new terms and counts
+    tokens in plain Python -> positions among the sorted terms -> arrays with new terms and counts
 
-The whole file is read, checked and written again. Anything in it that this module does not know is
-refused by name with `Unsupported`: the caller then loads the model and learns the document.
+The whole file is read, checked and written again. If it has anything that this module does not
+know, `Unsupported` names it, and the caller loads the model and learns the document with Polars.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from textnb.storage.arithmetic import (
     narrow,
     stored_arrays,
 )
-from textnb.storage.document import EXACT, OPTIONAL, WEIGHT_SETTINGS, TextDocument
-from textnb.storage.layout import TEXT, check_arrays
+from textnb.storage.document import EXACT, OPTIONAL_SETTINGS, WEIGHT_SETTINGS, TextDocument
+from textnb.storage.layout import TEXT_ARRAYS, check_arrays
 from textnb.storage.terms_reader import known_document, tokens_of
 from textnb.text.plan import with_missing
 from textnb.text.utf8 import begins_of, is_ascending
 
 _OCCURRENCES = "terms/occurrences"
-# Weights of two classes; files with other weights are left to the full command.
+# The array of weights that are stored completely. This module refuses files of sparse weights.
 _WEIGHTS = "weights"
-# Arrays of files that this module refuses.
-_REFUSED = {"terms/documents", "terms/kept", "terms/total"}
+# A file with one of these arrays is refused.
+_REFUSED_ARRAYS = {"terms/documents", "terms/kept", "terms/total"}
 # Settings that limit or weight terms, and the values with which they have no effect.
-_WITHOUT_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
-                   **dict.fromkeys(name for name in OPTIONAL if name not in WEIGHT_SETTINGS)}
-# Room for the counts of one document below the largest sum.
+_NO_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
+              **dict.fromkeys(name for name in OPTIONAL_SETTINGS if name not in WEIGHT_SETTINGS)}
+# The counts of one document can be added to this sum, and it is still exact.
 _MAX_SUM = EXACT - (1 << 20)
 
 
 @dataclass(frozen=True)
-class Updated:
-    """A model after a document was added.
+class UpdateSummary:
+    """What is reported of a model after a document was added.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Updated:
     decision : Decision or None
         Both are marked as stale, unless the weights stay as they were.
     since_fit : SinceFit or None
-        Documents counted beside weights, where these stay.
+        The documents counted since the fit, if the weights stay as they were.
     """
 
     n_classes: int
@@ -87,7 +87,7 @@ class ModelToExtend:
     columns : list of str
         The text columns.
     lists : list of str
-        Those of them that hold lists of tokens.
+        The text columns that hold lists of tokens.
     label : str
         The name of the label column.
 
@@ -104,7 +104,7 @@ class ModelToExtend:
         with reading_errors(self._path), version2.ModelFile(self._path) as file:
             self._document = file.document
             self._contents = contents = known_document(self._path, self._document)
-            sizes = check_arrays(file.arrays, TEXT, contents.facts, contents.sizes)
+            sizes = check_arrays(file.arrays, TEXT_ARRAYS, contents.conditions, contents.sizes)
             contents.model.check(sizes["terms"], sizes["classes"])
             if reason := _unsupported_reason(self._document, contents):
                 raise Unsupported(reason)
@@ -116,8 +116,8 @@ class ModelToExtend:
     def add(
         self, texts: Mapping[str, str | Sequence[str] | None], label: Any,
         target: str | os.PathLike[str],
-    ) -> Updated:
-        """Write the model that has learned one document more.
+    ) -> UpdateSummary:
+        """Write the model that has also learned this document.
 
         Parameters
         ----------
@@ -129,149 +129,158 @@ class ModelToExtend:
             The file to write; it may be the one that was read.
         """
         counts = Counter(token.encode("utf-8") for token in tokens_of(self._contents.plan, texts))
-        # A model whose weights stay counts, beside them, the documents that hold a term.
-        contents, beside_weights = self._contents, not self._contents.model.from_counts
-        presence = beside_weights or (
+        # If the weights do not come from counts, they stay as they were, and the file counts, for
+        # each term, the documents that hold it.
+        contents, keeps_weights = self._contents, not self._contents.model.from_counts
+        counts_presence = keeps_weights or (
             contents.model.presence_above(contents.settings["binary"]) is not None)
         with reading_errors(self._path):
             document, arrays = version2.read(self._path, MAX_BYTES)
             if document != self._document:
                 raise Unsupported("a file that is written while it is read")
-            _check(document, arrays, presence)
-            check_derived(document, contents.model, contents.l, arrays, _every_term(arrays))
-        code = self.labels.index(label)
-        document["classes"]["documents"][code] += 1
-        basic = _with_counts(
-            arrays, sorted(counts.items()), code, presence, takes_new=not beside_weights)
-        updated = (_count_since_fit if beside_weights else _mark_stale)(
+            _check_contents(document, arrays, counts_presence)
+            check_derived(document, contents.model, contents.l, arrays, _within_limits(arrays))
+        class_code = self.labels.index(label)
+        document["classes"]["documents"][class_code] += 1
+        basic = _add_counts(arrays, sorted(counts.items()), class_code, counts_presence,
+                            adds_terms=not keeps_weights)
+        summary = (_count_since_fit if keeps_weights else _mark_stale)(
             document, contents, len(basic["terms/ends"]))
         document["textnb"] = __version__
         for name in ("format", "version", "requires", "arrays"):
             del document[name]
         version2.write(target, document, stored_arrays(
-            document, contents.model, contents.l, basic, _every_term(basic)))
-        return updated
+            document, contents.model, contents.l, basic, _within_limits(basic)))
+        return summary
 
 
 def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> str:
-    """What of a file's document this module does not know, in words; empty if it knows all."""
+    """What the file has that this module does not know, in words; empty if it knows everything."""
     settings, model = contents.settings, contents.model
     if any(settings[name] != value or type(settings[name]) is not type(value)
-           for name, value in _WITHOUT_LIMITS.items()):
+           for name, value in _NO_LIMITS.items()):
         return "limits on terms, or weights of classes"
     if set(with_missing(settings["tokenizer"])) != set(settings["tokenizer"]):
         return "a tokenizer of an earlier version"
-    if not model.from_counts and not (model.counts_beside_weights and _WEIGHTS in contents.facts):
+    if not model.from_counts and not (
+            model.counts_beside_weights and _WEIGHTS in contents.conditions):
         return "weights that a document changes, or many classes"
-    if model.from_counts and "sums of counts" not in contents.facts:
+    if model.from_counts and "sums of counts" not in contents.conditions:
         return "the smoothing"
     if model.presence_above(settings["binary"]) not in (None, 0.0):
         return "binarize"
-    if _REFUSED & set(document["arrays"]) or "sample" in document or "pruned" in document or any(
-            name not in TEXT for name in document["arrays"]):
+    has_refused_array = any(name in _REFUSED_ARRAYS or name not in TEXT_ARRAYS
+                            for name in document["arrays"])
+    if has_refused_array or "sample" in document or "pruned" in document:
         return "an array, or what the document has"
     return "" if contents.sizes["classes"] > 1 and "rows" not in document["classes"] else (
         "a single class, or sample weights")
 
 
-def _check(document: Mapping[str, Any], arrays: Arrays, presence: bool) -> None:
+def _check_contents(document: Mapping[str, Any], arrays: Arrays, counts_presence: bool) -> None:
     """Make the checks of terms and counts that loading a model makes."""
     text = arrays["terms/bytes"]
     documents = np.array(document["classes"]["documents"], dtype=np.int64)
     ends = check_ends(arrays["terms/ends"], len(text), "terms")
     text.tobytes().decode("utf-8")
     starts = begins_of(ends)[ends > begins_of(ends)]
+    # In UTF-8, only the later bytes of a character begin with the bits 10.
     require(bool(((text[starts] & 0xC0) != 0x80).all()), "a term is not UTF-8")
     require(0 < len(ends) < 2**31 and is_ascending(text, ends), "terms are not sorted")
     check_counts(arrays, documents, max_sum=_MAX_SUM)
     require(int(documents.sum()) < _MAX_SUM, "documents are too many to add")
-    require(not presence or bool(
+    require(not counts_presence or bool(
         (arrays["counts/values"] <= documents[arrays["counts/classes"]]).all()),
             "a term is in more documents than there are")
     if _WEIGHTS in arrays:
         check_weights(arrays[_WEIGHTS])
 
 
-def _every_term(arrays: Arrays) -> NDArray[np.bool_]:
-    """Which terms are kept: all, as these files have no limits."""
+def _within_limits(arrays: Arrays) -> NDArray[np.bool_]:
+    """Which terms are within the limits: all, as files with limits are refused."""
     return np.ones(len(arrays["terms/ends"]), dtype=np.bool_)
 
 
-def _with_counts(
-    arrays: Arrays, counts: list[tuple[bytes, int]], code: int, presence: bool, *,
-    takes_new: bool,
+def _add_counts(
+    arrays: Arrays, counts: list[tuple[bytes, int]], class_code: int, counts_presence: bool, *,
+    adds_terms: bool,
 ) -> dict[str, NDArray[Any]]:
-    """The terms and counts of a file with those of one document of a class.
+    """Add the counts of one document to the arrays of terms and counts.
 
     Parameters
     ----------
     arrays : mapping of str to array
     counts : list of (term, count)
-        The occurrences in the document, sorted by term.
-    code : int
-        The class.
-    presence : bool
+        The number of occurrences of each term in the document, sorted by term.
+    class_code : int
+        The class of the document.
+    counts_presence : bool
         Whether a term counts once per document.
-    takes_new : bool
-        Whether terms are added that the file does not have.
+    adds_terms : bool
+        Whether terms that the file does not have are added.
     """
-    terms, times = [term for term, _ in counts], np.array(
-        [times for _, times in counts], dtype=np.int64)
+    terms, occurrences = [term for term, _ in counts], np.array(
+        [count for _, count in counts], dtype=np.int64)
     ends, n_terms = arrays["terms/ends"].astype(np.int64), len(arrays["terms/ends"])
     text, begins = arrays["terms/bytes"].tobytes(), begins_of(ends)
 
-    def term_at(place: int) -> bytes:
-        return text[begins[place]:ends[place]]
+    def term_at(position: int) -> bytes:
+        return text[begins[position]:ends[position]]
 
-    # Where each term is, or belongs, among the sorted terms.
-    places = np.array([bisect_left(range(n_terms), term, key=term_at) for term in terms],
-                      dtype=np.int64)
-    known = np.array([place < n_terms and term_at(place) == term
-                      for place, term in zip(places, terms, strict=True)], dtype=np.bool_)
-    to_add = np.ones(len(terms), dtype=np.int64) if presence else times
-    if not takes_new:
-        terms = [term for term, is_known in zip(terms, known, strict=True) if is_known]
-        places, times, to_add, known = places[known], times[known], to_add[known], known[known]
+    # Where each term is among the sorted terms, or where it must be inserted.
+    positions = np.array([bisect_left(range(n_terms), term, key=term_at) for term in terms],
+                         dtype=np.int64)
+    is_known = np.array([position < n_terms and term_at(position) == term
+                         for position, term in zip(positions, terms, strict=True)], dtype=np.bool_)
+    to_add = np.ones(len(terms), dtype=np.int64) if counts_presence else occurrences
+    if not adds_terms:
+        terms = [term for term, known in zip(terms, is_known, strict=True) if known]
+        positions, occurrences, to_add, is_known = (
+            values[is_known] for values in (positions, occurrences, to_add, is_known))
     classes, values = arrays["counts/classes"], arrays["counts/values"].astype(np.int64)
-    per_term = np.diff(arrays["counts/ends"][0].astype(np.int64), prepend=0)
-    # Counts are sorted by term and class; those of a new term come before those of the term that is
-    # at its place.
-    n_classes = int(classes.max(initial=code)) + 1
-    keys = np.repeat(np.arange(n_terms) * n_classes, per_term) + classes
-    keys_of_terms = places * n_classes + np.where(known, code, 0)
+    counts_per_term = np.diff(arrays["counts/ends"][0].astype(np.int64), prepend=0)
+    # Counts are sorted by term and class, so a key has both. The count of a new term is inserted
+    # before the counts of the term that is at its position: those begin with class 0.
+    n_classes = int(classes.max(initial=class_code)) + 1
+    keys = np.repeat(np.arange(n_terms) * n_classes, counts_per_term) + classes
+    keys_of_terms = positions * n_classes + np.where(is_known, class_code, 0)
     cells = np.searchsorted(keys, keys_of_terms)
-    has_cell = known & (np.append(keys, -1)[cells] == keys_of_terms)
+    # -1 stands for the key after the last one, which no term has.
+    has_cell = is_known & (np.append(keys, -1)[cells] == keys_of_terms)
     values[cells[has_cell]] += to_add[has_cell]
-    per_term[places[known & ~has_cell]] += 1
-    new = [term for term, is_known in zip(terms, known, strict=True) if not is_known]
-    lengths, new_places = np.array(list(map(len, new)), dtype=np.int64), places[~known]
-    of_terms = {
+    counts_per_term[positions[is_known & ~has_cell]] += 1
+    new_terms = [term for term, known in zip(terms, is_known, strict=True) if not known]
+    new_positions = positions[~is_known]
+    lengths = np.array(list(map(len, new_terms)), dtype=np.int64)
+    term_arrays = {
         "terms/bytes": np.insert(
-            arrays["terms/bytes"], np.repeat(np.append(begins, len(text))[new_places], lengths),
-            np.frombuffer(b"".join(new), dtype=np.uint8)),
-        "terms/ends": narrow(np.cumsum(np.insert(ends - begins, new_places, lengths)))}
+            arrays["terms/bytes"], np.repeat(np.append(begins, len(text))[new_positions], lengths),
+            np.frombuffer(b"".join(new_terms), dtype=np.uint8)),
+        "terms/ends": narrow(np.cumsum(np.insert(ends - begins, new_positions, lengths)))}
     if _OCCURRENCES in arrays:
-        occurrences = arrays[_OCCURRENCES].astype(np.int64)
-        occurrences[places[known]] += times[known]
-        of_terms[_OCCURRENCES] = narrow(np.insert(occurrences, new_places, times[~known]))
+        totals = arrays[_OCCURRENCES].astype(np.int64)
+        totals[positions[is_known]] += occurrences[is_known]
+        term_arrays[_OCCURRENCES] = narrow(np.insert(totals, new_positions, occurrences[~is_known]))
     return {
-        **of_terms,
-        "counts/ends": narrow(np.cumsum(np.insert(per_term, new_places, 1)))[None, :],
-        "counts/classes": np.insert(classes, cells[~has_cell], code),
+        **term_arrays,
+        "counts/ends": narrow(np.cumsum(np.insert(counts_per_term, new_positions, 1)))[None, :],
+        "counts/classes": np.insert(classes, cells[~has_cell], class_code),
         "counts/values": narrow(np.insert(values, cells[~has_cell], to_add[~has_cell])),
         **({_WEIGHTS: arrays[_WEIGHTS]} if _WEIGHTS in arrays else {})}
 
 
-def _count_since_fit(document: dict[str, Any], contents: TextDocument, n_terms: int) -> Updated:
-    """Note that a document was learned which the weights do not know."""
-    since = document.setdefault("since_fit", {"learned": 0, "forgotten": 0})
-    since["learned"] += 1
-    # After the choices, as in `textnb.storage.textmodel.pack_text`.
+def _count_since_fit(
+    document: dict[str, Any], contents: TextDocument, n_terms: int
+) -> UpdateSummary:
+    """Count a document that was learned after the weights were fitted."""
+    since_fit = document.setdefault("since_fit", {"learned": 0, "forgotten": 0})
+    since_fit["learned"] += 1
+    # "layers" comes after "since_fit", as in `textnb.storage.textmodel.pack_text`.
     document["layers"] = document.pop("layers")
-    return Updated(contents.sizes["classes"], n_terms, since_fit=SinceFit(**since))
+    return UpdateSummary(contents.sizes["classes"], n_terms, since_fit=SinceFit(**since_fit))
 
 
-def _mark_stale(document: dict[str, Any], contents: TextDocument, n_terms: int) -> Updated:
+def _mark_stale(document: dict[str, Any], contents: TextDocument, n_terms: int) -> UpdateSummary:
     """Mark the calibration and the decision as stale: they were chosen before this document."""
     calibration, decision = contents.calibration, contents.decision
     if calibration is not None:
@@ -280,4 +289,4 @@ def _mark_stale(document: dict[str, Any], contents: TextDocument, n_terms: int) 
     if decision is not None:
         decision = decision.as_stale(LEARNED_SINCE)
         document["decision"] = decision.to_dict()
-    return Updated(contents.sizes["classes"], n_terms, calibration, decision)
+    return UpdateSummary(contents.sizes["classes"], n_terms, calibration, decision)

@@ -1,6 +1,6 @@
-"""Checks the arrays of a model of texts, and derives others from them, with NumPy alone.
+"""Checks the arrays of a model of texts, and derives others from them, with only NumPy.
 
-`textnb.storage.layout` describes each array; its check of types and shapes comes first.
+`textnb.storage.layout` describes each array. Its check of types and shapes comes before these.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from textnb.bayes.cells import places_between
 from textnb.bayes.sparse_forms import log_without
 from textnb.files.require import require
 from textnb.models.base import Model
-from textnb.storage.document import EXACT, sums_of
-from textnb.storage.layout import INDEX_STEP, TEXT
+from textnb.storage.document import EXACT, names_of_sums
+from textnb.storage.layout import INDEX_STEP, TEXT_ARRAYS
 from textnb.text.utf8 import begins_of
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -28,20 +28,20 @@ def declared_types(arrays: Arrays) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Integers as 32 bits if they fit, else as 64; floating-point numbers as they are."""
+    """Convert integers to 32 bits if they fit, else to 64; return floats as they are."""
     if values.dtype.kind == "f":
         return values
     needs_64_bits = len(values) and int(values.max()) >= 2**31
     return values.astype(np.int64 if needs_64_bits else np.int32, copy=False)
 
 
-def smallest_index(n: int) -> type[np.integer[Any]]:
-    """The smallest type of a file that holds integers below n."""
+def smallest_type(n: int) -> type[np.integer[Any]]:
+    """The smallest type of integers in files that can hold all numbers from 0 to n - 1."""
     return np.uint8 if n <= 1 << 8 else np.uint16 if n <= 1 << 16 else np.int32
 
 
 def check_ends(ends: NDArray[Any], length: int, name: str) -> NDArray[np.int64]:
-    """Check that ends ascend to a length; return them as 64 bits."""
+    """Check that ends never fall and that the last is ``length``; return them as 64 bits."""
     ends = ends.astype(np.int64)
     require(not len(ends) or (int(ends[0]) >= 0 and bool((np.diff(ends) >= 0).all())
                               and int(ends[-1]) == length),
@@ -54,7 +54,7 @@ def _sum_is_below(values: NDArray[Any], max_sum: int) -> bool:
 
 
 def check_cells(arrays: Arrays, name: str, n_classes: int) -> NDArray[np.int64]:
-    """Check where the values of terms end, and of which classes they are.
+    """Check where the values of each term end, and the classes of the values.
 
     Parameters
     ----------
@@ -80,9 +80,17 @@ def check_cells(arrays: Arrays, name: str, n_classes: int) -> NDArray[np.int64]:
 def check_counts(
     arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False, max_sum: int = EXACT
 ) -> NDArray[np.int64]:
-    """Check the counts of all terms against the documents of each class; return each count's term.
+    """Check the counts of all terms; return the term of each count.
 
-    Sums must be exact, even as float64: they are below ``max_sum``.
+    Parameters
+    ----------
+    arrays : mapping of str to array
+    documents : (n_classes,)
+        The number of documents of each class.
+    weighted : bool
+        Whether documents have sample weights, so that counts are floats.
+    max_sum : int
+        Sums of counts must be below this, so that they are exact even as float64.
     """
     values = arrays["counts/values"]
     require((values.dtype.kind == "f") == weighted, "its counts are not of their type")
@@ -93,7 +101,7 @@ def check_counts(
         require(bool((sums >= 0).all()) and _sum_is_below(sums, max_sum),
                 f"{name} are too large to add, or below 0")
     terms = check_cells(arrays, "counts", len(documents))
-    # The difference of two sums of weights depends on rounding.
+    # With weights, rounding may leave small counts after all documents of a class were forgotten.
     require(weighted or bool(documents.all()) or not np.bincount(
         arrays["counts/classes"], minlength=len(documents))[documents == 0].any(),
         "a class without documents has counts")
@@ -101,17 +109,18 @@ def check_counts(
 
 
 def weights_arrays(weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-    """All weights (n_terms, n_classes), or only those that are not 0 if that is smaller.
+    """The arrays that store weights (n_terms, n_classes): all, or only those that are not 0.
 
-    Under the squared hinge a document that is far on the right side of a class adds nothing to its
-    weights: with many classes most are 0. All are stored for two classes, too: they are one slice
-    for a reader of single terms.
+    They are stored in the way that takes less space. With the squared hinge loss, a document that
+    is far on the right side of a class adds nothing to its weights, so with many classes most
+    weights are 0. For one or two classes all are stored, as a reader of single terms then reads
+    one slice per term.
     """
     weights = np.ascontiguousarray(weights, dtype=np.float64)
     n_terms, n_classes = weights.shape
-    # By their bits: -0.0 is a weight too, so that a model comes back as it was.
+    # Bits are compared, so that -0.0 is stored too: a loaded model has the bits of the saved one.
     is_stored = weights.view(np.int64) != 0
-    classes = np.arange(n_classes, dtype=smallest_index(n_classes))
+    classes = np.arange(n_classes, dtype=smallest_type(n_classes))
     n_stored = np.count_nonzero(is_stored)
     if n_classes <= 2 or (
             n_stored * (8 + classes.itemsize) + 4 * n_terms >= 8 * n_terms * n_classes):
@@ -122,7 +131,7 @@ def weights_arrays(weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
 
 
 def unpack_weights(arrays: Arrays, n_terms: int, n_classes: int) -> NDArray[np.float64]:
-    """The inverse of `weights_arrays`, after checks of all but the numbers."""
+    """The weights that `weights_arrays` stored. `check_weights` checks their values."""
     if "weights" in arrays:
         return arrays["weights"]
     weights = np.zeros((n_terms, n_classes))
@@ -139,20 +148,20 @@ def check_weights(weights: NDArray[Any]) -> None:
 def stored_arrays(
     document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, within: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """All arrays of a file, in their order: the basic ones, and those derived from them."""
+    """All arrays of a file, in their order: ``basic`` ones, and `derived_arrays`."""
     all_arrays = {**basic, **derived_arrays(document, model, l, basic, within)}
-    return {name: all_arrays[name] for name in TEXT if name in all_arrays}
+    return {name: all_arrays[name] for name in TEXT_ARRAYS if name in all_arrays}
 
 
 def check_derived(
     document: Mapping[str, Any], model: Model, l: Any, arrays: Arrays, within: NDArray[np.bool_]
 ) -> None:
-    """Check the index and the sums of a file against its terms and counts.
+    """Check that the derived arrays of a file are what `derived_arrays` computes.
 
     Raises
     ------
     ValueError
-        If they differ from what the terms and counts give.
+        If they differ.
     """
     expected = derived_arrays(document, model, l, arrays, within)
     require(("terms/kept" in arrays) == ("terms/kept" in expected),
@@ -167,16 +176,16 @@ def check_derived(
 def derived_arrays(
     document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, within: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """The index, the terms within the limits, and the sums that the weight of one term needs.
+    """The index, the bits of terms within the limits, and the sums over terms for their weights.
 
     Parameters
     ----------
     document : mapping
     model : Model
     l : Any
-        Its smoothing, or the one that was chosen.
+        The smoothing of the model; if it is "auto", the chosen number.
     basic : mapping of str to array
-        Terms and counts.
+        The arrays of terms and counts.
     within : bool (n_terms,)
         Which terms are within the limits.
     """
@@ -184,7 +193,7 @@ def derived_arrays(
         basic["terms/bytes"], basic["terms/ends"].astype(np.int64)), strict=True))
     if not within.all():
         derived["terms/kept"] = np.packbits(within, bitorder="little")
-    if names := sums_of(document, model, l):
+    if names := names_of_sums(document, model, l):
         documents = np.array(document["classes"]["documents"], dtype=np.int64)
         sums = _Sums(basic, documents, within, float(l))
         derived |= {f"totals/{name}": getattr(sums, name)() for name in names}
@@ -192,10 +201,10 @@ def derived_arrays(
 
 
 class _Sums:
-    """Sums of each class over the terms within the limits.
+    """Sums of each class over the terms within the limits; each method is a name of an array.
 
-    A sum of logarithms takes each term as if its class had no count of it, and adds for each count
-    that is not 0 the difference that it makes.
+    A sum of logarithms is computed in two parts: the sum that a class would have if all its counts
+    were 0, and the differences that its counts make.
     """
 
     def __init__(
@@ -204,8 +213,8 @@ class _Sums:
         self._documents, self._within, self._l = documents, within, l
         ends = arrays["counts/ends"][0].astype(np.int64)
         terms = np.repeat(np.arange(len(within)), np.diff(ends, prepend=0))
-        inside = slice(None) if within.all() else within[terms]
-        self._terms, self._classes, self._values = (values[inside] for values in (
+        selected = slice(None) if within.all() else within[terms]
+        self._terms, self._classes, self._values = (values[selected] for values in (
             terms, arrays["counts/classes"], arrays["counts/values"].astype(np.int64)))
 
     def _per_class(self, values: NDArray[Any]) -> NDArray[np.float64]:
@@ -213,28 +222,27 @@ class _Sums:
             np.float64, copy=False)
 
     def counts(self) -> NDArray[Any]:
-        # Exact: the sum of all counts is below 2**53.
+        # Exact even as float64, as the sum of all counts is below 2**53.
         return self._per_class(self._values).astype(np.int64)
 
     def absent(self) -> NDArray[np.float64]:
-        """Σ log(1 - p), of Bernoulli's p."""
-        rows, l = self._documents, self._l
+        """Σ log(1 - p), where p is the smoothed share of a class's documents that hold a term."""
+        documents, l = self._documents, self._l
         n_within = int(self._within.sum())
-        without_counts: NDArray[np.float64] = n_within * np.log((rows + l) / (rows + 2.0 * l))
-        return without_counts + self._per_class(log_without(self._values, rows[self._classes], l))
+        if_all_0: NDArray[np.float64] = n_within * np.log((documents + l) / (documents + 2.0 * l))
+        return if_all_0 + self._per_class(log_without(self._values, documents[self._classes], l))
 
     def norms(self) -> NDArray[np.float64]:
-        """Σ log θ, of the complement's θ."""
+        """Σ log θ, where θ is the smoothed share of a term in the counts of all other classes."""
         l, counts, n_within = self._l, self.counts(), int(self._within.sum())
-        of_term = np.bincount(self._terms, weights=self._values, minlength=len(self._within))
-        without_counts: NDArray[np.float64] = np.log(
-            of_term[self._within] + l).sum() - n_within * np.log(
+        of_terms = np.bincount(self._terms, weights=self._values, minlength=len(self._within))
+        if_all_0: NDArray[np.float64] = np.log(
+            of_terms[self._within] + l).sum() - n_within * np.log(
                 counts.sum() - counts + l * n_within)
-        return without_counts + self._per_class(
-            log_without(self._values, of_term[self._terms], l))
+        return if_all_0 + self._per_class(log_without(self._values, of_terms[self._terms], l))
 
 
 def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Every 256th term, as an array of bytes and an array of ends, like all terms."""
+    """Every 256th term: the bytes of these terms, and where each ends."""
     begins, ends = begins_of(ends)[::INDEX_STEP], ends[::INDEX_STEP]
     return text[places_between(begins, ends)], narrow(np.cumsum(ends - begins))

@@ -1,7 +1,6 @@
-"""Checks the document of a model file of texts: each setting by its field, and their combinations.
+"""Checks the model.json of a model of texts: each setting by its field, and their combinations.
 
-Every reader calls it: that of whole files, that of single terms and that which adds one message. So
-it imports neither Polars nor NumPy.
+Every reader of model files calls it, also the quick ones, so it imports neither Polars nor NumPy.
 """
 
 from __future__ import annotations
@@ -21,46 +20,46 @@ from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.removed import PARAMETERS
 from textnb.runtime.settings import check_json, is_number
-from textnb.storage.layout import CHOICES, MULTILABEL
+from textnb.storage.layout import CHOICE_KEYS, MULTILABEL
 from textnb.text.plan import Plan, plan_of, with_missing
 from textnb.text.token_settings import TokenSettings
 from textnb.text.vocabulary import Limits
 
-# Integers up to here are exact as float64, too.
+# Integers up to this one are exact as float64, too.
 EXACT = 2**53
-# A parameter of an estimator that is stored among the classifier's settings. No reader ignores a
-# setting, so one that does not know class weights refuses the file.
+# A parameter of an estimator that is stored among the classifier's settings. Readers refuse files
+# with settings that they do not know, so an older one refuses a file with class weights.
 CLASS_WEIGHT = "class_weight"
-# Settings of how weights are learned, which no count depends on.
+# Settings that influence how weights are learned, but no count.
 WEIGHT_SETTINGS = ("subwords", "sharing", "vectors", "vector_weight", "lexicon")
-# Written only if they are set, so that the file of a model without them stays as it was before
-# these settings existed.
-OPTIONAL = ("memory_limit", *WEIGHT_SETTINGS, CLASS_WEIGHT)
+# Settings that are written only if they are set, so that older readers, which do not know them,
+# read the files of models without them.
+OPTIONAL_SETTINGS = ("memory_limit", *WEIGHT_SETTINGS, CLASS_WEIGHT)
 _SETTINGS = {field.name for group in (ColumnSettings, LimitSettings) for field in fields(group)} | {
     "tokenizer", "vocabulary", CLASS_WEIGHT}
-_CLASSES = ("type", "labels", "documents", "rows", "total")
-_PRUNED_COUNTS = ("terms", "occurrences", "at_most")
+_CLASSES_KEYS = ("type", "labels", "documents", "rows", "total")
+_PRUNED_KEYS = ("terms", "occurrences", "at_most")
 
 
 class TextDocument(NamedTuple):
-    """The contents of a document, after its check.
+    """The contents of the model.json of a model of texts, after its check.
 
     Attributes
     ----------
     model : Model
-        Without its class weights; ``l`` may be "auto".
+        The model without its class weights; its ``l`` may be "auto".
     l : Any
-        The smoothing: the one that was chosen, if it is "auto".
+        The smoothing: that of the model or, if that is "auto", the chosen number.
     settings : dict
         The classifier's settings as JSON values, with defaults for those that the file lacks.
     columns : list of str
         The text columns.
     plan : Plan
-        Of the tokenizer.
-    facts : set of str
-        Which conditions of arrays (`textnb.storage.layout.Array.when`) hold for the file.
+        The steps of the tokenizer.
+    conditions : set of str
+        The conditions of arrays (`textnb.storage.layout.Array.condition`) that hold for the file.
     sizes : dict of str to int
-        The sizes of arrays that the document states.
+        The sizes of arrays that follow from the document.
     calibration : Calibration or None
     decision : Decision or None
     """
@@ -70,7 +69,7 @@ class TextDocument(NamedTuple):
     settings: dict[str, Any]
     columns: list[str]
     plan: Plan
-    facts: set[str]
+    conditions: set[str]
     sizes: dict[str, int]
     calibration: Calibration | None
     decision: Decision | None
@@ -79,7 +78,7 @@ class TextDocument(NamedTuple):
 def check_text_document(
     path: str, document: Mapping[str, Any], find_model: Callable[[str], type[Model]]
 ) -> TextDocument:
-    """Check types, values, ranges and combinations in a text model's document.
+    """Check types, values, ranges and combinations in the model.json of a model of texts.
 
     Call it within `textnb.files.require.reading_errors`.
 
@@ -89,7 +88,7 @@ def check_text_document(
         The file, for the error.
     document : mapping
     find_model : callable
-        Returns the model class of a name.
+        Returns the class of a model by its name.
 
     Raises
     ------
@@ -105,14 +104,14 @@ def check_text_document(
     settings, columns, plan = _check_settings(path, document["settings"])
     model = _model(path, estimator, find_model)
     parameters, n_classes, l = estimator["parameters"], len(classes["labels"]), document.get("l")
-    prior, memory = parameters.get("class_prior"), settings["memory_limit"]
+    prior, memory_limit = parameters.get("class_prior"), settings["memory_limit"]
     require(prior is None or len(prior) == n_classes, "there is not one prior per class")
     require(l is None or (type(l) is float and 0.0 <= l <= sys.float_info.max),
             "l is not a number >= 0")
     require((parameters.get("l") == "auto") == (l is not None),
             "l was chosen and is not \"auto\", or the other way round")
-    require(memory is None or (model.from_counts and type(model.l) in (int, float)
-                               and settings["vocabulary"] is None),
+    require(memory_limit is None or (model.from_counts and type(model.l) in (int, float)
+                                     and settings["vocabulary"] is None),
             "its memory limit does not go with its model")
     require(settings["subwords"] is not None or not settings["sharing"],
             "sharing is the weight of subwords, and there are none")
@@ -135,20 +134,20 @@ def check_text_document(
         require(type(intercept) is list and len(intercept) == n_classes and all(
             type(b) is float and isfinite(b) for b in intercept),
             "intercepts are not one finite number per class")
-    for name, known in CHOICES.items():
+    for name, keys in CHOICE_KEYS.items():
         if isinstance(values := document.get(name), dict):
-            refuse_unknown(path, f"the value of the {name}", values, known)
+            refuse_unknown(path, f"the value of the {name}", values, keys)
     contents = TextDocument(
         model, model.l if l is None else l, settings, columns, plan, set(),
         {"classes": n_classes}, *_choices(document, classes["labels"], is_multilabel))
-    contents.facts.update(_facts(document, contents, is_multilabel, has_sample))
+    contents.conditions.update(_conditions(document, contents, is_multilabel, has_sample))
     return contents
 
 
 def refuse_unknown(
     path: str, kind: str, values: Mapping[str, Any], known: Collection[str]
 ) -> None:
-    """Raise ModelFileError for names that only a newer release can have written."""
+    """Raise ModelFileError for keys that are not known: a newer release must have written them."""
     require(isinstance(values, dict), f"the place of {kind} does not hold an object")
     unknown = sorted(set(values) - set(known))
     if unknown:
@@ -156,14 +155,14 @@ def refuse_unknown(
 
 
 def check_parameters(path: str, kind: type[Any], parameters: Mapping[str, Any]) -> None:
-    """Check the parameters of a model by its fields.
+    """Check the parameters of a model, which are the fields of its class ``kind``.
 
     Raises
     ------
     ModelFileError
-        If one is not known.
+        If a parameter is not known.
     ValueError
-        If one is of another type, or out of its range.
+        If one has another type, or is out of its range.
     """
     refuse_unknown(path, f"the parameter of {kind.__name__}", parameters,
                    {field.name for field in fields(kind)})
@@ -183,7 +182,7 @@ def _model(
 
 
 def without_removed(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """A model's parameters without removed ones, which files of the last release have.
+    """The parameters of a model in a file, without those that later releases have removed.
 
     Examples
     --------
@@ -193,37 +192,37 @@ def without_removed(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """
     removed = set(PARAMETERS.get(name, ()))
     if removed & parameters.keys() and parameters.get("tol") is None:
-        # Its solver ended after a number of passes: `tol` and `max_iter` mean something else now.
+        # Without `tol`, the old solver ended after `max_iter` passes; now both mean something else.
         removed |= {"tol", "max_iter"}
     return {key: value for key, value in parameters.items() if key not in removed}
 
 
-def _facts(
+def _conditions(
     document: Mapping[str, Any], contents: TextDocument, is_multilabel: bool, has_sample: bool
 ) -> set[str]:
     model, settings, binary = contents.model, contents.settings, contents.settings["binary"]
-    facts = {"lists of labels"} if is_multilabel else set()
-    facts |= {"sample"} if has_sample else set()
+    conditions = {"lists of labels"} if is_multilabel else set()
+    conditions |= {"sample"} if has_sample else set()
     if not model.from_counts:
-        return facts | {"weights" if "weights" in document["arrays"] else "few weights"}
+        return conditions | {"weights" if "weights" in document["arrays"] else "few weights"}
     limits = Limits(settings["min_df"], settings["max_df"], settings["max_features"])
     if limits != Limits():
-        facts.add("limits")
+        conditions.add("limits")
     if limits.need_document_frequency:
         classes = document["classes"]
-        # Raises an error if they contradict each other.
+        # Raises an error if min_df and max_df contradict each other.
         limits.bounds(classes.get("rows", classes.get("total", sum(classes["documents"]))))
-        facts.add("limits on documents")
+        conditions.add("limits on documents")
     if model.presence_above(binary) is not None and not binary:
-        facts.add("presence")
-    return facts | {f"sums of {name}" for name in sums_of(document, model, contents.l)}
+        conditions.add("presence")
+    return conditions | {f"sums of {name}" for name in names_of_sums(document, model, contents.l)}
 
 
-def sums_of(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...]:
-    """The names of the sums over terms that a file has, to compute the weight of one term.
+def names_of_sums(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...]:
+    """The names of the sums over terms in a file, from which readers compute a term's weights.
 
-    A file has none if weights need more than sums: with class weights, sample weights, lists of
-    labels, smoothing of 0 or per term, or a vocabulary of the user's.
+    A file has none if sums are not enough for that: with class weights, sample weights, lists of
+    labels, a given vocabulary, or if the smoothing is 0 or differs by term.
     """
     classes, settings = document["classes"], document["settings"]
     has_none = (settings.get(CLASS_WEIGHT) is not None or settings["vocabulary"] is not None
@@ -232,9 +231,10 @@ def sums_of(document: Mapping[str, Any], model: Model, l: Any) -> tuple[str, ...
 
 
 def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = False) -> bool:
-    """Check labels and documents per class; return whether documents have lists of labels."""
-    refuse_unknown(path, "the value of the classes", classes, _CLASSES)
+    """Check the labels and the number of documents of each; return ``is_multilabel``."""
+    refuse_unknown(path, "the value of the classes", classes, _CLASSES_KEYS)
     labels, documents = check_labels(classes), classes["documents"]
+    # With sample weights, documents are sums of weights, and "rows" is their number.
     number = float if "rows" in classes else int
     require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
     require(type(documents) is list and len(documents) == len(labels)
@@ -253,13 +253,13 @@ def _check_settings(
         raise ModelFileError(f"{path} counts by periods of time, which this textnb no longer "
                              "does. Train the model again, without them")
     refuse_unknown(path, "the setting", settings, _SETTINGS)
-    settings = {**dict.fromkeys(OPTIONAL), **settings}
+    settings = {**dict.fromkeys(OPTIONAL_SETTINGS), **settings}
     require(set(settings) == _SETTINGS,
             f"its settings are not those of a TextClassifier: {', '.join(sorted(_SETTINGS))}")
     for group in (ColumnSettings, LimitSettings):
         check_json(group, settings)
     if settings["subwords"] is not None:
-        # JSON has no tuples.
+        # JSON has lists for tuples.
         settings["subwords"] = tuple(settings["subwords"])
     text, vocabulary = settings["text"], settings["vocabulary"]
     columns = [text] if type(text) is str else text
@@ -287,9 +287,9 @@ def _plan(path: str, stored: Mapping[str, Any], columns: Collection[str]) -> Pla
 
 
 def _check_pruned(pruned: Any) -> None:
-    # Older files hold more, which is ignored.
+    # Files of earlier releases have more keys, which are ignored.
     require(pruned is None or (isinstance(pruned, dict) and all(
-        type(pruned.get(name)) is int and pruned[name] > 0 for name in _PRUNED_COUNTS)),
+        type(pruned.get(name)) is int and pruned[name] > 0 for name in _PRUNED_KEYS)),
             "what was pruned is not counted by integers above 0")
 
 
@@ -312,7 +312,7 @@ def _check_sample(sample: Any) -> None:
 def _choices(
     document: Mapping[str, Any], labels: list[Any], is_multilabel: bool
 ) -> tuple[Calibration | None, Decision | None]:
-    """The calibration and the decision, or None; both must fit the classes."""
+    """The calibration and the decision (or None), after checking that they fit the classes."""
     calibration = decision = None
     if (values := document.get("calibration")) is not None:
         calibration = Calibration.from_dict(values)

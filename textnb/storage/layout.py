@@ -1,19 +1,21 @@
-"""What a model file holds: its arrays, and the names of its document.
+"""The layout of a model file: its arrays, and the keys of its model.json.
 
-    of texts    index/, terms/    UTF-8 of the sorted terms, one after the other, where each ends,
-                                  and every 256th of them, to find one without reading all
-                terms/...         of each term: documents, occurrences, counts over all documents,
-                                  and a bit: whether it is within the limits
-                counts/...        the counts that are not 0, term by term, and their classes
-                totals/...        sums over all terms, which the weight of one of them needs
-                weights           of a model that keeps them: all, or those that are not 0
-                optional/sample   learned rows, from which weights are refitted
-    of tables   means, scatter    means, and sums of squares or the lower triangle, row by row
-                rows/...          the rows of a model that keeps its data
+    of texts    terms/            the UTF-8 of the sorted terms, one after the other, and where
+                                  each ends; for each term, the number of documents that hold it,
+                                  of its occurrences, its count over all documents, and a bit that
+                                  says whether it is within the limits
+                index/            every 256th term, to find a term without reading all of them
+                counts/           the counts that are not 0, term by term, and their classes
+                totals/           sums over all terms, which the weight of each term depends on
+                weights           if counts don't determine them: all, or those that are not 0
+                optional/sample/  learned rows, from which weights are fitted again
+    of tables   means, scatter    per class: means, and sums of squares or the lower triangle of
+                                  sums of products, row by row
+                rows/             the rows of a model that keeps its data
 
-The reader of whole files, that of single terms, that which adds one message, and models of feature
-tables are views of this. What is checked here needs the declared types and shapes alone, before any
-array is read. Neither NumPy nor Polars is imported.
+All readers and writers of model files use these tables. The checks here need only the declared
+types and shapes of arrays, so they come before any array is read. Neither NumPy nor Polars is
+imported.
 """
 
 from __future__ import annotations
@@ -23,16 +25,18 @@ from typing import Any, NamedTuple
 
 from textnb.files.require import require
 
-# The terms of the index.
+# The index has every term whose number is a multiple of this.
 INDEX_STEP = 256
-# What a file of a model of lists of labels requires of its reader.
+# The kinds of classifiers.
+TEXT_KIND, TABLE_KIND = "TextClassifier", "TableClassifier"
+# The feature that a reader of a model of lists of labels must know.
 MULTILABEL = "multilabel"
-# A reader that does not know an array with this prefix may ignore it.
-OPTIONAL = "optional/"
-# Types of arrays, with their codes in `struct`.
+# A reader may ignore an array with this prefix that it does not know.
+OPTIONAL_PREFIX = "optional/"
+# Types of arrays, as NumPy writes them, with their codes in `struct`.
 TYPES = {"|u1": "B", "<u2": "H", "<i4": "i", "<i8": "q", "<f8": "d"}
-_BYTES, _INTEGERS, _CODES = ("|u1",), ("<i4", "<i8"), ("|u1", "<u2", "<i4")
-_COUNTS, _NUMBERS = ("<i4", "<i8", "<f8"), ("<f8",)
+_BYTES, _INTEGERS, _CLASS_CODES = ("|u1",), ("<i4", "<i8"), ("|u1", "<u2", "<i4")
+_COUNTS, _FLOATS = ("<i4", "<i8", "<f8"), ("<f8",)
 
 
 class Array(NamedTuple):
@@ -44,68 +48,71 @@ class Array(NamedTuple):
     types : tuple of str
         The types that it may have.
     shape : tuple of str
-        The names of its sizes; arrays with a size of one name must agree in it.
-    when : str
-        The condition for a file to have it; "" if all have it.
-    may_be_absent, may_be_more : bool
-        Whether a file may lack it even if the condition holds, or have it even if it does not.
+        The names of its sizes. In all arrays of a file, a size of the same name is the same number.
+    condition : str
+        A file has the array if this holds, see `TextDocument.conditions`; "" always holds.
+    may_be_absent : bool
+        Whether a file may lack it even if the condition holds.
+    may_be_extra : bool
+        Whether a file may have it even if the condition does not hold.
     """
 
     name: str
     types: tuple[str, ...]
     shape: tuple[str, ...]
-    when: str = ""
+    condition: str = ""
     may_be_absent: bool = False
-    may_be_more: bool = False
+    may_be_extra: bool = False
 
 
-# In the order in which they are stored. Small ones come first: a reader of single terms needs all
-# of them.
-TEXT = {array.name: array for array in (
+# The arrays of a model of texts, in the order in which they are stored. Small ones come first, as a
+# reader of single terms reads all of them.
+TEXT_ARRAYS = {array.name: array for array in (
     Array("index/bytes", _BYTES, ("bytes of the index",)),
     Array("index/ends", _INTEGERS, ("entries",)),
     Array("totals/counts", ("<i8",), ("classes",), "sums of counts"),
-    Array("totals/absent", _NUMBERS, ("classes",), "sums of absent"),
-    Array("totals/norms", _NUMBERS, ("classes",), "sums of norms"),
+    Array("totals/absent", _FLOATS, ("classes",), "sums of absent"),
+    Array("totals/norms", _FLOATS, ("classes",), "sums of norms"),
     Array("terms/bytes", _BYTES, ("bytes",)),
     Array("terms/ends", _INTEGERS, ("terms",)),
-    Array("terms/documents", _INTEGERS, ("terms",), "limits on documents", may_be_more=True),
-    Array("terms/occurrences", _INTEGERS, ("terms",), "presence", may_be_more=True),
+    Array("terms/documents", _INTEGERS, ("terms",), "limits on documents", may_be_extra=True),
+    Array("terms/occurrences", _INTEGERS, ("terms",), "presence", may_be_extra=True),
     Array("terms/total", _COUNTS, ("terms",), "lists of labels"),
     Array("counts/ends", _INTEGERS, ("1", "terms")),
-    Array("counts/classes", _CODES, ("counts",)),
+    Array("counts/classes", _CLASS_CODES, ("counts",)),
     Array("counts/values", _COUNTS, ("counts",)),
-    Array("weights", _NUMBERS, ("terms", "classes"), "weights"),
+    Array("weights", _FLOATS, ("terms", "classes"), "weights"),
     Array("weights/ends", _INTEGERS, ("terms",), "few weights"),
-    Array("weights/classes", _CODES, ("weights",), "few weights"),
-    Array("weights/values", _NUMBERS, ("weights",), "few weights"),
+    Array("weights/classes", _CLASS_CODES, ("weights",), "few weights"),
+    Array("weights/values", _FLOATS, ("weights",), "few weights"),
     Array("optional/sample/ends", _INTEGERS, ("rows",), "sample"),
-    Array("optional/sample/classes", _CODES, ("rows",), "sample"),
+    Array("optional/sample/classes", _CLASS_CODES, ("rows",), "sample"),
     Array("optional/sample/columns", _INTEGERS, ("cells",), "sample"),
     Array("optional/sample/counts", _INTEGERS, ("cells",), "sample", may_be_absent=True),
     Array("terms/kept", _BYTES, ("bytes of bits",), "limits", may_be_absent=True),
 )}
-TABLE = {array.name: array for array in (
-    Array("means", _NUMBERS, ("classes", "features"), "moments"),
-    Array("scatter", _NUMBERS, ("classes", "products"), "moments"),
+# The arrays of a model of feature tables.
+TABLE_ARRAYS = {array.name: array for array in (
+    Array("means", _FLOATS, ("classes", "features"), "moments"),
+    Array("scatter", _FLOATS, ("classes", "products"), "moments"),
     Array("rows/classes", ("<i4",), ("rows",), "rows"),
-    Array("rows/values", _NUMBERS, ("rows", "features"), "rows"),
+    Array("rows/values", _FLOATS, ("rows", "features"), "rows"),
 )}
-# Names of the document of a model of texts.
-DOCUMENT = frozenset((
+# The keys of the model.json of a model of texts.
+DOCUMENT_KEYS = frozenset((
     "format", "version", "textnb", "kind", "estimator", "settings", "classes", "layers",
     "requires", "arrays", "intercept", "calibration", "decision", "l", "pruned", "since_fit",
     "sample"))
-_CALIBRATION_FIELDS = frozenset((
+_CALIBRATION_KEYS = frozenset((
     "temperature", "length_exponent", "documents", "method", "shift", "link", "stale", "sigmoids"))
-_DECISION_FIELDS = frozenset(("thresholds", "positive", "evidence", "stale", "at_least", "at_most"))
-CHOICES = {"calibration": _CALIBRATION_FIELDS, "decision": _DECISION_FIELDS}
-# Sizes that follow from the number of terms, and the number of terms that share each item.
+_DECISION_KEYS = frozenset(("thresholds", "positive", "evidence", "stale", "at_least", "at_most"))
+CHOICE_KEYS = {"calibration": _CALIBRATION_KEYS, "decision": _DECISION_KEYS}
+# The sizes that follow from the number of terms: one item for so many terms.
 _TERMS_PER_ITEM = {"entries": INDEX_STEP, "bytes of bits": 8}
 
 
 def check_arrays(
-    declared: Mapping[str, Any], known: Mapping[str, Array], facts: Collection[str],
+    declared: Mapping[str, Any], known: Mapping[str, Array], conditions: Collection[str],
     sizes: Mapping[str, int],
 ) -> dict[str, int]:
     """Check the types and shapes of all arrays, and that no array is missing.
@@ -113,18 +120,18 @@ def check_arrays(
     Parameters
     ----------
     declared : mapping of str to (type, shape)
-        By the name of the array.
+        The arrays that the document declares, by name.
     known : mapping of str to Array
-        `TEXT` or `TABLE`.
-    facts : collection of str
-        The conditions (`Array.when`) that hold for the file.
+        `TEXT_ARRAYS` or `TABLE_ARRAYS`.
+    conditions : collection of str
+        The conditions (`Array.condition`) that hold for the file.
     sizes : mapping of str to int
         The sizes that the document states.
 
     Returns
     -------
     dict of str to int
-        All sizes.
+        All sizes, by name.
 
     Raises
     ------
@@ -132,21 +139,22 @@ def check_arrays(
         If an array is missing, not known, or not of its type or shape.
     """
     for name in declared:
-        require(name in known or name.startswith(OPTIONAL), f"it has no array {name!r}")
+        require(name in known or name.startswith(OPTIONAL_PREFIX), f"it has no array {name!r}")
     size_of = {"1": 1, **sizes}
     for name, array in known.items():
-        is_required = not array.when or array.when in facts
+        is_required = not array.condition or array.condition in conditions
         if name not in declared:
             require(not is_required or array.may_be_absent,
                     f"it has no array {name!r}, and needs one")
             continue
-        require(is_required or array.may_be_more,
+        require(is_required or array.may_be_extra,
                 f"it has an array {name!r}, which is not one of its model")
         type_, shape = declared[name][:2]
         require(type_ in array.types and len(shape) == len(array.shape) and all(
             size_of.setdefault(size, n) == n for size, n in zip(array.shape, shape, strict=True)),
             f"the array {name!r} is not of its type and shape")
-    for size, each in _TERMS_PER_ITEM.items():
-        require(size not in size_of or size_of[size] == -(-size_of["terms"] // each),
+    for size, n_terms in _TERMS_PER_ITEM.items():
+        # The division rounds up.
+        require(size not in size_of or size_of[size] == -(-size_of["terms"] // n_terms),
                 f"it does not have as many {size} as its terms have")
     return size_of

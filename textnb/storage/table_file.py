@@ -26,21 +26,22 @@ from textnb.storage.document import (
     refuse_unknown,
     without_removed,
 )
-from textnb.storage.layout import TABLE, check_arrays
+from textnb.storage.layout import TABLE_ARRAYS, TABLE_KIND, check_arrays
 from textnb.storage.textmodel import Packed, begin_document, unpack_class_weight
 
 TABLE_SETTINGS = ("features", "label")
-# Iterations of a mixture, which is estimated again on load: no file may keep a reader for hours.
+# The limit of n_init * max_iter of a mixture. It is estimated again when its file is loaded, and no
+# file may keep a reader busy for hours.
 _MAX_ITERATIONS = 10_000
 
 
-def _models() -> dict[str, type[Any]]:
-    """The models that a file can hold, by name."""
+def _models_by_name() -> dict[str, type[Any]]:
+    """The classes of models that a file can hold."""
     return {model.name: model for model in registered_models() if issubclass(model, DenseModel)}
 
 
-def _densities() -> dict[str, type[Any]]:
-    """The densities that a file can hold, by name. All but one are scikit-learn's."""
+def _densities_by_name() -> dict[str, type[Any]]:
+    """The classes of densities that a file can hold. All but one are of scikit-learn."""
     from sklearn.mixture import GaussianMixture
     from sklearn.neighbors import KernelDensity
 
@@ -55,15 +56,15 @@ def pack_table(
     """The document and the arrays of a TableClassifier, for `write_model`."""
     if not isinstance(estimator, DenseModel):
         raise ParameterError(f"{estimator.name} on a feature table can't be saved; those "
-                             f"that can: {', '.join(_models())}")
+                             f"that can: {', '.join(_models_by_name())}")
     document = begin_document(
-        "TableClassifier", settings, estimator, estimator.classes_, estimator.class_count_,
+        TABLE_KIND, settings, estimator, estimator.classes_, estimator.class_count_,
         feature_names=feature_names)
     document["estimator"]["learned"] = to_json_value(estimator.chosen)
     if isinstance(estimator, PlugInBayes):
         document["estimator"]["parameters"]["density"] = _pack_density(estimator)
-        rows, codes = estimator.training_rows()
-        return document, {"rows/classes": codes.astype(np.int32), "rows/values": rows}
+        rows, class_codes = estimator.training_rows()
+        return document, {"rows/classes": class_codes.astype(np.int32), "rows/values": rows}
     assert isinstance(estimator, MomentModel)
     return document, _pack_moments(estimator.statistics_)
 
@@ -71,7 +72,7 @@ def pack_table(
 def unpack_table(
     path: str, document: Mapping[str, Any], arrays: Arrays, max_bytes: int
 ) -> tuple[dict[str, Any], list[str], FormClassifier]:
-    """Settings for the classifier, the features' names, and the fitted estimator.
+    """The settings of the classifier, the names of its features, and its fitted estimator.
 
     Raises
     ------
@@ -88,40 +89,44 @@ def unpack_table(
         names = _feature_names(document, settings)
         check_classes(path, document["classes"])
         require("rows" not in document["classes"], "its rows have weights")
-        classes, p = read_labels(document["classes"]), len(names)
+        classes, n_features = read_labels(document["classes"]), len(names)
         class_count = np.array(document["classes"]["documents"], dtype=np.int64)
         require(bool(class_count.any()), "no class has documents")
-        check_size(path, len(classes) * p ** 2 * 8, max_bytes)
+        # A covariance matrix of float64 per class.
+        check_size(path, len(classes) * n_features ** 2 * 8, max_bytes)
         estimator.name_features(names)
-        learned, sizes = document["estimator"]["learned"], {"classes": len(classes), "features": p}
+        learned = document["estimator"]["learned"]
+        sizes = {"classes": len(classes), "features": n_features}
         if isinstance(estimator, PlugInBayes):
-            check_arrays(declared_types(arrays), TABLE, {"rows"}, sizes)
-            rows, codes = _unpack_rows(arrays, class_count)
-            chosen = _unpack_chosen(estimator, learned, len(classes), p)
-            estimator.check(p, len(classes))
-            check_size(path, _bytes_of_bins(estimator, chosen, rows, codes, names), max_bytes)
-            return settings, names, estimator.fit_rows(rows, classes[codes], chosen=chosen)
-        sizes["products"] = p if estimator.diagonal else p * (p + 1) // 2
-        check_arrays(declared_types(arrays), TABLE, {"moments"}, sizes)
+            check_arrays(declared_types(arrays), TABLE_ARRAYS, {"rows"}, sizes)
+            rows, class_codes = _unpack_rows(arrays, class_count)
+            choices = _unpack_choices(estimator, learned, len(classes), n_features)
+            estimator.check(n_features, len(classes))
+            check_size(path, _size_of_histograms(estimator, choices, rows, class_codes, names),
+                       max_bytes)
+            return settings, names, estimator.fit_rows(rows, classes[class_codes], chosen=choices)
+        n_pairs = n_features * (n_features + 1) // 2
+        sizes["products"] = n_features if estimator.diagonal else n_pairs
+        check_arrays(declared_types(arrays), TABLE_ARRAYS, {"moments"}, sizes)
         statistics = _unpack_moments(arrays, classes, class_count, estimator.diagonal)
         return settings, names, estimator.fit_statistics(statistics, **learned)
 
 
 def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> Any:
-    """The classifier's estimator, after a check of its parameters."""
+    """Make the classifier's estimator, after checking its parameters."""
     refuse_unknown(
         path, "the value of the estimator", entry, ("name", "parameters", "learned"))
     name = entry["name"]
     parameters = without_removed(name, entry["parameters"])
     import_offered(name)
-    if name not in _models():
+    if name not in _models_by_name():
         raise ModelFileError.unknown_model(path, name)
     density = {"density": _unpack_density(parameters.pop("density"))} if (
         "density" in parameters) else {}
-    check_parameters(path, _models()[name], parameters)
+    check_parameters(path, _models_by_name()[name], parameters)
     if class_weight is not None:
         parameters[CLASS_WEIGHT] = class_weight
-    return _models()[name](**parameters, **density)
+    return _models_by_name()[name](**parameters, **density)
 
 
 def _feature_names(document: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
@@ -133,13 +138,18 @@ def _feature_names(document: Mapping[str, Any], settings: Mapping[str, Any]) -> 
     require(isinstance(columns, list) and len(columns) > 0
             and all(isinstance(name, str) for name in [*columns, settings["label"]])
             and len(set(columns)) == len(columns), "its columns have no names of their own")
-    require(_are_features(names, columns), "its features are not those of its columns")
+    require(_follow_from_columns(names, columns), "its features are not those of its columns")
     return names
 
 
-def _are_features(names: list[str], columns: list[str]) -> bool:
-    """Whether the names follow from the columns, in order: one each, or one per Array element."""
-    # The places up to which the names may be those of the columns so far.
+def _follow_from_columns(names: list[str], columns: list[str]) -> bool:
+    """Whether features have the names of columns, in order.
+
+    A column has its own name, or, if it holds arrays, a name for each of their elements:
+    "column[0]", "column[1]", ...
+    """
+    # How many names the columns so far may have used. The first element of an array column may have
+    # the name of another column, so there may be several answers.
     ends = {0}
     for column in columns:
         next_ends = set()
@@ -154,15 +164,15 @@ def _are_features(names: list[str], columns: list[str]) -> bool:
     return len(names) in ends
 
 
-# Densities, which are estimated again from their rows.
+# Densities. They are not stored: a loaded model estimates them again from its rows.
 
 
 def _pack_density(estimator: PlugInBayes) -> dict[str, Any]:
     density = estimator.unfitted_density()
     name = type(density).__name__
-    if type(density) is not _densities().get(name):
+    if type(density) is not _densities_by_name().get(name):
         raise ParameterError(f"a model with the density {name} can't be saved; those that can: "
-                             f"{', '.join(_densities())}")
+                             f"{', '.join(_densities_by_name())}")
     if name == "GaussianMixture" and not isinstance(density.random_state, int):
         raise ParameterError("a GaussianMixture is estimated again when it is loaded: set its "
                              "random_state to an int, so that it comes out the same")
@@ -174,33 +184,33 @@ def _pack_density(estimator: PlugInBayes) -> dict[str, Any]:
 
 
 def _unpack_density(entry: Any) -> Any:
-    require(entry["name"] in _densities(), f"density {entry['name']!r} is unknown")
-    return _densities()[entry["name"]](**entry["parameters"])
+    require(entry["name"] in _densities_by_name(), f"density {entry['name']!r} is unknown")
+    return _densities_by_name()[entry["name"]](**entry["parameters"])
 
 
-def _unpack_chosen(
+def _unpack_choices(
     estimator: PlugInBayes, learned: Mapping[str, Any], n_classes: int, n_features: int
 ) -> list[dict[str, Any]]:
-    """The choices of a search, so that loading does not search again; none without one."""
-    chosen = [] if estimator.search is None else list(learned["chosen"])
+    """The settings that a search has chosen, so that loading does not search again."""
+    choices = [] if estimator.search is None else list(learned["chosen"])
     if estimator.search is not None:
-        require(len(chosen) == n_classes * (n_features if estimator.naive else 1)
-                and all(_is_chosen(choice, estimator.search) for choice in chosen),
+        require(len(choices) == n_classes * (n_features if estimator.naive else 1)
+                and all(_is_in_search(choice, estimator.search) for choice in choices),
                 "its search chose nothing that it could choose")
-    require(all(_is_quick(estimator.density, choice) for choice in chosen or [{}]),
+    require(all(_is_quick(estimator.density, choice) for choice in choices or [{}]),
             "its density would take too long to estimate")
-    return chosen
+    return choices
 
 
-def _is_chosen(choice: Any, search: Mapping[str, Any]) -> bool:
+def _is_in_search(choice: Any, search: Mapping[str, Any]) -> bool:
     """Whether a choice has, for each setting of a search, one of the values to choose from."""
     return (isinstance(choice, dict) and set(choice) == set(search)
-            and all(any(type(value) is type(each) and value == each for each in search[name])
-                    for name, value in choice.items()))
+            and all(any(type(value) is type(option) and value == option
+                        for option in search[name]) for name, value in choice.items()))
 
 
 def _is_quick(density: Any, choice: Mapping[str, Any]) -> bool:
-    """Whether a density with these settings chosen is estimated in a short time."""
+    """Whether a density whose settings are replaced by a choice is estimated in a short time."""
     if type(density).__name__ != "GaussianMixture":
         return True
     settings = {**density.get_params(), **choice}
@@ -209,23 +219,25 @@ def _is_quick(density: Any, choice: Mapping[str, Any]) -> bool:
         n_init * max_iter <= _MAX_ITERATIONS)
 
 
-def _bytes_of_bins(
-    estimator: PlugInBayes, chosen: list[dict[str, Any]], rows: NDArray[np.float64],
-    codes: NDArray[np.int64], names: list[str],
+def _size_of_histograms(
+    estimator: PlugInBayes, choices: list[dict[str, Any]], rows: NDArray[np.float64],
+    class_codes: NDArray[np.int64], names: list[str],
 ) -> int:
-    """Bytes of histograms: edges, counts, and densities of every bin."""
+    """The maximum number of bytes of a model's histograms; 0 for other densities."""
     if type(estimator.density).__name__ != "HistogramDensity":
         return 0
-    total = 0
-    per_class = len(names) if estimator.naive else 1
-    for k in range(int(codes.max()) + 1):
-        rows_of_class = rows[codes == k]
-        for i in range(per_class):
-            choice = chosen[k * per_class + i] if chosen else {}
+    n_bins = 0
+    # A naive model has a density for each feature of a class, others have one per class.
+    densities_per_class = len(names) if estimator.naive else 1
+    for k in range(int(class_codes.max()) + 1):
+        rows_of_class = rows[class_codes == k]
+        for i in range(densities_per_class):
+            choice = choices[k * densities_per_class + i] if choices else {}
             columns = slice(i, i + 1) if estimator.naive else slice(None)
             bins = choice.get("bins", estimator.density.bins)
-            total += sum(bins_per_column(rows_of_class[:, columns], bins, names[columns]))
-    return 32 * total
+            n_bins += sum(bins_per_column(rows_of_class[:, columns], bins, names[columns]))
+    # An edge, a count and a density of 8 bytes each, and temporary arrays.
+    return 32 * n_bins
 
 
 # Rows and moments
@@ -234,14 +246,14 @@ def _bytes_of_bins(
 def _unpack_rows(
     arrays: Arrays, class_count: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    rows, codes = arrays["rows/values"], arrays["rows/classes"].astype(np.int64)
+    rows, class_codes = arrays["rows/values"], arrays["rows/classes"].astype(np.int64)
     n_classes = len(class_count)
     require(bool(np.isfinite(rows).all()), "rows are not finite")
-    require(bool(((codes >= 0) & (codes < n_classes)).all())
-            and len(np.unique(codes)) == n_classes, "classes of rows are out of range")
-    require(np.array_equal(np.bincount(codes, minlength=n_classes), class_count),
+    require(bool(((class_codes >= 0) & (class_codes < n_classes)).all())
+            and len(np.unique(class_codes)) == n_classes, "classes of rows are out of range")
+    require(np.array_equal(np.bincount(class_codes, minlength=n_classes), class_count),
             "documents per class are not those of its rows")
-    return rows, codes
+    return rows, class_codes
 
 
 def _pack_moments(statistics: MomentStatistics) -> dict[str, NDArray[Any]]:
@@ -257,15 +269,15 @@ def _unpack_moments(
     mean, scatter = arrays["means"], arrays["scatter"]
     require(bool(np.isfinite(mean).all() and np.isfinite(scatter).all()),
             "moments are not finite")
-    p = mean.shape[1]
-    row, column = np.tril_indices(p)
+    n_features = mean.shape[1]
+    row, column = np.tril_indices(n_features)
     squares = scatter if diagonal else scatter[:, row == column]
     require(bool((squares >= 0).all()), "a sum of squares is negative")
-    empty = class_count == 0
-    require(not mean[empty].any() and not scatter[empty].any(),
+    is_empty = class_count == 0
+    require(not mean[is_empty].any() and not scatter[is_empty].any(),
             "a class without documents has moments")
     if diagonal:
         return MomentStatistics(classes, class_count, mean, scatter.copy())
-    full = np.zeros((len(classes), p, p))
+    full = np.zeros((len(classes), n_features, n_features))
     full[:, row, column] = full[:, column, row] = scatter
     return MomentStatistics(classes, class_count, mean, full)

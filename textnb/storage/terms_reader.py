@@ -23,7 +23,7 @@ from textnb.errors import ParameterError, first_line
 from textnb.files.require import Unsupported, reading_errors, require
 from textnb.models.base import Model
 from textnb.storage.document import CLASS_WEIGHT, EXACT, TextDocument, check_text_document
-from textnb.storage.layout import DOCUMENT, INDEX_STEP, TEXT, check_arrays
+from textnb.storage.layout import DOCUMENT_KEYS, INDEX_STEP, TEXT_ARRAYS, TEXT_KIND, check_arrays
 from textnb.storage.version2 import ArraySlices, ModelFile
 from textnb.text.plain import plain_tokens
 from textnb.text.plan import Plan
@@ -114,7 +114,8 @@ class TermsReader(ExitStack):
         self.is_sublinear = self.above is None and getattr(model, "tf", None) == "sublinear"
         self.has_unit_length = getattr(model, "unit_length", False)
         self.are_log_probabilities = model.scores_are_log_probabilities
-        self._sizes = check_arrays(self._file.arrays, TEXT, contents.facts, contents.sizes)
+        self._sizes = check_arrays(
+            self._file.arrays, TEXT_ARRAYS, contents.conditions, contents.sizes)
         self._arrays = {name: self._file.slices(name) for name in self._file.arrays}
         self._read_index()
         self._weights = (
@@ -181,7 +182,7 @@ class TermsReader(ExitStack):
         if type(contents.l) is list:
             raise Unsupported("smoothing per term")
         self.intercept, n = self.document["intercept"], len(self.labels)
-        if "weights" in contents.facts:
+        if "weights" in contents.conditions:
             weights = self._arrays["weights"]
             return lambda column: _finite(weights.slice(column * n, (column + 1) * n))
 
@@ -194,7 +195,7 @@ class TermsReader(ExitStack):
     def _reader_of_counts(self, contents: TextDocument) -> Callable[[int], Weights]:
         """A function that computes the weights of a column from its counts."""
         model: Any = contents.model
-        if "sums of counts" not in contents.facts:
+        if "sums of counts" not in contents.conditions:
             raise Unsupported("sums that are not stored, as for l = 0")
         totals = {name: _finite(self._arrays[f"totals/{name}"].slice(0, len(self.labels)))
                   for name in model.sums}
@@ -245,8 +246,8 @@ def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:
 
     Call it within `textnb.files.require.reading_errors`.
     """
-    unknown = [key for key in document if key not in DOCUMENT]
-    if unknown or document["kind"] != "TextClassifier" or document["requires"]:
+    unknown = [key for key in document if key not in DOCUMENT_KEYS]
+    if unknown or document["kind"] != TEXT_KIND or document["requires"]:
         raise Unsupported(f"{unknown[0]!r} among the model.json" if unknown
                           else "a model of another kind")
     return check_text_document(name, document, known_model)

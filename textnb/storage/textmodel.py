@@ -1,7 +1,8 @@
-"""Converts a fitted model of texts to one JSON document and arrays, and back with all checks.
+"""Converts a fitted model of texts to a JSON document and arrays, and back with all checks.
 
-    settings   tokenizer, columns, limits, estimator and its parameters
-    classes    labels, their type, and rows per class
+    estimator   the model's name and parameters
+    settings    tokenizer, columns, limits
+    classes     labels, their type, and documents per class
     calibration, decision, l    if they were chosen from documents
 
 See `textnb.storage.layout` for the arrays.
@@ -48,7 +49,7 @@ from textnb.storage.arithmetic import (
     check_weights,
     declared_types,
     narrow,
-    smallest_index,
+    smallest_type,
     stored_arrays,
     unpack_weights,
     weights_arrays,
@@ -56,18 +57,17 @@ from textnb.storage.arithmetic import (
 from textnb.storage.document import (
     CLASS_WEIGHT,
     EXACT,
-    OPTIONAL,
+    OPTIONAL_SETTINGS,
     TextDocument,
     check_text_document,
 )
-from textnb.storage.layout import MULTILABEL, TEXT, check_arrays
+from textnb.storage.layout import MULTILABEL, TABLE_KIND, TEXT_ARRAYS, TEXT_KIND, check_arrays
 from textnb.text.tokens import Tokenizer, check_exact
 from textnb.text.utf8 import bytes_of, strings_of
 
+# The document and the arrays of a model file.
 Packed = tuple[dict[str, Any], dict[str, NDArray[Any]]]
-# Kinds of classifiers.
-KINDS = ("TextClassifier", "TableClassifier")
-_SAMPLE = "optional/sample"
+_SAMPLE_PREFIX = "optional/sample"
 
 
 def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
@@ -111,16 +111,16 @@ def load_fitted(
 def write_model(
     path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arrays
 ) -> None:
-    """Write a model's document and its arrays, whole or not at all."""
+    """Write a model's document and its arrays, completely or not at all."""
     check_fork(works=True)
-    # Rows are private, as the mail is.
-    version2.write(path, document, arrays, for_owner="sample" in document)
+    # A sample of learned rows may be private mail.
+    version2.write(path, document, arrays, owner_only="sample" in document)
 
 
 def read_model(
     path: str | os.PathLike[str], max_bytes: int = MAX_BYTES
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The document and the arrays of a model file, after checking every byte.
+    """Read the document and the arrays of a model file, after checking every byte.
 
     Raises
     ------
@@ -136,14 +136,14 @@ def read_model(
     with reading_errors(name):
         kind = document["kind"]
         require(type(kind) is str, "its kind is not a name")
-        if kind not in KINDS:
+        if kind not in (TEXT_KIND, TABLE_KIND):
             raise ModelFileError.unknown_features(name, [f"the kind of classifier {kind!r}"])
     return document, arrays
 
 
 def is_table_model(document: Mapping[str, Any]) -> bool:
-    """Whether a document is that of a model of feature tables."""
-    return document.get("kind") == KINDS[1]
+    """Whether a document describes a model of feature tables."""
+    return document.get("kind") == TABLE_KIND
 
 
 # Writing
@@ -153,18 +153,18 @@ def begin_document(
     kind: str, settings: Mapping[str, Any], model: Any, classes: NDArray[Any],
     class_count: NDArray[Any], **before_classes: Any,
 ) -> dict[str, Any]:
-    """The first part of every model's document.
+    """The part of a document that models of texts and of tables have.
 
     Parameters
     ----------
-    kind : {"TextClassifier", "TableClassifier"}
+    kind : {TEXT_KIND, TABLE_KIND}
     settings : mapping
         Settings of the classifier.
     model : estimator
     classes, class_count : (n_classes,)
-        Labels, and the rows of each.
+        The labels, and the number of documents of each.
     **before_classes
-        Further values, which stand before the classes.
+        Further values, which are written before the classes.
     """
     check_int64(classes)
     parameters = model.get_params(deep=False)
@@ -174,7 +174,7 @@ def begin_document(
         "textnb": __version__, "kind": kind,
         "estimator": {"name": model.name, "parameters": to_json_value(parameters)},
         "settings": {name: to_json_value(value) for name, value in settings.items()
-                     if value is not None or name not in OPTIONAL},
+                     if value is not None or name not in OPTIONAL_SETTINGS},
         **before_classes,
         "classes": {**write_labels(classes.tolist()), "documents": class_count.tolist()}}
 
@@ -187,14 +187,15 @@ def pack_text(fitted: Fitted) -> Packed:
     ParameterError
         If no file can describe the class of the tokenizer.
     """
-    # A model of counts is its counts of all terms, those beyond its limits too. Others have
-    # weights, and the counts of their columns.
-    settings, learned = fitted.settings, fitted.statistics
+    settings, statistics = fitted.settings, fitted.statistics
     check_exact(settings.tokenizer, "a model file")
-    counts, terms = (fitted.counts, fitted.terms) if learned is None else (learned, learned.terms)
-    if learned is None:
+    # The file of a model whose weights come from counts has the counts of all terms, even of those
+    # beyond its limits. Other models store their weights, and the counts of their columns.
+    counts, terms = (fitted.counts, fitted.terms) if statistics is None else (
+        statistics, statistics.terms)
+    if statistics is None:
         _check_features(fitted)
-    document = {**begin_document("TextClassifier", settings.parameters, fitted.model,
+    document = {**begin_document(TEXT_KIND, settings.parameters, fitted.model,
                                  counts.classes, counts.class_count),
                 **_pack_choices(fitted), "layers": 1}
     if counts.class_count.dtype.kind == "f":
@@ -209,16 +210,16 @@ def pack_text(fitted: Fitted) -> Packed:
              **{f"terms/{name}": narrow(values) for name, values in sums.items()
                 if values is not None},
              "counts/ends": narrow(counts.ends)[None, :],
-             "counts/classes": counts.codes.astype(smallest_index(n_classes)),
+             "counts/classes": counts.codes.astype(smallest_type(n_classes)),
              "counts/values": narrow(counts.values),
-             **(weights_arrays(fitted.form.weights) if learned is None else {}),
+             **(weights_arrays(fitted.form.weights) if statistics is None else {}),
              **_pack_sample(fitted.sample, n_classes)}
     return document, stored_arrays(document, fitted.model, fitted.solved_model.l, basic,
-                                   _within_limits(settings, learned, n_terms))
+                                   _within_limits(settings, statistics, n_terms))
 
 
 def _pack_class_weight(class_weight: Any) -> Any:
-    """A class weight for JSON, where labels that are not strings can't be keys."""
+    """A class weight as JSON: labels and weights are two lists, as keys of JSON are strings."""
     if class_weight is None or isinstance(class_weight, str):
         return class_weight
     return {"labels": [to_json_value(label) for label in class_weight],
@@ -226,7 +227,7 @@ def _pack_class_weight(class_weight: Any) -> Any:
 
 
 def _pack_choices(fitted: Fitted) -> dict[str, Any]:
-    """Choices from documents, such as a calibration, and what a file stores beside counts."""
+    """The values of a document that follow from learned documents, such as a calibration."""
     choices: dict[str, Any] = {} if fitted.statistics is not None else {
         "intercept": fitted.form.intercept.tolist()}
     if fitted.sample is not None:
@@ -240,11 +241,11 @@ def _pack_choices(fitted: Fitted) -> dict[str, Any]:
 
 
 def _check_features(fitted: Fitted) -> None:
-    """Raise ParameterError if a model that is read from the file would get another feature map."""
+    """Raise ParameterError if the model that is read from the file would have other features."""
     form, model = fitted.form, fitted.model
-    from_file = model.form_of_weights(
+    form_from_file = model.form_of_weights(
         fitted.counts, form.weights, form.intercept, binary=fitted.settings.binary)
-    if from_file.features != form.features:
+    if form_from_file.features != form.features:
         names = ", ".join(step.name for step in form.features.steps) or "none"
         raise ParameterError(f"a model file of {model.name} does not hold the steps "
                              f"of this feature map ({names}): its parameters give another one")
@@ -255,18 +256,18 @@ def _pack_sample(sample: RowSample | None, n_classes: int) -> dict[str, NDArray[
         return {}
     rows = sample.rows
     packed = {"ends": narrow(rows.indptr[1:]), "columns": narrow(rows.indices),
-             "classes": sample.codes.astype(smallest_index(n_classes)),
+             "classes": sample.codes.astype(smallest_type(n_classes)),
              **({} if (rows.data == 1).all() else {"counts": narrow(rows.data)})}
-    return {f"{_SAMPLE}/{name}": values for name, values in packed.items()}
+    return {f"{_SAMPLE_PREFIX}/{name}": values for name, values in packed.items()}
 
 
 def _within_limits(
-    settings: TextSettings, learned: Counts | None, n_terms: int
+    settings: TextSettings, statistics: Counts | None, n_terms: int
 ) -> NDArray[np.bool_]:
-    """Which terms a model of counts has within its limits; all of other models."""
-    if learned is None or settings.vocabulary is not None:
+    """Which terms are within the limits of a model; all if its weights do not come from counts."""
+    if statistics is None or settings.vocabulary is not None:
         return np.ones(n_terms, dtype=np.bool_)
-    return settings.limits.within(learned)
+    return settings.limits.within(statistics)
 
 
 # Reading
@@ -283,35 +284,35 @@ def unpack_text(
         If a value is missing, of another type, or out of its range.
     """
     with reading_errors(path):
-        contents = check_text_document(path, document, lambda name: _registered(path, name))
-        check_arrays(declared_types(arrays), TEXT, contents.facts, contents.sizes)
+        contents = check_text_document(path, document, lambda name: _find_model(path, name))
+        check_arrays(declared_types(arrays), TEXT_ARRAYS, contents.conditions, contents.sizes)
         model = replace(contents.model, class_weight=unpack_class_weight(
             contents.settings[CLASS_WEIGHT]))
         parameters = {name: value for name, value in contents.settings.items()
                       if name != CLASS_WEIGHT}
         parameters["tokenizer"] = Tokenizer.from_file(parameters["tokenizer"])
         settings = TextSettings.of(model, **without_defaults(parameters, model)).restore_defaults()
-        learned = _unpack_counts(path, document, arrays, contents, model, max_bytes)
-        # Before the fit, which needs more memory than all else.
+        counts = _unpack_counts(path, document, arrays, contents, model, max_bytes)
+        # Checked before the fit, which needs much more memory.
         check_derived(document, model, contents.l, arrays, _within_limits(
-            settings, learned if model.from_counts else None, len(learned.terms)))
+            settings, counts if model.from_counts else None, len(counts.terms)))
         if model.from_counts:
-            fitted = fit_from_file(settings, learned, document.get("l"))
+            fitted = fit_from_file(settings, counts, document.get("l"))
         else:
-            weights = unpack_weights(arrays, learned.n_features, len(learned.classes))
+            weights = unpack_weights(arrays, counts.n_features, len(counts.classes))
             check_weights(weights)
-            fitted = fit_from_weights(settings, learned.terms, model.restore(
-                learned.as_columns(), weights, np.array(document["intercept"]),
+            fitted = fit_from_weights(settings, counts.terms, model.restore(
+                counts.as_columns(), weights, np.array(document["intercept"]),
                 binary=settings.binary))
-        since, sample = document.get("since_fit"), document.get("sample")
+        since_fit, sample = document.get("since_fit"), document.get("sample")
         fitted = replace(
-            fitted, since_fit=None if since is None else SinceFit(**since),
+            fitted, since_fit=None if since_fit is None else SinceFit(**since_fit),
             sample=None if sample is None else _unpack_sample(
-                arrays, sample["most"], len(learned.terms), len(fitted.classes)))
+                arrays, sample["most"], len(counts.terms), len(fitted.classes)))
         return fitted.with_calibration(contents.calibration).with_decision(contents.decision)
 
 
-def _registered(path: str, name: str) -> type[Model]:
+def _find_model(path: str, name: str) -> type[Model]:
     import_offered(name)
     by_name = {model.name: model for model in text_models().values()}
     if name not in by_name:
@@ -320,7 +321,7 @@ def _registered(path: str, name: str) -> type[Model]:
 
 
 def unpack_class_weight(value: Any) -> Any:
-    """The inverse of `_pack_class_weight`; ValueError for anything that is not a class weight."""
+    """The class weight that `_pack_class_weight` packed; ValueError if it is not a valid one."""
     if isinstance(value, dict):
         labels, weights = value["labels"], value["weights"]
         require(all(type(label) in LABEL_TYPES.values() for label in labels)
@@ -343,17 +344,18 @@ def _unpack_counts(
     path: str, document: Mapping[str, Any], arrays: Arrays, contents: TextDocument, model: Model,
     max_bytes: int,
 ) -> Counts:
-    described = document["classes"]
-    is_weighted, documents = "rows" in described, described.get("rows")
-    classes = read_labels(described)
-    number = np.float64 if is_weighted else np.int64
+    entry = document["classes"]
+    classes = read_labels(entry)
+    # With sample weights, counts are floats, and "rows" is the number of documents.
+    is_weighted, n_documents = "rows" in entry, entry.get("rows")
+    count_type = np.float64 if is_weighted else np.int64
     terms, n_classes = _unpack_terms(arrays), len(classes)
-    class_count = np.array(described["documents"], dtype=number)
-    columns = check_counts(arrays, class_count, weighted=is_weighted)
+    class_count = np.array(entry["documents"], dtype=count_type)
+    n_counts = len(check_counts(arrays, class_count, weighted=is_weighted))
     shape = (n_classes, len(terms))
-    few_counts = _check_room(path, shape, len(columns), model.from_counts, max_bytes)
+    counts_are_sparse = _check_room(path, shape, n_counts, model.from_counts, max_bytes)
     require(not is_weighted or not model.from_counts or (
-        type(documents) is int and 0 < documents < EXACT), "its documents are not counted")
+        type(n_documents) is int and 0 < n_documents < EXACT), "its documents are not counted")
     total = arrays.get("terms/total")
     require(total is None or (total.dtype.kind == "f") == is_weighted,
             "the counts over all its documents are not of their type")
@@ -362,41 +364,45 @@ def _unpack_counts(
     counts = Counts(
         classes, class_count, arrays["counts/ends"][0].astype(np.int64),
         arrays["counts/classes"].astype(np.int32),
-        arrays["counts/values"].astype(number), described.get("total"),
-        None if total is None else total.astype(number), terms,
+        arrays["counts/values"].astype(count_type), entry.get("total"),
+        None if total is None else total.astype(count_type), terms,
         None if frequency is None else frequency.astype(np.int64),
-        None if occurrences is None else occurrences.astype(np.int64), documents,
+        None if occurrences is None else occurrences.astype(np.int64), n_documents,
         None if pruned is None else Pruned.from_dict(pruned))
     require(not counts.has_less_than_a_label, "a label has more than all documents")
+    # The model with a number for l "auto".
     solved = model if document.get("l") is None else model.with_smoothing(contents.l)
-    if few_counts and not (hasattr(model, "has_sparse_weights") and stays_sparse(
+    if counts_are_sparse and not (hasattr(model, "has_sparse_weights") and stays_sparse(
             solved, counts, np.asarray(solved.l, dtype=np.float64))):
+        # Dense weights of 8 bytes.
         check_size(path, 8 * n_classes * len(terms), max_bytes)
-    n_rows = int(counts.n_rows) if documents is None else documents
+    n_rows = int(counts.n_rows) if n_documents is None else n_documents
     require(frequency is None or (int(frequency.min()) >= 0 and int(frequency.max()) <= n_rows),
             "a term is in more documents than there are")
     return counts
 
 
 def _check_room(
-    path: str, shape: tuple[int, int], stored: int, from_counts: bool, max_bytes: int
+    path: str, shape: tuple[int, int], n_counts: int, from_counts: bool, max_bytes: int
 ) -> bool:
-    """Raise ModelFileError unless there is room for counts and weights; return whether these take
-    only as much as the counts that are stored."""
-    few_counts = from_counts and is_sparse(*shape, stored)
-    # Of sparse counts the class and the term are stored, too.
-    needed = 24 * stored if few_counts else 8 * shape[0] * shape[1]
+    """Raise ModelFileError unless there is room for counts and weights (n_classes, n_terms).
+
+    Returns whether they are sparse, so that memory is needed only for counts that are not 0.
+    """
+    counts_are_sparse = from_counts and is_sparse(*shape, n_counts)
+    # A sparse count has its class and its term beside it.
+    needed = 24 * n_counts if counts_are_sparse else 8 * shape[0] * shape[1]
     check_size(path, needed, max_bytes)
     # Weights take as much memory as counts.
     if not has_room(2 * needed):
         raise ModelFileError.no_room(path, *shape, 2 * needed, free_memory() or 0)
-    return few_counts
+    return counts_are_sparse
 
 
 def _unpack_sample(arrays: Arrays, max_rows: int, n_terms: int, n_classes: int) -> RowSample:
     ends, classes, columns = (
-        arrays[f"{_SAMPLE}/{name}"] for name in ("ends", "classes", "columns"))
-    counts = arrays.get(f"{_SAMPLE}/counts", np.ones(len(columns), dtype=np.int32))
+        arrays[f"{_SAMPLE_PREFIX}/{name}"] for name in ("ends", "classes", "columns"))
+    counts = arrays.get(f"{_SAMPLE_PREFIX}/counts", np.ones(len(columns), dtype=np.int32))
     require(len(ends) <= max_rows, "its sample has more rows than it holds")
     require(not len(counts) or 0 < int(counts.min()) <= int(counts.max()) < 2**31,
             "a count of its sample is not above 0")
@@ -406,7 +412,7 @@ def _unpack_sample(arrays: Arrays, max_rows: int, n_terms: int, n_classes: int) 
     rows = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     require(bool((np.diff(rows * n_terms + columns) > 0).all()),
             "the terms of a row of its sample do not ascend")
-    # A refit needs a row of each class.
+    # Weights can be fitted again only if there is a row of each class.
     require(sorted(set(classes.tolist())) == [*range(n_classes)],
             "the rows of its sample are not of the model's classes")
     return RowSample(max_rows, classes.astype(np.int64), SparseRows(

@@ -3,8 +3,8 @@
     model.json    the model; the type and shape of each array; features that a reader must know
     NAME.npy      an array that `numpy.load` reads
 
-See `textnb.files.blocks` for the file, and `textnb.storage.layout` for what is in it. This module
-knows nothing of models. NumPy is imported where whole arrays are read or written.
+See `textnb.files.blocks` for the format of the file, and `textnb.storage.layout` for its contents.
+This module knows nothing of models. It imports NumPy only to read or write whole arrays.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from textnb.files.blocks import (
     VERSION,
     Blocks,
     array_header,
+    round_up,
     write_blocks,
 )
 from textnb.files.require import check_size, reading_errors, require
@@ -32,11 +33,13 @@ from textnb.storage.layout import TYPES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_ENDING = ".npy"
+# The ending of the members that hold arrays.
+_NPY = ".npy"
 
 
-class Declared(NamedTuple):
-    """An array as the document declares it, and its bytes after the header."""
+class DeclaredArray(NamedTuple):
+    """The type and shape of an array that the document declares, and where its values are stored.
+    """
 
     type: str
     shape: tuple[int, ...]
@@ -45,22 +48,22 @@ class Declared(NamedTuple):
 
 
 def _close(descriptor: int) -> None:
-    # What was read stays right even if this fails.
+    # If closing fails, what was read before is right nevertheless.
     with suppress(OSError):
         os.close(descriptor)
 
 
 class ModelFile(ExitStack):
-    """An open model file: its document, and the type, shape and place of each array.
+    """An open model file: its document, and the type, shape and offset of each array.
 
-    Open it within `reading_errors`, and close it, as by ``with``.
+    Open it within `reading_errors`, and close it, for example by ``with``.
 
     Parameters
     ----------
     name : str
         The path.
     max_bytes : int, optional
-        A larger file is refused.
+        A larger file is refused. With a limit, the headers of all members are checked, too.
 
     Raises
     ------
@@ -80,7 +83,7 @@ class ModelFile(ExitStack):
         try:
             self.blocks = Blocks(descriptor, name)
             if max_bytes is not None:
-                # The arrays, and the document once as text and once as values.
+                # The memory for the arrays and the document.
                 check_size(name, self.blocks.length, max_bytes)
                 self.blocks.check_headers()
             self.document = self.blocks.document()
@@ -90,10 +93,10 @@ class ModelFile(ExitStack):
             raise
 
     def read(self, name: str) -> NDArray[Any]:
-        """All of an array, after a check of its bytes."""
+        """Read a whole array, after checking its bytes."""
         import numpy as np
 
-        declared, member = self.arrays[name], self.blocks.members[name + _ENDING]
+        declared, member = self.arrays[name], self.blocks.members[name + _NPY]
         content = self.blocks.read(member.start, member.end)
         header = array_header(declared.type, declared.shape)
         require(content[:len(header)] == header, f"the array {name!r} does not begin as one")
@@ -106,34 +109,35 @@ class ModelFile(ExitStack):
 
 
 class ArraySlices:
-    """Reads slices of one array."""
+    """Reads slices of one array; ``count`` is the number of its values."""
 
-    def __init__(self, blocks: Blocks, name: str, declared: Declared) -> None:
+    def __init__(self, blocks: Blocks, name: str, declared: DeclaredArray) -> None:
         self.name, self._blocks, self._start = name, blocks, declared.start
-        self._code, self._size = TYPES[declared.type], int(declared.type[2:])
-        self.count = (declared.end - declared.start) // self._size
-        # The blocks that were read last, and where they begin.
+        # A type ends with its number of bytes, as "<i4".
+        self._struct_code, self._item_size = TYPES[declared.type], int(declared.type[2:])
+        self.count = (declared.end - declared.start) // self._item_size
+        # The blocks that were read last, and their offset in the file.
         self._view, self._view_start = memoryview(b""), 0
 
     def slice(self, first: int, last: int) -> memoryview[Any]:
-        """The values from one place to another."""
+        """Read the values ``first`` to ``last - 1``."""
         if not 0 <= first <= last <= self.count:
             raise self._blocks.damaged(f"{self.name} has no place {last}")
-        start, end = self._start + first * self._size, self._start + last * self._size
+        start, end = self._start + first * self._item_size, self._start + last * self._item_size
         if not self._view_start <= start <= end <= self._view_start + len(self._view):
-            first_byte = start - start % BLOCK_SIZE
+            view_start = start - start % BLOCK_SIZE
             self._view = self._blocks.read(
-                first_byte, min(-(-end // BLOCK_SIZE) * BLOCK_SIZE, self._blocks.length))
-            self._view_start = first_byte
+                view_start, min(round_up(end, BLOCK_SIZE), self._blocks.length))
+            self._view_start = view_start
         slice_ = self._view[start - self._view_start:end - self._view_start]
         values: memoryview[Any] = slice_.cast(
-            self._code)  # type: ignore[call-overload]  # the code is a variable
+            self._struct_code)  # type: ignore[call-overload]  # the code is a variable
         return values
 
 
 def write(
     path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]],
-    *, for_owner: bool = False,
+    *, owner_only: bool = False,
 ) -> None:
     """Write a model file, completely or not at all. The same contents give the same bytes.
 
@@ -141,11 +145,11 @@ def write(
     ----------
     path : path
     document : mapping
-        JSON-ready. The format, its version and the arrays' types are added; and what a reader is
-        required to know (``requires``), if the document does not say so.
+        Values for JSON. The format, its version and the types of the arrays are added, and an empty
+        list of features that a reader must know if the document has no such list (``requires``).
     arrays : mapping of str to array
-        Of one or two dimensions and one of `TYPES`, in the order in which they are stored.
-    for_owner : bool
+        Arrays of one or two dimensions and one of `TYPES`, in the order in which they are stored.
+    owner_only : bool
         Only the owner may read the file.
     """
     import numpy as np
@@ -155,24 +159,24 @@ def write(
 
     stored = {name: np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
               for name, array in arrays.items()}
-    required = document.get("requires", [])
-    text = write_document(FORMAT, VERSION, {**document, "requires": required, "arrays": {
+    requires = document.get("requires", [])
+    text = write_document(FORMAT, VERSION, {**document, "requires": requires, "arrays": {
         name: {"type": _type(array), "shape": list(array.shape)}
         for name, array in stored.items()}})
     members: list[tuple[str, list[Any]]] = [(DOCUMENT, [text.encode("utf-8")])]
-    members += [(name + _ENDING, [array_header(_type(array), array.shape),
+    members += [(name + _NPY, [array_header(_type(array), array.shape),
                                   array.reshape(-1).view(np.uint8).data])
                 for name, array in stored.items()]
-    with replace_file(path, mode=0o600 if for_owner else None) as file:
+    with replace_file(path, mode=0o600 if owner_only else None) as file:
         write_blocks(file, members)
 
 
 def read(
     path: str | os.PathLike[str], max_bytes: int
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The document and the arrays that `write` wrote, after checking every byte.
+    """Read the document and the arrays that `write` wrote, after checking every byte.
 
-    It raises the errors of `ModelFile`.
+    Raises the errors of `ModelFile`.
     """
     name = os.fspath(path)
     with reading_errors(name), ModelFile(name, max_bytes) as file:
@@ -180,14 +184,14 @@ def read(
 
 
 def stated_checksum(path: str | os.PathLike[str]) -> str:
-    """The checksum that a model file states at its end; it raises the errors of `ModelFile`."""
+    """Read the checksum at the end of a model file. Raises the errors of `ModelFile`."""
     name = os.fspath(path)
     with reading_errors(name), ModelFile(name) as file:
         return file.blocks.checksum
 
 
-def _declared_arrays(document: Mapping[str, Any], blocks: Blocks) -> dict[str, Declared]:
-    """Type, shape and place of each array, after a check that its member has just this size."""
+def _declared_arrays(document: Mapping[str, Any], blocks: Blocks) -> dict[str, DeclaredArray]:
+    """The arrays that a document declares, after checking that their members have these sizes."""
     declared = {}
     arrays = document["arrays"]
     require(isinstance(arrays, dict), "its arrays are not declared")
@@ -197,16 +201,16 @@ def _declared_arrays(document: Mapping[str, Any], blocks: Blocks) -> dict[str, D
                 and isinstance(shape, list) and 1 <= len(shape) <= 2
                 and all(type(n) is int and 0 <= n < 2**62 for n in shape),
                 f"the array {name!r} has no known type and shape")
-        member = blocks.members.get(name + _ENDING)
+        member = blocks.members.get(name + _NPY)
         if member is None:
-            raise ValueError(f"it has no member {name + _ENDING}")
-        length = int(kind[2:])
+            raise ValueError(f"it has no member {name + _NPY}")
+        n_bytes = int(kind[2:])
         for n in shape:
-            length *= n
+            n_bytes *= n
         start = member.start + len(array_header(kind, shape))
-        require(start + length == member.end, f"the array {name!r} is not of its size")
-        declared[name] = Declared(kind, tuple(shape), start, member.end)
-    require(set(blocks.members) == {DOCUMENT, DIGESTS, *(name + _ENDING for name in declared)},
+        require(start + n_bytes == member.end, f"the array {name!r} is not of its size")
+        declared[name] = DeclaredArray(kind, tuple(shape), start, member.end)
+    require(set(blocks.members) == {DOCUMENT, DIGESTS, *(name + _NPY for name in declared)},
             "its members are not those that it declares")
     return declared
 

@@ -16,7 +16,7 @@ from textnb.workflow.models import label_as
 from textnb.workflow.options import LabelledOptions
 
 if TYPE_CHECKING:
-    from textnb.storage.add_document import Updated
+    from textnb.storage.add_document import UpdateSummary
 
 # Columns of a table of mail: texts, lists of tokens, and the others.
 _TEXTS = frozenset(["text", "from", "to", "subject", "headers", "body", "links", "images"])
@@ -47,7 +47,7 @@ def has_ledger(model: str) -> bool:
 def learn_message(
     model: str, input: str, source: LabelledOptions, as_class: str, target: str, *,
     by_ledger: bool,
-) -> Updated | Literal["known"] | None:
+) -> UpdateSummary | Literal["known"] | None:
     """Learn the message that is the input; None if the input or the model needs the full step.
 
     The caller holds the lock of the file to write.
