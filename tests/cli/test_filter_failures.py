@@ -14,7 +14,7 @@ import pytest
 from tests.cli.conftest import PROGRAM, finished, send, start
 from tests.filter.models import saved
 from textnb.cli import entry, stream
-from textnb.cli.filter import alone
+from textnb.cli.filter import group
 
 HAM = b"Subject: a\n\nthe noon meeting\n"
 FORGED, RENAMED = b"X-Textnb-Status: ham\n" + HAM, b"X-Original-X-Textnb-Status: ham\n" + HAM
@@ -66,9 +66,9 @@ def test_nothing_is_imported_before_a_failure_is_seen(module, known):
     ("sys.exit('text')", "SystemExit: text"), ("fail(MemoryError)", "MemoryError"),
     ("fail(KeyboardInterrupt)", "interrupted; no verdict was given"),
     ("fail(BaseException)", "BaseException"), ("0", ""), ("1", ""), ("2", ""),
-    ("(stream.message(), fail(ValueError))", "ValueError"),
-    ("(stream.message(), stream.limit(0.2), time.sleep(60))", "not judged in time"),
-    ("(stream.limit(0.2), exec('while True: pass'))", "not judged in time"),
+    ("(stream.read_message(), fail(ValueError))", "ValueError"),
+    ("(stream.read_message(), stream.limit_time(0.2), time.sleep(60))", "not judged in time"),
+    ("(stream.limit_time(0.2), exec('while True: pass'))", "not judged in time"),
     ("(print('ham'), sys.exit(1))", "SystemExit")])
 def test_an_end_without_a_verdict_is_a_failure(what, told):
     prelude = ("def fail(kind): raise kind()\n"
@@ -235,7 +235,7 @@ def test_every_misspelling_of_passthrough_passes_the_message_on(arguments):
 
 def test_every_option_that_asks_for_the_message_is_known():
     """No other long option may begin so, as one that is misspelt still asks for the message."""
-    options = [name for parameter in alone.commands["filter"].params for name in parameter.opts]
+    options = [name for parameter in group.commands["filter"].params for name in parameter.opts]
     assert [name for name in options if entry.passes_through([name])] == ["--passthrough", "-p"]
 
 

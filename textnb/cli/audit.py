@@ -66,18 +66,18 @@ def audit(
         check_table(output.output, rows.input, test.test)
     check_storage(rows, rows.input, test.test)
     table = open_input(rows.input, options_for(rows.input, rows), columns.text, columns.label)
-    tests = None
+    test_rows = None
     if test.test is not None or test.test_where is not None:
         source = rows.input if test.test is None else test.test
-        tests = open_input(source, replace(options_for(source, rows), where=test.test_where),
-                           columns.text, columns.label, where="--test-where")
+        test_rows = open_input(source, replace(options_for(source, rows), where=test.test_where),
+                               columns.text, columns.label, where="--test-where")
     with work_on(table, "auditing", "audited", output.quiet) as advance:
-        result = audit(table.frame, test=None if tests is None else tests.frame, text=columns.text,
-                       label=columns.label, model=options.model, near=options.near,
-                       progress=advance)
+        result = audit(table.frame, test=None if test_rows is None else test_rows.frame,
+                       text=columns.text, label=columns.label, model=options.model,
+                       near=options.near, progress=advance)
     if output.output is not None:
         sinks.write(result.findings.lazy(), output.output, None)
-    if not output.wrote_json(result.to_dict):
+    if not output.write_json_if_asked(result.to_dict):
         _show(result, output.show)
     result.check(options.fail_on or ())
 
@@ -93,9 +93,9 @@ def _show(result: Audit, limit: int) -> None:
         if shown.height:
             title = str(kind) if shown.height == findings.height else (
                 f"{kind}, {shown.height} of {findings.height:,}")
-            filled = shown.select(name for name in shown.columns if shown[name].count())
+            not_empty = shown.select(name for name in shown.columns if shown[name].count())
             show(frame_table(
-                filled.with_columns(pl.col(pl.List(pl.String)).list.join("; ")), title))
+                not_empty.with_columns(pl.col(pl.List(pl.String)).list.join("; ")), title))
     for line in audit_lines(result):
         out(line)
 
@@ -140,9 +140,9 @@ def relabel(
     with reading(review.reviewed):
         reviewed = scan(review.reviewed).collect()
     with table.reading():
-        whole = table.frame.collect()
+        all_rows = table.frame.collect()
         try:
-            changed = relabel(whole, reviewed, columns.label)
+            changed = relabel(all_rows, reviewed, columns.label)
         except DataError as error:
             raise error.after(f"{review.reviewed}: ") from None
     table.refuse_unreadable()
@@ -155,15 +155,15 @@ def relabel(
     else:
         from textnb.filter.by_ledger import Changes
 
-        # Whether the rows are written, if the model then can't be.
+        # If the model can't be written, the error says whether the rows were.
         is_written = False
 
         def change(model: Any, ledger: Any) -> Changes:
             nonlocal is_written
-            corrected = Changes(relearn(model, changed))
+            changes = Changes(relearn(model, changed))
             write()
             is_written = True
-            return corrected
+            return changes
 
         try:
             change_model(review.model, review.model, change, has_own_ledger=False, of_texts=True)
@@ -172,6 +172,6 @@ def relabel(
     if not output.quiet:
         for name in changed.new_labels:
             note(f"note: no row had the label {name!r} before")
-        learned = "" if review.model is None else f", and {review.model} has learned them"
-        note(f"{quantity(changed.before.height, 'row')} of {whole.height:,} relabelled -> "
-             f"{output.output}{learned}")
+        of_model = "" if review.model is None else f", and {review.model} has learned them"
+        note(f"{quantity(changed.before.height, 'row')} of {all_rows.height:,} relabelled -> "
+             f"{output.output}{of_model}")

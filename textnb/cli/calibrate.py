@@ -47,7 +47,7 @@ def calibrate(
         evidence.note_stale(fitted)
     if not fitted.is_multilabel:
         evidence.note_unverified(scores.novelty, output.quiet)
-    if output.wrote_json(result.to_dict):
+    if output.write_json_if_asked(result.to_dict):
         return
     for line in calibration_lines(result):
         out(line)

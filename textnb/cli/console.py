@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from textnb.runtime.progress import Line, Size
 
-BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED
+BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED_CODE
 # Polars adds where in its query plan an error occurred, which means nothing to users.
 _PLACE_IN_PLAN = "\n\nThis error occurred in the following expression:"
 

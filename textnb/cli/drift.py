@@ -14,7 +14,7 @@ from textnb.cli.inputs import (
     QuietResults,
     note_malformed,
     open_input_for,
-    size_of,
+    total_size,
 )
 from textnb.cli.options import argument, option, verb
 from textnb.errors import ParameterError, quantity
@@ -54,12 +54,12 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
             (rows.reference, rows.reference_where, "--reference-where"),
             (rows.input, rows.where, "--where")))
     with progress("scoring", "scored", output.quiet,
-                  size=lambda: size_of([reference, recent])) as advance:
+                  size=lambda: total_size([reference, recent])) as advance:
         result = drift(fitted, reference, recent, advance)
     if not output.quiet:
         note_malformed(reference)
         note_malformed(recent)
-    if not output.wrote_json(result.to_dict):
+    if not output.write_json_if_asked(result.to_dict):
         _show(result)
     if not output.quiet and result.verdict != AGAIN and result.measures:
         note(f"note: differences of unknown words and scores below {result.visible:.2f} "
@@ -75,16 +75,16 @@ def _show(result: Drift) -> None:
 
     if result.measures:
         show(frame_table(pl.DataFrame([{
-            "": measure.name, "reference": _largest(measure.reference),
-            "recent": _largest(measure.recent), "index": measure.index, "p": measure.p_value,
+            "": measure.name, "reference": _largest_values(measure.reference),
+            "recent": _largest_values(measure.recent), "index": measure.index, "p": measure.p_value,
             "drifted": "yes" if measure.drifted else "no"} for measure in result.measures])))
     out(f"{result.verdict}: {quantity(result.recent_documents, 'recent document')} against "
         f"{result.reference_documents:,}" + (
             f"; drifted: {', '.join(result.drifted)}" if result.drifted else ""))
 
 
-def _largest(values: dict[str, float]) -> str:
-    """The values by name; of more than four, the largest."""
+def _largest_values(values: dict[str, float]) -> str:
+    """The values with their names, in words; if there are more than four, only the largest four."""
     shown = values.items() if len(values) <= 4 else sorted(
         values.items(), key=lambda item: -item[1])[:4]
     return ", ".join(f"{name} {value:.3g}" for name, value in shown)

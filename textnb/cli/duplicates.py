@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from textnb.evaluation.duplicates import Duplicates
 
+# The number of characters of a text that an example shows.
 _MAX_CHARACTERS = 60
 
 
@@ -75,10 +76,11 @@ def duplicates(
         result = find_duplicates(
             train_rows.frame, None if test is None else test_rows.frame, text=columns, label=label,
             near=None if search.exact else search.near, tokenizer=tokenizer)
-        if output.wrote_json(lambda: {**result.to_dict(), "pairs": result.pairs.to_dicts()}):
+        if output.write_json_if_asked(
+                lambda: {**result.to_dict(), "pairs": result.pairs.to_dicts()}):
             return
         if output.show and result.pairs.height:
-            _show_examples(_interesting(result.pairs, output.show), train_rows.frame,
+            _show_examples(_choose_examples(result.pairs, output.show), train_rows.frame,
                            test_rows.frame, columns)
     _show_counts(result, test is None)
 
@@ -93,15 +95,15 @@ def _show_examples(
         text_of=_beginnings(train, pairs["of"], columns))))
 
 
-def _interesting(pairs: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """The most interesting pairs: those with different labels, then near ones, then exact ones."""
+def _choose_examples(pairs: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """The first pairs, sorted: those with different labels, then near ones, then exact ones."""
     order = [name for name in ("conflict", "exact") if name in pairs.columns]
     return pairs.sort(order, descending=[name == "conflict" for name in order], nulls_last=True,
                       maintain_order=True).head(limit)
 
 
-def _beginnings(frame: pl.LazyFrame, numbers: pl.Series, columns: list[str]) -> pl.Series:
-    """The first characters of the texts of rows, by their numbers."""
+def _beginnings(frame: pl.LazyFrame, row_numbers: pl.Series, columns: list[str]) -> pl.Series:
+    """The first characters of the texts of rows."""
     import polars as pl
 
     from textnb.frames.token_columns import as_text
@@ -110,8 +112,8 @@ def _beginnings(frame: pl.LazyFrame, numbers: pl.Series, columns: list[str]) -> 
     text = pl.concat_str([as_text(schema, name) for name in columns], separator=" ",
                          ignore_nulls=True).str.slice(0, _MAX_CHARACTERS)
     texts = (frame.select(text.alias("text")).with_row_index("row")
-             .filter(pl.col("row").is_in(numbers.unique().to_list())).collect())
-    return numbers.replace_strict(texts["row"], texts["text"], return_dtype=pl.String)
+             .filter(pl.col("row").is_in(row_numbers.unique().to_list())).collect())
+    return row_numbers.replace_strict(texts["row"], texts["text"], return_dtype=pl.String)
 
 
 def _show_counts(result: Duplicates, is_one_file: bool) -> None:

@@ -1,9 +1,9 @@
 """The entry point of the ``textnb`` command.
 
 `textnb filter` returns its verdict as exit code 0, 1 or 2, so every exception must end it with 3,
-even one of an import. So this module imports only the standard library at its top. A filter starts
-once per message, so it has its own short path: loading the options of all commands takes longer
-than classifying a message.
+even if an import raises it. So this module imports only the standard library at its top. A filter
+starts once per message, so it has its own short path: to load the options of all commands takes
+longer than to classify a message.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import os
 import sys
 
-# Threshold of the garbage collector. With Python's default of 700, it runs a hundred times while
-# libraries are imported.
+# The threshold of the garbage collector. With Python's default of 700, it would run a hundred times
+# while libraries are imported.
 _GC_THRESHOLD = 200_000
 
-# Type checkers know this name; importing typing's would take time, and could fail before `main`.
+# Type checkers know this name. Importing it from typing takes time, and could fail before `main`.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from textnb.cli.stream import Stream
@@ -35,7 +35,7 @@ def main() -> None:
 
         app(prog_name="textnb")
     except KeyboardInterrupt:
-        # Raised before `begin` handles the signal, or while options are parsed.
+        # Raised before `begin` sets a handler of the signal, or while options are parsed.
         from textnb.runtime.stderr import tell
 
         tell("interrupted; no output was written or replaced")
@@ -60,7 +60,7 @@ def _collect_garbage_rarely() -> None:
 
 
 def _end(error: SystemExit) -> None:
-    """End the process with its code, after flushing its output.
+    """End the process with the code of the error, after flushing its output.
 
     Python's own shutdown of all modules can take longer than the command.
     """
@@ -84,8 +84,9 @@ def _end(error: SystemExit) -> None:
 def passes_through(arguments: list[str]) -> bool:
     """Whether the arguments have --passthrough, even if other arguments are wrong.
 
-    Short options may be combined. No other long option of a filter begins with ``--p``, so an
-    abbreviation, a misspelling or ``--passthrough=value`` counts too: no message may be lost.
+    No message may be lost, so this is generous: no other long option of a filter begins with
+    ``--p``, so an abbreviation, a misspelling or ``--passthrough=value`` counts too. ``-p`` may be
+    combined with other short options.
     """
     return any(word.startswith("--p") or (word[:1] == "-" != word[1:2] and "p" in word)
                for word in arguments)
@@ -93,15 +94,15 @@ def passes_through(arguments: list[str]) -> bool:
 
 def _filter(arguments: list[str]) -> None:
     """Exit with a verdict, or with 3 after any failure, even of the first import."""
-    # Standard input from a terminal is no message that could be lost.
-    passing = passes_through(arguments) and not os.isatty(0)
+    # A message that is typed in a terminal need not be saved.
+    passthrough = passes_through(arguments) and not os.isatty(0)
     code, failure = 3, ""
     stream: Stream | None = None
     try:
         from textnb.cli.stream import Stream
 
-        stream = Stream(passing)
-        if passing:
+        stream = Stream(passthrough)
+        if passthrough:
             # Only the message may be written to standard output.
             sys.stdout = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
         code = _verdict(arguments, stream)
@@ -111,7 +112,7 @@ def _filter(arguments: list[str]) -> None:
         try:
             if stream is not None:
                 stream.end(code, failure)
-            while passing and (block := os.read(0, 1 << 16)):
+            while passthrough and (block := os.read(0, 1 << 16)):
                 os.write(1, block)
             os.write(2, f"{failure}\n".encode("utf-8", "backslashreplace"))
         finally:
@@ -121,7 +122,7 @@ def _filter(arguments: list[str]) -> None:
 def _verdict(arguments: list[str], stream: Stream) -> int:
     """Run the filter and return its exit code; for 3, the error is already reported."""
     _collect_garbage_rarely()
-    # If a standard stream is closed, the next file to be opened would get its number.
+    # If a standard stream were left closed, the next file that is opened would get its number.
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -134,8 +135,8 @@ def _verdict(arguments: list[str], stream: Stream) -> int:
         from textnb.cli.filter import run
 
         code = run(arguments, stream)
-    # 0 means spam only if a verdict was written. --help and filing a Maildir end with 0, too.
-    return code if stream.answered or (code == 0 and not stream.passing) else 3
+    # 0, which means spam, counts only with an answer; but --help and --maildir end with 0, too.
+    return code if stream.has_answered or (code == 0 and not stream.passthrough) else 3
 
 
 def _describe(error: BaseException) -> str:

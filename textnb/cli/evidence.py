@@ -1,4 +1,4 @@
-"""A calibration and a decision, in words."""
+"""Describes a calibration and a decision, and the evidence for them, in words."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows that the thresholds "
                "stand on, which can't be verified")
-# The maximum number of lines of labels on a terminal.
+# The maximum number of labels that are shown, a line each.
 MAX_SHOWN = 20
-# There is no note below this share of rows that look learned: as many of new rows do.
-_NOTED_SHARE = 0.25
+# The minimum share of rows that look learned for a note: fewer look learned even if all are new.
+_MIN_NOTED_SHARE = 0.25
 
 
 def note_stale(model: Any) -> None:
-    """Note a calibration or decision of a model that is stale, and weights of an earlier fit."""
+    """Note a stale calibration or decision, and documents that the weights do not know yet."""
     from textnb.cli.console import note
     from textnb.filter.verdict import since_fit_words
 
-    # A model of feature tables has none of them.
+    # A model of feature tables has none of these attributes.
     for name, verb in (("calibration", "calibrate"), ("decision", "threshold")):
         choice = getattr(model, name, None)
         if choice is not None and choice.stale:
@@ -38,7 +38,7 @@ def note_stale(model: Any) -> None:
 
 
 def note_blank(blank: int, rows: int, consequence: str) -> None:
-    """Note on standard error how many of the rows have no text, and what follows from it."""
+    """Note how many of the rows have no text, and the consequence."""
     from textnb.cli.console import note
     from textnb.text.coverage import describe_blank
 
@@ -47,7 +47,7 @@ def note_blank(blank: int, rows: int, consequence: str) -> None:
 
 
 def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
-    """Note doubts whether rows are new; for rows that were surely learned, there is a warning."""
+    """Note doubts whether rows are new; if they were surely learned, a warning has said so."""
     if novelty is None or quiet:
         return
     from textnb.cli.console import note
@@ -55,7 +55,7 @@ def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
     share = novelty.share_learned
     if novelty.verdict == "unknown":
         note(f"note: {novelty.message}")
-    elif novelty.verdict == "new" and share is not None and share >= _NOTED_SHARE:
+    elif novelty.verdict == "new" and share is not None and share >= _MIN_NOTED_SHARE:
         note(f"note: about {100 * share:.0f} % of these rows look learned; if they are, what is "
              "shown here is too good")
 
@@ -70,7 +70,7 @@ def calibration_words(calibration: Calibration) -> str:
                    f"n^{calibration.length_exponent:.4g}, n the terms counted in a document")
     if calibration.link == "sigmoid":
         formula += f", shift {calibration.shift:.4g}, normalised sigmoids"
-    # A calibration that is set by hand may say neither.
+    # A calibration that a user sets may have neither a method nor documents.
     documents = quantity(calibration.documents, "document") if calibration.documents else ""
     origin = ", ".join(filter(None, [calibration.method, documents]))
     return (formula + (f" ({origin})" if origin else "")
@@ -81,10 +81,10 @@ def decision_words(
     decision: Decision, unit: str = "log-odds", max_shown: int = MAX_SHOWN, *,
     is_multilabel: bool = False,
 ) -> Iterator[str]:
-    """The thresholds and the evidence for them.
+    """The thresholds and the evidence for them, as lines.
 
-    Only the thresholds, if other software wrote the evidence. ``unit`` is the unit of the
-    thresholds of one label per document: "log-odds" or "margin".
+    If other software wrote the evidence, so that it can't be read, only the thresholds. If each
+    document has one label, ``unit`` is the unit of the thresholds: "log-odds" or "margin".
     """
     if decision.stale:
         yield f"stale, so that nothing below is certain: {decision.stale}"
@@ -101,10 +101,10 @@ def decision_words(
 def _label_words(decision: Decision, max_shown: int) -> Iterator[str]:
     """The thresholds of labels, and the measures with them."""
     evidence = decision.evidence
-    entries = {entry["label"]: entry for entry in evidence.get("labels", ())}
+    measures = {entry["label"]: entry for entry in evidence.get("labels", ())}
     thresholds = list(decision.thresholds.items())
     for label, value in thresholds[:max_shown]:
-        entry = entries.get(label)
+        entry = measures.get(label)
         if value == math.inf:
             yield f"{label!r} never" + (_why_never(entry, evidence) if entry else "")
         else:
@@ -126,7 +126,7 @@ def _label_words(decision: Decision, max_shown: int) -> Iterator[str]:
 
 
 def label_summary(decision: Decision) -> str:
-    """The range of the thresholds of labels."""
+    """The number and the range of the thresholds of labels."""
     finite = [value for value in decision.thresholds.values() if math.isfinite(value)]
     never = sum(value == math.inf for value in decision.thresholds.values())
     words = [f"thresholds of {quantity(len(decision.thresholds), 'label')}"]
@@ -156,15 +156,15 @@ def _evidence_words(decision: Decision, condition: str, max_shown: int) -> Itera
 
 def _threshold_words(decision: Decision, condition: str) -> Iterator[str]:
     names = sorted(decision.thresholds, key=lambda label: label != decision.positive)
-    others = {decision.thresholds[name] for name in names[1:]}
-    # Usually all others have the same threshold.
-    alike = len(names) > 2 and len(others) == 1 and decision.positive is not None
-    for name in names[:1] if alike else names:
+    other_thresholds = {decision.thresholds[name] for name in names[1:]}
+    # Usually all classes but the positive one have the same threshold: one line describes them.
+    has_common = len(names) > 2 and len(other_thresholds) == 1 and decision.positive is not None
+    for name in names[:1] if has_common else names:
         yield f"{name!r} where {_condition(condition, decision.thresholds[name])}"
-    if alike:
-        lowest = others.pop()
+    if has_common:
+        threshold = other_thresholds.pop()
         yield "else the most probable other class" + (
-            "" if math.isinf(lowest) else f", where {condition} {lowest:.4g}")
+            "" if math.isinf(threshold) else f", where {condition} {threshold:.4g}")
 
 
 def _guarantee_words(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
@@ -174,11 +174,11 @@ def _guarantee_words(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str
     if verdict == "unknown":
         yield ONLY_IF_NEW
     if "costs" in evidence:
-        wrong, missed = evidence["costs"]
-        yield (f"least cost, where a false positive costs {wrong:g} and a false negative "
-               f"{missed:g} ({evidence['rule']}): {evidence['cost']:g} on these documents")
+        false_positive, false_negative = evidence["costs"]
+        yield (f"least cost, where a false positive costs {false_positive:g} and a false negative "
+               f"{false_negative:g} ({evidence['rule']}): {evidence['cost']:g} on these documents")
         return
-    # Leave-one-out and folds score with other models than the one that will answer.
+    # With leave-one-out and folds, other models gave the scores than the one that will answer.
     is_exact = evidence["scored"] in (HELD_OUT, UNVERIFIED)
     level = f"at {'' if is_exact else 'about '}{_percent(evidence['confidence'])} confidence"
     if verdict == "learned":
@@ -214,10 +214,10 @@ def _class_words(evidence: Mapping[str, Any], condition: str, max_shown: int) ->
                "all")
     if evidence.get("novelty", {}).get("verdict") == "unknown":
         yield ONLY_IF_NEW
-    right = evidence["precision"]
+    precision = evidence["precision"]
     yield (f"{evidence['answered']:,} of {quantity(evidence['documents'], 'document')} get a class "
            f"({_percent(evidence['coverage'])}"
-           f"{'' if right is None else f'; {_percent(right)} of them right'}; "
+           f"{'' if precision is None else f'; {_percent(precision)} of them right'}; "
            f"{evidence['scored']}{', calibrated' if evidence['calibrated'] else ''})")
 
 
@@ -225,13 +225,13 @@ def _why_never(entry: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
     from textnb.evaluation.threshold_search import shown_instead_words
 
     why = f": a precision of {evidence['min_precision']:g} can't be shown"
-    # Some classes have a lower precision that can be shown.
+    # For some classes, a lower precision can be shown.
     return why + (f"; {shown_instead_words(entry['shown'], evidence['min_precision'])}"
                   if "shown" in entry else "")
 
 
 def _condition(condition: str, value: float) -> str:
-    # The smallest number above 0 stands for "above 0" in a threshold.
+    # A threshold that is the smallest float above 0 means "above 0".
     if 0 < value < 1e-300:
         return condition.replace("at least", "above 0")
     return f"{condition} {_number(value)}"

@@ -37,7 +37,7 @@ def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> Non
     from textnb.frames.failures import reading
     from textnb.workflow.export import export
 
-    # An unknown target is refused before the model is read.
+    # Raises an error for an unknown target before the model is read.
     _ = target_of_path(output.output) if options.to is None else target_of(options.to)
     classifier = any_model(file.model)
     with reading(file.model), steps("exporting", output.quiet) as progress:
@@ -66,12 +66,12 @@ def verify(source: VerifyInput, output: QuietResults) -> None:
     path, input = source.path, source.input
     if input is None and (source.query is not None or source.storage_options):
         raise ParameterError("--where and --read are for the rows of INPUT: name them")
-    # Without options, `verify_export` reads the file: the bundle knows which columns are texts.
+    # Without options `verify_export` reads the file, as the bundle knows which columns are texts.
     has_defaults = all(getattr(source, each.name) == each.default for each in fields(RowOptions))
     rows: Any = input if input is None or has_defaults else open_input(input, source, None).frame
     with reading(input or path), steps("verifying", output.quiet) as progress:
         result = verify_export(path, rows, progress=progress)
-    if not output.wrote_json(lambda: _as_dict(result)):
+    if not output.write_json_if_asked(lambda: _as_dict(result)):
         _show(result)
     if not result.passed:
         raise click.exceptions.Exit(1)
@@ -82,20 +82,20 @@ def _as_dict(result: Verified) -> dict[str, Any]:
         "target", "reads", "rows", "largest_difference", "passed", "tolerance", "wrong_scores",
         "wrong_labels", "answers", "largest_error", "wrong_probabilities", "wrong_decisions")}
     for name in ("wrong_labels", "wrong_decisions"):
-        values[name] = [{"row": row, "expected": want, "got": got}
-                        for row, want, got in values[name]]
+        values[name] = [{"row": row, "expected": expected, "got": got}
+                        for row, expected, got in values[name]]
     return values
 
 
 def _show(result: Verified) -> None:
     for row in result.wrong_scores:
         out(f"row {row}: a score differs by more than {result.tolerance:g}")
-    for row, want, got in result.wrong_labels:
-        out(f"row {row}: label {got!r}, expected {want!r}")
+    for row, expected, got in result.wrong_labels:
+        out(f"row {row}: label {got!r}, expected {expected!r}")
     for row in result.wrong_probabilities:
         out(f"row {row}: a probability differs")
-    for row, want, got in result.wrong_decisions:
-        out(f"row {row}: decision {got!r}, expected {want!r}")
+    for row, expected, got in result.wrong_decisions:
+        out(f"row {row}: decision {got!r}, expected {expected!r}")
     out(f"{result.target}: {quantity(result.rows, 'row')}, "
         f"largest difference of a score {result.largest_difference:.3g}, "
         f"{quantity(len(result.wrong_labels), 'label', 'differs', 'differ')}")
@@ -112,5 +112,5 @@ def describe(file: ModelFile, output: Results) -> None:
     from textnb.export.describe import describe_model
 
     description = describe_model(any_model(file.model))
-    if not output.wrote_json(lambda: description):
+    if not output.write_json_if_asked(lambda: description):
         show_description(description)

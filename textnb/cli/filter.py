@@ -19,7 +19,7 @@ from textnb.cli.inputs import ModelFile, Results
 from textnb.cli.options import judging_verb, option, usage_errors
 from textnb.cli.stream import FAILED, Stream
 from textnb.cli.verdicts import (
-    CODES,
+    EXIT_CODES,
     TIMEOUT_SECONDS,
     answer_one,
     judging_settings,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 
-# Counts of a Maildir's messages without a verdict.
+# Kinds of messages of a Maildir that get no verdict; the summary counts them.
 _BEFORE, _GONE, _FAILED = "judged before", "gone meanwhile", "could not be judged or filed"
 
 
@@ -54,7 +54,7 @@ class VerdictOptions:
         default=MIN_LEARNED, minimum=0)
 
     def settings(self) -> dict[str, Any]:
-        """What `MailFilter.load` takes."""
+        """The arguments of `MailFilter.load`."""
         return judging_settings(
             self.spam_class, self.spam_cutoff, self.ham_cutoff, self.min_learned)
 
@@ -153,13 +153,13 @@ def _file_messages(
     folders = {"spam": subfolder(maildir, options.spam_folder or ".Spam"),
                "unsure": None if options.unsure_folder is None else subfolder(
                    maildir, options.unsure_folder)}
-    # Before the model is read: if it is replaced meanwhile, the key is that of the old one, and all
-    # messages are judged again next time.
+    # Read before the model. If the model is replaced between the two, the key is of the old model,
+    # and all messages are judged again next time.
     key = judge_key(stated_checksum(model), {**settings, "files": sorted(
         status for status, folder in folders.items() if folder is not None)})
-    judge = _load(model, settings)
-    judged = JudgedMessages(maildir, key)
-    counts, reasons = dict.fromkeys((*CODES, _BEFORE, _GONE, _FAILED), 0), set()
+    mail_filter = _load(model, settings)
+    judged_messages = JudgedMessages(maildir, key)
+    counts, reasons = dict.fromkeys((*EXIT_CODES, _BEFORE, _GONE, _FAILED), 0), set()
     try:
         try:
             paths, skipped = new_messages(maildir)
@@ -169,16 +169,16 @@ def _file_messages(
         for path in paths:
             if signals_received:
                 break
-            if path in judged:
+            if path in judged_messages:
                 counts[_BEFORE] += 1
                 continue
             try:
-                verdict = judge.judge(read_content(path, MAX_MESSAGE + 1))
+                verdict = mail_filter.judge(read_content(path, MAX_MESSAGE + 1))
                 target = folders.get(verdict.status)
                 if options.dry_run:
                     pass
                 elif target is None:
-                    judged.add(path)
+                    judged_messages.add(path)
                 else:
                     file_message(path, target)
             except MessageMoved:
@@ -187,8 +187,8 @@ def _file_messages(
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as error:
-                # One message never stops the others, and none is lost. BaseException, because the
-                # engine's panics are no Exception.
+                # A message that fails stays in its place, and the others are judged. BaseException,
+                # because a panic of Polars is not an Exception.
                 counts[_FAILED] += 1
                 reason = getattr(error, "strerror", None) or first_line(error)
                 note(printable(f"note: {path} stays where it is: {reason}"))
@@ -201,7 +201,7 @@ def _file_messages(
                 else f"{verdict.status} {verdict.log_odds:.6f} {printable(path)}")
     finally:
         try:
-            judged.save()
+            judged_messages.save()
         except (OSError, SourceError) as error:
             reason = getattr(error, "strerror", None) or first_line(error)
             note("note: the messages judged now will be judged again, as they can't be noted: "
@@ -209,8 +209,8 @@ def _file_messages(
     if signals_received:
         note("interrupted; what was filed stays where it was put")
         raise click.exceptions.Exit(FAILED)
-    note(", ".join(f"{number:,} {what}" for what, number in (counts | skipped).items()
-                   if number or what in CODES))
+    note(", ".join(f"{number:,} {kind}" for kind, number in (counts | skipped).items()
+                   if number or kind in EXIT_CODES))
     for line in notes_on(sorted(reasons)):
         note(line)
     if counts[_FAILED]:
@@ -218,9 +218,9 @@ def _file_messages(
 
 
 def _watch_signals() -> list[int]:
-    """Collect the signals that ask to stop, from now on.
+    """Start to collect the signals that ask to stop; return the list to which they are added.
 
-    An exception would be lost if a callback swallows it.
+    They raise no exception, which could get lost in a callback.
     """
     signals_received: list[int] = []
     if click.get_current_context().find_object(Stream) is not None:
@@ -231,22 +231,22 @@ def _watch_signals() -> list[int]:
     return signals_received
 
 
-# A group, so that usage is shown as "textnb filter ..." as it is with all verbs.
-alone = click.Group(name="textnb", commands={"filter": filter_mail})
+# A group with one verb, so that usage is shown as "textnb filter ..." as it is for all verbs.
+group = click.Group(name="textnb", commands={"filter": filter_mail})
 
 
 def run(arguments: Sequence[str], stream: Stream) -> int:
     """Run the verb, and return its exit code."""
     try:
-        with (usage_errors(), alone.make_context("textnb", [*arguments], obj=stream) as context):
-            alone.invoke(context)
+        with (usage_errors(), group.make_context("textnb", [*arguments], obj=stream) as context):
+            group.invoke(context)
         code = 0
     except click.exceptions.Exit as exit:
         code = exit.exit_code
     except click.ClickException as error:
         error.show()
         return FAILED
-    # Output that can't be written is a failure.
+    # Flushed here, so that a failure to write the output is an error of this verb.
     if sys.stdout is not None:
         sys.stdout.flush()
     return code

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from textnb.runtime.progress import Size
     from textnb.workflow.rows import Rows
 
-# Formats that `textnb.frames` writes; a test compares them.
+# The formats that `textnb.frames` writes. A test compares the two lists: help must not import it.
 OUTPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 
 
@@ -32,7 +32,7 @@ class ModelFile:
     model: str = argument("Model file.")
 
 
-_WHERE = "Use the rows for which this SQL condition holds, e.g. \"split = 'test'\"."
+_WHERE_HELP = "Use the rows for which this SQL condition holds, e.g. \"split = 'test'\"."
 KINDS_OF_INPUT = (
     "Parquet, IPC, CSV, TSV, NDJSON or .txt file, mail (.eml, .mbox, Maildir), glob, folder, "
     "folder per class, URL (s3://...), Delta or Iceberg table, database with --read query=..., or "
@@ -43,14 +43,14 @@ KINDS_OF_INPUT = (
 class RowOptions(ReadOptions):
     """Input."""
 
-    where: str | None = option(_WHERE)
+    where: str | None = option(_WHERE_HELP)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LabelledRowOptions(LabelledOptions):
     """Input."""
 
-    where: str | None = option(_WHERE)
+    where: str | None = option(_WHERE_HELP)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -82,8 +82,8 @@ class Results:
     results_format: str = option("Format of the results.", "--format", default="text",
                                  choices=("text", "json"), metavar="FORMAT")
 
-    def wrote_json(self, result: Callable[[], Any]) -> bool:
-        """Write a result as JSON if that is the format, and return whether it is."""
+    def write_json_if_asked(self, result: Callable[[], Any]) -> bool:
+        """Write a result as JSON if that is the format; return whether it is."""
         if self.results_format == "json":
             out(as_json(result()))
         return self.results_format == "json"
@@ -114,7 +114,7 @@ class ModelOutput(Quiet):
         metavar="FILE")
 
     def target(self, model: str, *inputs: str | None) -> str:
-        """The file to write; ParameterError or SourceError if it can't be."""
+        """The file to write; ParameterError or SourceError if it can't be written."""
         target = model if self.output is None else self.output
         check_target(target, *inputs)
         return target
@@ -127,7 +127,7 @@ class ChosenOutput(ModelOutput, Results):
     dry_run: bool = option("Show what it would choose, and write nothing.", default=False)
 
     def target(self, model: str, *inputs: str | None) -> str:
-        """The file to write; ParameterError or SourceError if it can't be."""
+        """The file to write; ParameterError or SourceError if it can't be written."""
         if self.dry_run and self.output is not None:
             raise ParameterError("--dry-run writes nothing: leave out --output")
         return super().target(model, *inputs)
@@ -145,7 +145,7 @@ def check_table(
     output: str, *inputs: str | None, format: str | None = None, safe_csv: bool = False,
     advice: str = "name the file with one of them",
 ) -> str:
-    """The format of a table to write; ParameterError if it can't be, or would replace an input."""
+    """The format of a table to write; ParameterError if it is unknown, or an input is replaced."""
     from textnb.frames.sinks import output_format
 
     check_apart(output, *inputs)
@@ -159,7 +159,7 @@ def check_apart(output: str, *inputs: str | None, option: str = "--output") -> N
 
 
 def is_same_file(path: str, other: str) -> bool:
-    """Whether two paths lead to one file; standard input and output ("-") are no files."""
+    """Whether two paths lead to the same file; standard input and output ("-") are not files."""
     return "-" not in (path, other) and os.path.exists(path) and os.path.exists(other) and (
         os.path.samefile(path, other))
 
@@ -182,7 +182,7 @@ class Tables(SafeCsv):
         "[default: by the output's ending]", metavar="FORMAT")
 
     def check_table(self, output: str, *inputs: str | None) -> str:
-        """As the function of this name, with these options."""
+        """Call the function `check_table` with these options."""
         return check_table(output, *inputs, format=self.output_format, safe_csv=self.safe_csv,
                            advice="or say --output-format")
 
@@ -191,7 +191,7 @@ def open_input(
     input: str, options: RowOptions | LabelledRowOptions, text: Any, label: str | None = None,
     features: Any = None, where: str = "--where", *, counts_texts: bool = False,
 ) -> Rows:
-    """Open the rows of an input. Errors about the condition name the option ``where``."""
+    """Open the rows of an input; ``where`` is the option for their condition, for its errors."""
     from textnb.workflow.rows import open_rows
 
     return open_rows(input, options, text, label, features, where=options.where, option=where,
@@ -211,7 +211,7 @@ def work_on(
     rows: Rows, activity: str, past_tense: str, quiet: bool, unit: str = "document",
     phase: str = "", target: str | None = None,
 ) -> Iterator[Callable[[int], None]]:
-    """Show how far work on the rows of an input is; then note malformed messages."""
+    """Show the progress of the block, which reads the rows; then note malformed messages."""
     with rows.reading(), progress(activity, past_tense, quiet, unit, phase=phase, size=rows.size,
                                   target=target) as advance:
         yield advance
@@ -219,8 +219,8 @@ def work_on(
         note_malformed(rows)
 
 
-def size_of(tables: Sequence[Rows]) -> Size | None:
-    """The number of rows of several tables; None if that of one is not known."""
+def total_size(tables: Sequence[Rows]) -> Size | None:
+    """The total number of rows of several tables; None if one number is not known."""
     from textnb.runtime.progress import Size
 
     sizes = [size for table in tables if (size := table.size()) is not None]
@@ -229,7 +229,7 @@ def size_of(tables: Sequence[Rows]) -> Size | None:
 
 
 def note_malformed(rows: Rows) -> None:
-    """Note how many messages of a table of mail are malformed."""
+    """Note how many messages are malformed, if the rows are mail."""
     if rows.malformed:
         note(f"note: {quantity(len(rows.malformed), 'message', 'is', 'are')} malformed; textnb "
              f"mail {shlex.quote(rows.source)} --errors lists what is wrong")
@@ -243,23 +243,23 @@ def note_columns_without_text(rows: Rows) -> None:
     is_mail = set(COLUMNS[1:]) <= set(rows.frame.collect_schema())
     for name in rows.columns_without_text:
         if is_mail and name not in (*COLUMNS, TOKENS, "text"):
-            near = suggestion(name.lower(), header_names(rows.frame))
-            note(f"warning: no message has a header {printable(name)!r}{printable(near)}")
+            hint = suggestion(name.lower(), header_names(rows.frame))
+            note(f"warning: no message has a header {printable(name)!r}{printable(hint)}")
         elif rows.has_several_texts:
             note(f"warning: the column {printable(name)!r} holds no text in any row")
 
 
 def size_words(model: AnyModel) -> str:
-    """The number of classes (or labels) and of terms; or of features, with their columns."""
+    """The number of classes (or labels), and of terms or of features with their columns."""
     classes = quantity(len(classes_of(model)), "label" if holds_lists(model) else "class")
     if text_columns(model) is None:
         return (f"{classes}, {quantity(len(model.feature_names_), 'feature')} "
-                f"({first_of(model.features_)})")
+                f"({first_names(model.features_)})")
     pruned = "" if model.pruned is None else f" ({model.pruned.describe()})"
     return f"{classes}, {quantity(len(model.terms), 'term')}{pruned}"
 
 
-def first_of(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """The first eight names as a string, with ", ..." if there are more."""
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
 

@@ -68,7 +68,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
     with reading(path), progress(
             "reading", "read", output.quiet, "message", target=target) as advance:
 
-        def note_errors(batch: pl.DataFrame) -> pl.DataFrame:
+        def add_errors(batch: pl.DataFrame) -> pl.DataFrame:
             malformed.append(batch.select("path", "errors").filter(pl.col("errors").list.len() > 0))
             advance(batch.height)
             return batch
@@ -76,11 +76,11 @@ def mail(input: MailInput, output: MailOutput) -> None:
         if target is None:
             for batch in frame.select("path", "errors").collect_batches(
                     chunk_size=512, maintain_order=True, lazy=True):
-                note_errors(batch)
+                add_errors(batch)
         else:
-            counted = frame.map_batches(note_errors, schema=frame.collect_schema(), streamable=True)
-            sinks.write(counted, target, output_format, safe_csv=output.safe_csv)
-    # The engine may deliver batches in another order.
+            frame = frame.map_batches(add_errors, schema=frame.collect_schema(), streamable=True)
+            sinks.write(frame, target, output_format, safe_csv=output.safe_csv)
+    # Polars may deliver batches in another order.
     messages = pl.concat(malformed).sort("path")
     if errors:
         _show_errors(messages, output)
@@ -96,7 +96,7 @@ def _show_errors(malformed: pl.DataFrame, output: MailOutput) -> None:
     from textnb.frames.mail import mail_errors
 
     kinds = mail_errors(malformed)
-    if output.wrote_json(kinds.to_dicts):
+    if output.write_json_if_asked(kinds.to_dicts):
         return
     for path, errors in malformed.with_columns(pl.col("errors").list.join("; ")).iter_rows():
         out(printable(f"{path}: {errors}"))

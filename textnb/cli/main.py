@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from textnb.cli.options import WIDTH, Command, topics_of, usage_errors
+from textnb.cli.options import HELP_SETTINGS, Command, key_options_of, usage_errors
 from textnb.errors import suggestion
 
 # The groups of verbs in `textnb help`, in order. Each verb has its module in `textnb.cli`, with
@@ -155,7 +155,7 @@ def _help_arguments(ctx: click.Context, words: list[str]) -> list[str]:
     # "help read" and "help set" show these topics of `train`, which has both.
     verb, *topics = ["train", *words] if words[:1] in (["read"], ["set"]) else words or [""]
     command = command_of(verb)
-    known_topics = topics_of(command.groups) if isinstance(command, Command) else []
+    known_topics = key_options_of(command.groups) if isinstance(command, Command) else []
     if command is not None and not set(topics) <= set(known_topics) and not ctx.resilient_parsing:
         ctx.fail(f"textnb help {verb} has no topic {topics[0]!r}"
                  + (f": it has {' and '.join(known_topics)}" if known_topics else ""))
@@ -191,7 +191,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 
 
 app = Verbs(
-    name="textnb", context_settings=dict(WIDTH),
+    name="textnb", context_settings=dict(HELP_SETTINGS),
     params=[click.Option(["--version", "-V"], is_flag=True, is_eager=True, expose_value=False,
                          callback=_show_version, help="Show the version and exit.")],
     help="Text classification from a table of documents: train, test, predict, explain.",

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from textnb.learning.fitted import Fitted
 
-# Columns that tables of mail have, and hardly any other table: a model with one of them is of mail.
+# Tables of mail have these columns, and hardly any other table: a model that reads one is of mail.
 _MAIL_COLUMNS = frozenset(["subject", "body", "headers", "tokens"])
 
 
 def is_message(text: str, columns: Sequence[str], option: bool | None) -> bool:
-    """Whether to explain a message: by the option, else the file's name, else the model.
+    """Whether an argument stands for a message: by the option, else its form, else the model.
 
-    A model of mail reads every file as a message. A note says so if the name could also be a text.
+    For a model of mail the name of any file stands for a message. As such a name could also be
+    meant as a text, a note says how it is read.
     """
     if option is not None:
         return option
@@ -35,12 +36,13 @@ def is_message(text: str, columns: Sequence[str], option: bool | None) -> bool:
 
 
 def message_bytes(text: str) -> bytes:
-    """The bytes of a message: of a file, of standard input ("-"), or of the text itself.
+    """Read a message from a file or from standard input ("-"), or take the text itself.
 
     Raises
     ------
     SourceError
-        If there is no such file, it can't be read, or it does not hold exactly one message.
+        If there is no such file, it can't be read, or it does not hold exactly one message; or if
+        standard input is closed or empty.
     """
     from textnb.errors import SourceError, quantity
     from textnb.mail.mailboxes import list_mail_files, read_messages
@@ -66,7 +68,7 @@ def message_bytes(text: str) -> bytes:
 
 
 def stdin_bytes(limit: int = -1) -> bytes:
-    """Standard input, up to a number of bytes."""
+    """Read standard input, up to ``limit`` bytes."""
     import signal
     import sys
 
@@ -74,6 +76,7 @@ def stdin_bytes(limit: int = -1) -> bytes:
 
     if sys.stdin is None:
         raise SourceError.unreadable("standard input", "it is closed")
+    # An interrupt ends the read, which would otherwise go on.
     signal.siginterrupt(signal.SIGINT, True)
     content: bytes = sys.stdin.buffer.read(limit)
     return content
@@ -85,16 +88,17 @@ def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] 
     from textnb.filter.mailfilter import MailFilter
 
     try:
-        judge = MailFilter.of_model(path, fitted)
+        spam_filter = MailFilter.of_model(path, fitted)
     except ParameterError:
         return None
-    verdict = judge.judge(message)
-    return {"status": verdict.status, "spam": judge.judging.spam, "log_odds": verdict.log_odds,
-            "calibrated": verdict.calibrated, "reason": verdict.reason}
+    verdict = spam_filter.judge(message)
+    return {"status": verdict.status, "spam": spam_filter.judging.spam,
+            "log_odds": verdict.log_odds, "calibrated": verdict.calibrated,
+            "reason": verdict.reason}
 
 
 def _is_path(text: str) -> bool:
     from textnb.mail.mailboxes import is_mail_name
 
-    # A sentence may end with such a name: with spaces it is a path only if the file exists.
+    # A sentence may end with such a name. So a text with spaces is a path only if the file exists.
     return is_mail_name(text) and (not any(map(str.isspace, text)) or os.path.isfile(text))

@@ -1,7 +1,7 @@
-"""Options as fields of frozen dataclasses, and commands made of verbs' functions.
+"""Makes a command from the function of a verb, and its options from fields of dataclasses.
 
-A verb is a function whose parameters are dataclasses: each is a group of options, and its fields
-are the options. The function gets an instance of each; options that were not typed have defaults::
+The parameters of a verb's function are dataclasses. Each is a group of options, and its fields are
+the options. The function gets an instance of each, with defaults for options that were not typed::
 
     @dataclass(frozen=True, kw_only=True)
     class Source:
@@ -13,8 +13,11 @@ are the options. The function gets an instance of each; options that were not ty
     @verb
     def show(source: Source) -> None: ...
 
-The first line of a class is the title of its group in the help text. `textnb.cli.words` knows the
-types that a field may have.
+The first line of a class's docstring is the title of its group in the help text. The types that a
+field may have are in `textnb.cli.words`.
+
+A setting with `Setting.under` is not an option of its own: a key option such as ``--read`` or
+``--set`` takes it as KEY=VALUE. ``--help read`` shows what the keys of ``--read`` mean.
 """
 
 from __future__ import annotations
@@ -43,10 +46,10 @@ from textnb.runtime.removed import OPTIONS, removal_message
 from textnb.runtime.settings import Setting, declared, setting, type_of
 from textnb.text.token_settings import TokenSettings
 
-WIDTH = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
-# Settings of models that are options; the others are typed as --set NAME=VALUE.
+HELP_SETTINGS = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
+# Settings of models that are options of their own; the others are typed as --set NAME=VALUE.
 _OPTIONS_OF_MODELS = ("l",)
-# By the type of an option: its type in click, and what help shows for a value. Others are texts.
+# For the type of an option, its type in click, and what help shows for a value. Others are text.
 _NUMBERS = {"int": click.INT, "float": click.FLOAT}
 _METAVARS = {"int": "N", "float": "N", "Pair": "N,N", "CountOrShare": "N", "NumberOrAuto": "N",
              "Numbers": "N"}
@@ -56,23 +59,23 @@ class TypedOptions(dict[str, Any]):
     """The values of the options that were typed, by the names of their fields."""
 
 
-def option(help: str, *names: str, default: Any = None, **facts: Any) -> Any:
-    """A field that is an option of the command line."""
-    return setting(default, help, names=names, **facts)
+def option(help: str, *names: str, default: Any = None, **info: Any) -> Any:
+    """A field that is an option; ``info`` are further attributes of a `Setting`."""
+    return setting(default, help, names=names, **info)
 
 
 def argument(help: str, default: Any = MISSING) -> Any:
-    """A field that is an argument of the command line; without a default it is required."""
+    """A field that is a positional argument; it is required if it has no default."""
     return setting(default, help, is_argument=True)
 
 
 def verb(function: Callable[..., None]) -> click.Command:
-    """A command whose failures are one line on standard error and an exit code."""
+    """A decorator: it makes a command, which reports a failure as one line and an exit code."""
     return _command(Command, function)
 
 
 def judging_verb(function: Callable[..., None]) -> click.Command:
-    """A command whose exit code is its answer: every failure is `FAILED`."""
+    """A decorator: it makes a command whose exit code is its answer, or `FAILED` on any failure."""
     return _command(JudgingCommand, function)
 
 
@@ -82,116 +85,118 @@ def _command(kind: type[Command], function: Callable[..., None]) -> click.Comman
     groups = [hint for hint in hints.values() if hint is not TypedOptions]
     options = _options_of(groups)
 
-    def write(setting: Mention) -> str:
+    def write_setting(setting: Mention) -> str:
         if setting.name in options:
             return as_option(setting, *options[setting.name])
-        of_train = _options_of([LimitSettings, TokenSettings])
-        if setting.name in of_train:
-            # Only `train` has it, so advice that names it is for the model's next training.
-            return f"{as_option(setting, *of_train[setting.name])} of textnb train"
+        train_options = _options_of([LimitSettings, TokenSettings])
+        if setting.name in train_options:
+            # This verb does not have the option: the user must train the model again with it.
+            return f"{as_option(setting, *train_options[setting.name])} of textnb train"
         return str(setting)
 
-    def run(**texts: Any) -> None:
+    def run(**typed: Any) -> None:
         def work() -> None:
-            values = TypedOptions(_values(groups, texts))
-            function(*(values if hint is TypedOptions else _of_group(hint, values)
+            values = TypedOptions(_typed_values(groups, typed))
+            function(*(values if hint is TypedOptions else _make_group(hint, values)
                        for hint in hints.values()))
 
-        run_guarded(work, kind.codes, write)
+        run_guarded(work, kind.exit_codes, write_setting)
 
     return kind(function.__name__, groups, run, function.__doc__ or "")
 
 
 def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
-    """The options of groups by the names in errors: name, and whether it takes a value."""
-    return {name: (name_of(field, facts), bool(facts.under) or not is_flag(type_of(field)))
-            for group in groups for field, facts in declared(group)
-            if not facts.is_argument and facts.is_option
-            for name in {field.name, facts.python or field.name}}
+    """The name of each option and whether it takes a value, by the names that errors use."""
+    return {name: (name_of(field, info), bool(info.under) or not is_flag(type_of(field)))
+            for group in groups for field, info in declared(group)
+            if not info.is_argument and info.is_option
+            for name in {field.name, info.python or field.name}}
 
 
-def _values(groups: list[type], texts: dict[str, Any]) -> dict[str, Any]:
-    """The values of the options that were typed."""
+def _typed_values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
+    """Convert ``typed``, which click returned, to the values of the options that were typed."""
     values = {}
     for group in groups:
-        for field, facts in declared(group):
-            value = texts.get(field.name)
-            if value is None or value == () or facts.under:
+        for field, info in declared(group):
+            value = typed.get(field.name)
+            if value is None or value == () or info.under:
                 continue
-            name = name_of(field, facts)
-            if facts.choices and value not in facts.choices:
-                raise ParameterError.unknown_choice(name, value, facts.choices)
+            name = name_of(field, info)
+            if info.choices and value not in info.choices:
+                raise ParameterError.unknown_choice(name, value, info.choices)
             values[field.name] = value_of(type_of(field), name, value)
-    for under in topics_of(groups):
-        if words := texts.get(under):
-            values |= _set_values(groups, under, words)
+    for key_option in key_options_of(groups):
+        if words := typed.get(key_option):
+            values |= _key_values(groups, key_option, words)
     return values
 
 
-def topics_of(groups: list[type]) -> list[str]:
-    """The options that take settings as KEY=VALUE."""
-    return [*dict.fromkeys(facts.under for group in groups for _, facts in declared(group)
-                           if facts.under and facts.is_option)]
+def key_options_of(groups: list[type]) -> list[str]:
+    """The names of the options that take settings as KEY=VALUE."""
+    return [*dict.fromkeys(info.under for group in groups for _, info in declared(group)
+                           if info.under and info.is_option)]
 
 
-def _group_under(groups: list[type], under: str) -> type:
+def _group_of_keys(groups: list[type], key_option: str) -> type:
     """The settings that one option takes as KEY=VALUE, as one group."""
-    return make_dataclass(under, {
-        field.name: (field.name, type_of(field), setting(field.default, **vars(facts)))
-        for group in groups for field, facts in declared(group)
-        if facts.under == under and facts.is_option}.values(), kw_only=True)
+    return make_dataclass(key_option, {
+        field.name: (field.name, type_of(field), setting(field.default, **vars(info)))
+        for group in groups for field, info in declared(group)
+        if info.under == key_option and info.is_option}.values(), kw_only=True)
 
 
-def _set_values(groups: list[type], under: str, words: Iterable[str]) -> dict[str, Any]:
+def _key_values(groups: list[type], key_option: str, words: Iterable[str]) -> dict[str, Any]:
     """The values of settings that were typed as KEY=VALUE."""
     from textnb.workflow.toml import Table, set_key
 
-    group, option, table = _group_under(groups, under), f"--{under}", Table("", {}, {})
-    names = _options_of(groups)
+    group, option = _group_of_keys(groups, key_option), f"--{key_option}"
+    table, options = Table("", {}, {}), _options_of(groups)
     keys: set[tuple[str, ...]] = set()
     for number, word in enumerate(words, start=1):
         if "=" not in word:
             raise ParameterError(f"{option} must be KEY=VALUE; the {number}. one is not (it is not "
                                  "shown, as it may be a secret)")
         key = set_key(table.values, word, option)
-        if any(key[:len(before)] == before or before[:len(key)] == key for before in keys):
+        # A key may be given once, and not beside a part of it: "a" and "a.b" contradict each other.
+        if any(key[:len(other)] == other or other[:len(key)] == key for other in keys):
             raise ParameterError(f"{option} {'.'.join(key)} is given twice")
         keys.add(key)
-        other = next((name for field, (name, _) in names.items() if not name.startswith(option)
-                      and key[0] in (field, name.strip("-").replace("-", "_"))), None)
-        if other is not None and not hasattr(group, key[0]):
-            raise ParameterError(f"{option} {key[0]}: it is an option of its own, {other}")
-    options = table.fill(group, table.values, (option,))
+        own = next((name for field, (name, _) in options.items() if not name.startswith(option)
+                    and key[0] in (field, name.strip("-").replace("-", "_"))), None)
+        if own is not None and not hasattr(group, key[0]):
+            raise ParameterError(f"{option} {key[0]}: it is an option of its own, {own}")
+    settings = table.fill(group, table.values, (option,))
     table.refuse()
-    return {name: getattr(options, name) for name in table.values}
+    return {name: getattr(settings, name) for name in table.values}
 
 
-def _of_group(group: type, values: TypedOptions) -> Any:
+def _make_group(group: type, values: TypedOptions) -> Any:
     return group(**{field.name: values[field.name] for field, _ in declared(group)
                     if field.name in values})
 
 
-def name_of(field: Field[Any], facts: Setting) -> str:
-    """An option's long name, as errors write it."""
-    if facts.is_argument:
+def name_of(field: Field[Any], info: Setting) -> str:
+    """The long name of an option, as errors write it."""
+    if info.is_argument:
         return field.name.upper()
-    if facts.under:
-        return f"--{facts.under} {field.name}"
-    names = [name for name in facts.names if name.startswith("--")]
+    if info.under:
+        return f"--{info.under} {field.name}"
+    names = [name for name in info.names if name.startswith("--")]
+    # Of the two names of a flag, such as --message/--no-message, the first.
     return (names or [f"--{field.name.replace('_', '-')}"])[0].split("/")[0]
 
 
 def option_of(name: str, *groups: type) -> str:
-    """The option of a field of one of the groups, as errors write it."""
-    return next(name_of(field, facts) for group in groups for field, facts in declared(group)
+    """The long name of the option of a field, which one of the groups has."""
+    return next(name_of(field, info) for group in groups for field, info in declared(group)
                 if field.name == name)
 
 
 class Command(click.Command):
-    """A command whose help text shows its options by group: all of them, or the common ones."""
+    """A command whose help text shows its options by group: the common ones, or all of them."""
 
-    # The exit codes for bad data, for bad usage, and for output whose reader has closed it.
-    codes = BAD_DATA, BAD_USAGE, 0
+    # The exit codes for bad data, for bad usage, and for a closed pipe as output.
+    exit_codes = BAD_DATA, BAD_USAGE, 0
 
     def __init__(
         self, name: str, groups: list[type], callback: Callable[..., None], help: str
@@ -200,43 +205,45 @@ class Command(click.Command):
         self.groups = groups
         # The title of the group of each parameter, by the parameter's name.
         self.titles: dict[str, str] = {}
+        # The name of each argument, and its help text.
         self.arguments: list[tuple[str, str]] = []
+        # The names of parameters that only --help-all shows.
         self.rare: set[str] = set()
         for group in groups:
-            for field, facts in sorted(declared(group), key=partial(_rank, group)):
-                if facts.is_argument:
+            for field, info in sorted(declared(group), key=partial(_help_rank, group)):
+                if info.is_argument:
                     is_list = type_of(field) == "list[str]"
                     params.append(click.Argument([field.name], nargs=-1 if is_list else 1,
                                                  required=field.default is MISSING))
-                    self.arguments.append((params[-1].make_metavar(None), facts.help))  # type: ignore[arg-type]  # click does not read the context
-                elif facts.is_option and not facts.under:
-                    params.append(_option(field, facts))
+                    self.arguments.append((params[-1].make_metavar(None), info.help))  # type: ignore[arg-type]  # click does not read the context
+                elif info.is_option and not info.under:
+                    params.append(_make_option(field, info))
                     self.titles[field.name] = _title(group)
-                    self.rare |= set() if facts.is_common else {field.name}
-        for under in topics_of(groups):
-            params.append(_option_of_settings(under, _group_under(groups, under)))
-            # The option is in the group that has most of its settings.
+                    self.rare |= set() if info.is_common else {field.name}
+        for key_option in key_options_of(groups):
+            params.append(_make_key_option(key_option, _group_of_keys(groups, key_option)))
+            # Help shows the option in the group that has most of its settings.
             titles = Counter(_title(group) for group in groups
-                             for _, facts in declared(group) if facts.under == under)
-            self.titles[under] = titles.most_common(1)[0][0]
+                             for _, info in declared(group) if info.under == key_option)
+            self.titles[key_option] = titles.most_common(1)[0][0]
         if self.rare:
             params.append(click.Option(
                 ["--help-all"], is_flag=True, is_eager=True, expose_value=False,
                 callback=_show_all, help="Show all options and exit."))
         super().__init__(name, callback=callback, params=params, help=help,
-                         context_settings=dict(WIDTH))
+                         context_settings=dict(HELP_SETTINGS))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        for word, under in pairwise(args):
-            if word == "--help" and under in topics_of(self.groups):
-                _show_settings(ctx, _group_under(self.groups, under))
+        for word, topic in pairwise(args):
+            if word == "--help" and topic in key_options_of(self.groups):
+                _show_keys(ctx, _group_of_keys(self.groups, topic))
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             name, verb = error.option_name, str(ctx.info_name)
             if (verb, name) in OPTIONS:
                 raise click.UsageError(removal_message(name, OPTIONS[verb, name]), ctx) from None
-            if verb == "train" and _is_not_option(name):
+            if verb == "train" and _is_for_python(name):
                 raise click.UsageError(f"{name} is a setting that only Python and jobs "
                                        "(textnb run) have", ctx) from None
             raise
@@ -245,8 +252,8 @@ class Command(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": self.arguments}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
-            hidden = param.name in self.rare and not ctx.meta.get("textnb.all")
-            if record is None or hidden or isinstance(param, click.Argument):
+            is_hidden = param.name in self.rare and not ctx.meta.get("textnb.all")
+            if record is None or is_hidden or isinstance(param, click.Argument):
                 continue
             sections.setdefault(self.titles.get(param.name or "", "Help"), []).append(record)
         # The options that show help come last.
@@ -259,7 +266,7 @@ class Command(click.Command):
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """A context in which errors of usage are written as all others are: ``error: ...``."""
+    """Let usage errors of the block begin with ``error: `` as all others do, not ``Error: ``."""
     try:
         yield
     except click.ClickException as error:
@@ -275,9 +282,9 @@ def _show_error(show: Callable[..., None], file: IO[str] | None = None) -> None:
 
 
 class JudgingCommand(Command):
-    """A command whose usage errors do not exit with 2, which would mean "unsure"."""
+    """A command whose usage errors do not exit with 2, which means "unsure" for a filter."""
 
-    codes = FAILED, FAILED, FAILED
+    exit_codes = FAILED, FAILED, FAILED
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
@@ -288,10 +295,11 @@ class JudgingCommand(Command):
             raise
 
 
-def _rank(group: type, declaration: tuple[Field[Any], Setting]) -> int:
-    """A group's own options come before those of its bases; arguments keep their order."""
-    field, facts = declaration
-    if facts.is_argument:
+def _help_rank(group: type, declaration: tuple[Field[Any], Setting]) -> int:
+    """The place in the help text: arguments, then the group's own options, then those of its bases.
+    """
+    field, info = declaration
+    if info.is_argument:
         return -1
     return next(rank for rank, base in enumerate(group.__mro__)
                 if field.name in vars(base).get("__annotations__", {}))
@@ -301,24 +309,24 @@ def _title(group: type) -> str:
     return (group.__doc__ or "Options.").splitlines()[0].rstrip(".")
 
 
-def _option_of_settings(under: str, group: type) -> click.Option:
-    """The option that takes the settings of a group as KEY=VALUE."""
+def _make_key_option(key_option: str, group: type) -> click.Option:
+    """Make the option that takes the settings of a group as KEY=VALUE."""
     names = ", ".join(field.name for field, _ in declared(group))
-    words = [f"{field.name}={choice}" for field, facts in declared(group)
-             for choice in facts.choices or ("",)]
+    words = [f"{field.name}={choice}" for field, info in declared(group)
+             for choice in info.choices or ("",)]
     return click.Option(
-        [under, f"--{under}"], multiple=True, metavar="KEY=VALUE",
-        shell_complete=_completion(words),
-        help=f"{names}; repeat it for several. --help {under} says what they mean.")
+        [key_option, f"--{key_option}"], multiple=True, metavar="KEY=VALUE",
+        shell_complete=_completer(words),
+        help=f"{names}; repeat it for several. --help {key_option} says what they mean.")
 
 
-def _show_settings(ctx: click.Context, group: type) -> None:
-    """Show the meaning of the settings that an option takes as KEY=VALUE."""
+def _show_keys(ctx: click.Context, group: type) -> None:
+    """Show the meaning of the settings that an option takes as KEY=VALUE, and exit."""
     records = []
-    for field, facts in declared(group):
-        choices = f" ({_alternatives(facts.choices)})" if facts.choices else ""
+    for field, info in declared(group):
+        choices = f" ({_alternatives(info.choices)})" if info.choices else ""
         default = "none" if field.default is None else toml_of(field.default)
-        records.append((field.name, f"{facts.help}{choices}  [default: {default}]"))
+        records.append((field.name, f"{info.help}{choices}  [default: {default}]"))
     formatter = ctx.make_formatter()
     with formatter.section(f"--{group.__name__} KEY=VALUE, the value as in TOML, or a string"):
         formatter.write_dl(records, col_max=28)
@@ -326,24 +334,26 @@ def _show_settings(ctx: click.Context, group: type) -> None:
     ctx.exit()
 
 
-def _option(field: Field[Any], facts: Setting) -> click.Option:
-    names = facts.names or (f"--{field.name.replace('_', '-')}",)
-    help = facts.help
-    if facts.choices:
-        help = f"{help.rstrip('.')}: {_alternatives(facts.choices)}."
+def _make_option(field: Field[Any], info: Setting) -> click.Option:
+    names = info.names or (f"--{field.name.replace('_', '-')}",)
+    help = info.help
+    if info.choices:
+        help = f"{help.rstrip('.')}: {_alternatives(info.choices)}."
     if default := _default_text(field.default, names):
         help = f"{help}  [default: {default}]"
-    kind, of_value = type_of(field), dict[str, Any]()
-    if not is_flag(kind):
-        plain = kind.removesuffix(" | None")
+    type_, of_value = type_of(field), dict[str, Any]()
+    if not is_flag(type_):
+        base_type = type_.removesuffix(" | None")
         of_value = {
-            "metavar": facts.metavar or _METAVARS.get(plain, "TEXT"),
-            "type": (_NUMBERS.get(plain, click.STRING) if facts.minimum is None
-                     else click.IntRange(min=facts.minimum))}
+            "metavar": info.metavar or _METAVARS.get(base_type, "TEXT"),
+            "type": (_NUMBERS.get(base_type, click.STRING) if info.minimum is None
+                     else click.IntRange(min=info.minimum))}
+    # For click the default is None, which means that the option was not typed.
     return click.Option(
-        [field.name, *names], help=help, is_flag=is_flag(kind) or None, multiple=is_repeated(kind),
-        **({"required": True} if field.default is MISSING else {"default": None}), **of_value,
-        shell_complete=_completion(facts.choices) if facts.choices else None)
+        [field.name, *names], help=help, is_flag=is_flag(type_) or None,
+        multiple=is_repeated(type_), **of_value,
+        **({"required": True} if field.default is MISSING else {"default": None}),
+        shell_complete=_completer(info.choices) if info.choices else None)
 
 
 def _alternatives(choices: tuple[str, ...]) -> str:
@@ -353,6 +363,7 @@ def _alternatives(choices: tuple[str, ...]) -> str:
 def _default_text(default: Any, names: tuple[str, ...]) -> str:
     """A default as a user would type it; empty if there is none."""
     if isinstance(default, bool):
+        # Names such as --check/--no-check; a flag without the second is off by default.
         yes_or_no = next((name for name in names if "/" in name), "")
         return yes_or_no.split("/")[0].removeprefix("--") if default else ""
     if isinstance(default, tuple):
@@ -360,8 +371,8 @@ def _default_text(default: Any, names: tuple[str, ...]) -> str:
     return "" if default is None or default is MISSING else str(default)
 
 
-def _completion(words: Iterable[str]) -> Any:
-    """The function by which a shell completes one of some words."""
+def _completer(words: Iterable[str]) -> Any:
+    """A function with which a shell completes one of these words."""
     return lambda ctx, param, incomplete: [
         CompletionItem(word) for word in words if word.startswith(incomplete)]
 
@@ -373,31 +384,31 @@ def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-def _is_not_option(name: str) -> bool:
-    """Whether models or tokenizers have a setting of this name that is not an option."""
+def _is_for_python(name: str) -> bool:
+    """Whether models or tokenizers have a setting of this name that only Python and jobs have."""
     groups: list[type] = [TokenSettings, *all_models().values()]
-    return any(f"--{field.name.replace('_', '-')}" == name and not facts.is_option
-               for group in groups for field, facts in declared(group))
+    return any(f"--{field.name.replace('_', '-')}" == name and not info.is_option
+               for group in groups for field, info in declared(group))
 
 
 def every_model(group: type) -> type:
-    """A group of options, and with them the settings of all kinds of models.
+    """Make a group of the options of ``group`` and the settings of all kinds of models.
 
-    The help text of each setting names the kinds that have it, and the default of a kind where it
-    differs from the first kind's.
+    The help text of each setting names the kinds that have it. Where the default of a kind differs
+    from that of the first, it names the default, too.
     """
     kinds: dict[str, list[str]] = {}
     options: dict[str, tuple[Field[Any], Setting]] = {}
     for kind, model in all_models().items():
-        for field, facts in declared(model):
-            if facts.is_option:
-                first, _ = options.setdefault(field.name, (field, facts))
+        for field, info in declared(model):
+            if info.is_option:
+                first, _ = options.setdefault(field.name, (field, info))
                 default = "" if field.default == first.default else f": {field.default}"
                 kinds.setdefault(field.name, []).append(kind + default)
     fields = [(name, type_of(field), setting(field.default, **{
-        **vars(facts), "help": f"{facts.help.rstrip('.')} ({', '.join(kinds[name])}).",
+        **vars(info), "help": f"{info.help.rstrip('.')} ({', '.join(kinds[name])}).",
         "under": "" if name in _OPTIONS_OF_MODELS else "set"}))
-        for name, (field, facts) in options.items()]
+        for name, (field, info) in options.items()]
     settings = make_dataclass("Settings", fields, kw_only=True, frozen=True, eq=False, repr=False)
     return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True,
                           frozen=True, eq=False, repr=False)

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from textnb.workflow.models import AnyModel
     from textnb.workflow.predict import Predicted
 
-_MEASURES = {
+# How terms are ranked, in words, by the column "measure" of their table.
+_RANKINGS = {
     "z": "z: the log-odds of a term in the class against the rest, in standard errors",
     "weight": "weight: the score of a term for the class, less the mean for the other classes",
 }
@@ -71,7 +72,7 @@ def predict(
 
 
 def _note_answers(classifier: AnyModel, result: Predicted) -> None:
-    """Write notes on what was found while rows were predicted."""
+    """Note stale choices, rows without known terms, and rows that are impossible."""
     from textnb.cli import evidence
     from textnb.cli.summary import impossible_lines
 
@@ -85,10 +86,10 @@ def _note_answers(classifier: AnyModel, result: Predicted) -> None:
 
 
 def _streams_lines(model: AnyModel, rows: InputRows) -> bool:
-    """Whether to answer each line of NDJSON on standard input as it arrives."""
+    """Whether standard input is NDJSON of which each line can be answered when it arrives."""
     from textnb.frames.stdin import format_of_stdin
 
-    # A condition needs the types of columns, which are known only after the last line.
+    # With a condition it can't: the types of columns are known only after the last line.
     return (rows.where is None and text_columns(model) is not None
             and (rows.format or format_of_stdin()) == "ndjson")
 
@@ -187,14 +188,14 @@ def top(file: ModelFile, options: TopOptions) -> None:
 
     fitted, label = load_fitted(file.model), options.label
     terms = texts.top(fitted, options.k, class_named(label, fitted.classes, "--class"))
-    if options.wrote_json(terms.to_dicts):
+    if options.write_json_if_asked(terms.to_dicts):
         return
     for (name,), group in terms.group_by("class", maintain_order=True):
-        # Terms that are ranked by weight have no z.
+        # If terms are ranked by weight, the column z is empty.
         measure = group["measure"].first()
         hidden = ["class", "measure"] if measure == "z" else ["class", "measure", "z"]
         show(frame_table(group.drop(hidden), title=str(name)))
-    note(f"ranked by {_MEASURES[str(terms['measure'].first())]}")
+    note(f"ranked by {_RANKINGS[str(terms['measure'].first())]}")
     note_infinite(terms)
 
 
@@ -221,7 +222,7 @@ class ExplainOutput(Results):
 
 
 def _list_of_tokens(text: str) -> list[str]:
-    """The tokens of an argument that is a list in JSON."""
+    """Parse an argument that is a JSON list of tokens."""
     try:
         tokens = json.loads(text)
     except ValueError:
@@ -262,25 +263,25 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
         except UnicodeDecodeError as error:
             raise SourceError.unreadable("standard input", f"it is not UTF-8: {error}") from None
     elif not text.isprintable():
-        # Bytes of an argument that are not UTF-8 arrive as surrogates.
+        # Python decodes bytes of arguments that are not UTF-8 to surrogates.
         document = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if isinstance(document, str) and (column or fitted.columns[0]) in fitted.token_columns:
         document = _list_of_tokens(document)
     if column is not None:
         document = {column: document}
-    # What JSON has of a message, beside the explanation.
-    of_message: dict[str, Any] = {} if errors is None else {"errors": errors}
+    # What the JSON has beside the explanation if the text is a message.
+    message_values: dict[str, Any] = {} if errors is None else {"errors": errors}
     if fitted.is_multilabel or output.label is not None:
-        _show_labels(fitted, document, output, of_message)
+        _show_labels(fitted, document, output, message_values)
         return
     explanation: Any = texts.highlight(fitted, document, output.k)
     parts = explanation.table.drop("predicted", "runner_up")
     if errors is not None:
-        of_message["filter"] = verdict
-    if output.wrote_json(lambda: {
+        message_values["filter"] = verdict
+    if output.write_json_if_asked(lambda: {
             **{name: getattr(explanation, name) for name in (
                 "predicted", "runner_up", "score", "measure", "terms", "known")},
-            "parts": parts.to_dicts(), **of_message}):
+            "parts": parts.to_dicts(), **message_values}):
         return
     _show_parts(parts)
     against = "" if explanation.runner_up is None else (
@@ -288,14 +289,14 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
         f"({explanation.measure})")
     out(f"{printable(str(explanation.predicted))}{against}")
     if verdict is not None:
-        # The filter has the log-odds of spam. Of two classes, those of the predicted class are
-        # shown, as the contributions above are for it.
+        # The verdict has the log-odds of spam. The contributions above are for the predicted class:
+        # if that is the other one of two classes, show its log-odds.
         shows_spam = explanation.predicted == verdict["spam"] or len(fitted.classes) != 2
-        label, odds = (verdict["spam"], verdict["log_odds"]) if shows_spam else (
+        label, log_odds = (verdict["spam"], verdict["log_odds"]) if shows_spam else (
             explanation.predicted, -verdict["log_odds"])
-        scaled = "" if not verdict["calibrated"] else (
+        end = "" if not verdict["calibrated"] else (
             ", calibrated; the terms above add up to the score before it")
-        out(f"filter: {verdict['status']}, log-odds of {printable(str(label))} {odds:.3f}{scaled}")
+        out(f"filter: {verdict['status']}, log-odds of {printable(str(label))} {log_odds:.3f}{end}")
     if explanation.note:
         note(f"note: {explanation.note}")
     note_infinite(parts)
@@ -315,7 +316,7 @@ def _show_parts(parts: pl.DataFrame, title: str = "") -> None:
 
 
 def _show_labels(
-    fitted: Fitted, document: Any, output: ExplainOutput, of_message: dict[str, Any]
+    fitted: Fitted, document: Any, output: ExplainOutput, message_values: dict[str, Any]
 ) -> None:
     """Show which terms decide each label of a text."""
     from textnb.cli.tables import note_infinite
@@ -326,20 +327,20 @@ def _show_labels(
         class_named(label, fitted.classes, "--class") for label in output.label]
     terms = texts.explanation(fitted, document, output.k, labels)
     groups = terms.group_by("label", "predicted", "score", "threshold", maintain_order=True)
-    names = ["part", "term", "count", "contribution"]
-    explained = [dict(zip(("label", "predicted", "score", "threshold"), key, strict=True))
-                 | {"parts": part.select(names)} for key, part in groups]
-    if output.wrote_json(lambda: {
-            "labels": [row | {"parts": row["parts"].to_dicts()} for row in explained],
-            **of_message}):
+    columns = ["part", "term", "count", "contribution"]
+    explanations = [dict(zip(("label", "predicted", "score", "threshold"), key, strict=True))
+                    | {"parts": parts.select(columns)} for key, parts in groups]
+    if output.write_json_if_asked(lambda: {
+            "labels": [row | {"parts": row["parts"].to_dicts()} for row in explanations],
+            **message_values}):
         return
-    for row in explained:
+    for row in explanations:
         _show_parts(row["parts"], str(row["label"]))
         out(f"{printable(str(row['label']))} is {'' if row['predicted'] else 'not '}predicted: "
             f"score {row['score']:.3f}, threshold {row['threshold']:.3f}")
     if terms["term"].null_count() == terms.height:
         note(f"note: no term of the text is known: the answer rests on "
              f"{fitted.model.without_terms}")
-    note_infinite(terms.select(names))
-    if errors := of_message.get("errors"):
+    note_infinite(terms.select(columns))
+    if errors := message_values.get("errors"):
         note(f"note: the message is malformed: {printable('; '.join(errors))}")

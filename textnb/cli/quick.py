@@ -1,8 +1,8 @@
-"""A fast path of `textnb filter` for one message: it imports little, so that it starts at once.
+"""A fast path of `textnb filter` for one message: it imports little, so that it starts quickly.
 
-It reads the common options without the full parser, and judges by `textnb.filter.quick`. Whatever
-it does not support, an option, a kind of model or a message, is left to `textnb.cli.filter`, which
-also reports errors. Where both can answer, they give the same answer.
+It reads the common options without the full parser, and judges by `textnb.filter.quick`. If it does
+not support an option, a kind of model or a message, `textnb.cli.filter` does the work, which also
+reports all errors. If both can answer, their answers are the same.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from textnb.errors import TextnbError
 from textnb.filter.verdict import Verdict
 from textnb.runtime.stderr import tell
 
-# The keyword arguments that each flag sets to true.
+# The keyword arguments of `answer_one` that each flag sets to True.
 _FLAGS = {"-p": ["passthrough"], "--passthrough": ["passthrough"], "-e": ["exit_zero"],
           "--exit-zero": ["exit_zero"], "-pe": ["passthrough", "exit_zero"],
           "-ep": ["passthrough", "exit_zero"]}
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}")
-# For each option: its keyword argument, the values that this module reads, and their type.
-_VALUES: dict[str, tuple[str, re.Pattern[str], Callable[[str], Any]]] = {
+# For each option with a value: its keyword argument, the values that this module reads, their type.
+_VALUE_OPTIONS: dict[str, tuple[str, re.Pattern[str], Callable[[str], Any]]] = {
     "--spam-cutoff": ("spam_cutoff", _NUMBER, float),
     "--ham-cutoff": ("ham_cutoff", _NUMBER, float), "--timeout": ("timeout", _NUMBER, float),
     "--spam-class": ("spam_class", re.compile("[^-].*", re.DOTALL), str),
@@ -49,12 +49,12 @@ def options_of(arguments: Sequence[str]) -> dict[str, Any] | None:
         name, equals, value = word.partition("=")
         if word in _FLAGS:
             options.update(dict.fromkeys(_FLAGS[word], True))
-        elif name in _VALUES:
-            field, pattern, kind = _VALUES[name]
+        elif name in _VALUE_OPTIONS:
+            field, pattern, type_ = _VALUE_OPTIONS[name]
             value = value if equals else next(words, "")
             if not pattern.fullmatch(value):
                 return None
-            options[field] = kind(value)
+            options[field] = type_(value)
         elif word.startswith("-") or not word or "model" in options:
             return None
         else:
@@ -67,7 +67,7 @@ def answer(arguments: Sequence[str], stream: Stream) -> int | None:
     options = options_of(arguments)
     if options is None:
         return None
-    # Imported here, so that calls which are left to the full command don't pay for it.
+    # Imported here, so that calls that the full command answers don't load these.
     from textnb.files.require import Unsupported
     from textnb.filter.quick import QuickFilter
 

@@ -9,10 +9,10 @@ from textnb.cli import signals
 from textnb.cli.filter import VerdictOptions
 from textnb.cli.inputs import ModelFile
 from textnb.cli.options import option, verb
-from textnb.cli.verdicts import LONGEST_SECONDS
+from textnb.cli.verdicts import MAX_TIMEOUT_SECONDS
 from textnb.errors import ParameterError
 
-_SOCKET = "textnb.sock"
+_SOCKET_NAME = "textnb.sock"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -30,7 +30,7 @@ class Service:
 
     listen: list[str] | None = option(
         "Path of a Unix socket, or HOST:PORT of a loopback address; repeat it for several.  "
-        f"[default: {_SOCKET} in $RUNTIME_DIRECTORY or $XDG_RUNTIME_DIR]", metavar="ADDRESS")
+        f"[default: {_SOCKET_NAME} in $RUNTIME_DIRECTORY or $XDG_RUNTIME_DIR]", metavar="ADDRESS")
     workers: int | None = option("Processes that judge.  [default: one per processor]", minimum=1)
     timeout: float = option("Seconds after which judging one message fails.", default=30.0)
     client_timeout: float = option(
@@ -71,45 +71,45 @@ def serve(file: ModelFile, options: Verdicts, learning: Learning, service: Servi
     for name, value in (("--timeout", service.timeout),
                         ("--client-timeout", service.client_timeout),
                         ("--learn-seconds", learning.learn_seconds)):
-        if not 0.0 < value <= LONGEST_SECONDS:
+        if not 0.0 < value <= MAX_TIMEOUT_SECONDS:
             raise ParameterError.out_of_range(
-                name, f"seconds, more than 0 and up to {LONGEST_SECONDS:,.0f}", value)
+                name, f"seconds, more than 0 and up to {MAX_TIMEOUT_SECONDS:,.0f}", value)
     settings = Settings(
-        model=os.path.abspath(file.model), users=_users(options.user or []),
+        model=os.path.abspath(file.model), users=_models_of_users(options.user or []),
         judging=options.settings(),
         workers=service.workers or os.cpu_count() or 1,
         max_bytes=byte_size("--max-bytes", service.max_bytes),
         timeout=service.timeout, client_timeout=service.client_timeout,
-        connections=service.connections, tellers=_user_numbers(learning.allow_tell or []),
+        connections=service.connections, tellers=_user_ids(learning.allow_tell or []),
         ham=learning.ham_class, learn_seconds=learning.learn_seconds)
     listeners = [listen(address) for address in service.listen or [_default_socket()]]
     signals.release()
     Server(settings, listeners).run()
 
 
-def _users(settings: list[str]) -> dict[str, str]:
-    """Model files by the names of users."""
-    users: dict[str, str] = {}
-    for setting in settings:
-        name, _, path = setting.partition("=")
-        if not name or not path or name in users:
-            raise ParameterError.out_of_range("--user", "NAME=FILE, once for each name", setting)
-        users[name] = os.path.abspath(path)
-    return users
+def _models_of_users(values: list[str]) -> dict[str, str]:
+    """The model file of each user, by the user's name, from values NAME=FILE."""
+    models: dict[str, str] = {}
+    for value in values:
+        name, _, path = value.partition("=")
+        if not name or not path or name in models:
+            raise ParameterError.out_of_range("--user", "NAME=FILE, once for each name", value)
+        models[name] = os.path.abspath(path)
+    return models
 
 
-def _user_numbers(names: list[str]) -> list[int]:
-    """Numbers of the system's users."""
+def _user_ids(names: list[str]) -> list[int]:
+    """The ids of users of this system, by their names or as digits."""
     import pwd
 
-    numbers = []
+    ids = []
     for name in names:
         try:
-            numbers.append(int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid)
+            ids.append(int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid)
         except KeyError:
             raise ParameterError.out_of_range(
                 "--allow-tell", "the name or number of a user of this system", name) from None
-    return numbers
+    return ids
 
 
 def _default_socket() -> str:
@@ -117,4 +117,4 @@ def _default_socket() -> str:
     if not folder:
         raise ParameterError("say where to listen: --listen PATH of a Unix socket, such as "
                              "/run/textnb/textnb.sock, or --listen 127.0.0.1:783")
-    return os.path.join(folder.split(":")[0], _SOCKET)
+    return os.path.join(folder.split(":")[0], _SOCKET_NAME)

@@ -1,8 +1,8 @@
 """SIGINT, SIGTERM and SIGHUP end a command soon, and leave nothing unfinished behind.
 
-While the engine works, it listens to SIGINT alone, and a callback may swallow an interrupt that
-reaches Python in the middle of it. So a thread receives every signal at once: it passes the others
-on as SIGINT, and ends the process if it still runs after a grace period.
+While Polars works, it listens only to SIGINT. If a callback of Polars is interrupted, the exception
+may get lost. So a thread receives every signal at once: it passes the others on as SIGINT, and ends
+the process if it still runs after a grace period.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from textnb.runtime.stderr import tell
 from textnb.runtime.stopping import stop
 
 GRACE_SECONDS = 10.0
-INTERRUPTED = 130
-# foreign (signals belong to another program) -> begun -> listening -> released
+INTERRUPTED_CODE = 130
+# "foreign" (another program handles signals), then "begun", "listening" and "released".
 _state = "foreign"
 # The signals that end a process.
-_ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 
 
 def begin() -> None:
     """Let an interrupt end the process at once, until a verb runs.
 
-    Nothing is written yet, and callbacks that run during imports swallow exceptions.
+    Until then nothing needs to be cleaned up, and an exception during an import could get lost.
     """
     global _state
     _state = "begun"
@@ -39,44 +39,44 @@ def begin() -> None:
 def leave_at_once(number: int = 0, frame: object = None) -> NoReturn:
     """End an interrupted process that has nothing to clean up."""
     tell("interrupted; no output was written or replaced")
-    os._exit(INTERRUPTED)
+    os._exit(INTERRUPTED_CODE)
 
 
 def are_ours() -> bool:
-    """Whether the signals belong to this command, and not to another program that runs it."""
+    """Whether this command handles signals, and not another program that calls it."""
     return _state != "foreign"
 
 
 def listen(leave: Callable[[], object]) -> None:
     """Turn the signals that end a process into KeyboardInterrupt, and ensure that it ends.
 
-    Without a call of `begin` the signals belong to another program, and nothing is done.
+    Does nothing without a call of `begin`, as then another program handles signals.
 
     Parameters
     ----------
     leave : callable
-        Cleans up and ends the process, from any thread.
+        Cleans up and ends the process; any thread may call it.
     """
     global _state
     if _state != "begun":
         return
     _state = "listening"
-    # Whether other signals are passed on as SIGINT: not if that is ignored, or has another handler.
-    passed_on = signal.getsignal(signal.SIGINT) is leave_at_once
-    if passed_on:
+    # Other signals are not passed on as SIGINT if that is ignored, or has another handler.
+    passes_on = signal.getsignal(signal.SIGINT) is leave_at_once
+    if passes_on:
         signal.signal(signal.SIGINT, _raise_interrupt)
-    for number in _ENDING[1:]:
+    for number in _SIGNALS[1:]:
         # A command that is started with a signal ignored (nohup) keeps ignoring it.
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _ignore if passed_on else _raise_interrupt)
+            signal.signal(number, _ignore if passes_on else _raise_interrupt)
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(reader, passed_on, leave), daemon=True).start()
+    threading.Thread(target=_watch, args=(reader, passes_on, leave), daemon=True).start()
 
 
 def release() -> None:
-    """Leave the signals to a verb that handles them itself, and ends by them."""
+    """Stop handling signals, for a verb that handles them itself."""
     global _state
     if _state == "listening":
         _state = "released"
@@ -84,27 +84,27 @@ def release() -> None:
 
 
 def finish() -> None:
-    """Ignore signals from now on: the command is done, and an interrupt would only cut its end."""
+    """Ignore signals from now on: the command is done, and only has to exit."""
     if _state == "listening":
-        for number in _ENDING:
+        for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _watch(reader: int, passed_on: bool, leave: Callable[[], object]) -> None:
-    while (number := os.read(reader, 1)[0]) not in _ENDING:
+def _watch(reader: int, passes_on: bool, leave: Callable[[], object]) -> None:
+    while (number := os.read(reader, 1)[0]) not in _SIGNALS:
         pass
     stop()
-    if passed_on and number != signal.SIGINT:
+    if passes_on and number != signal.SIGINT:
         os.kill(os.getpid(), signal.SIGINT)
     time.sleep(GRACE_SECONDS)
     leave()
 
 
 def _ignore(number: int, frame: object) -> None:
-    """Do nothing: the thread passes the signal on, and a second interrupt would stop clean-up."""
+    """Do nothing: the thread passes the signal on. A second interrupt would disturb clean-up."""
 
 
 def _raise_interrupt(number: int, frame: object) -> None:
-    # A callback may swallow the exception, and the thread may run too late to call this.
+    # The exception may get lost in a callback, and the thread that also calls `stop` may be late.
     stop()
     raise KeyboardInterrupt

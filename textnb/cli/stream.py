@@ -1,4 +1,4 @@
-"""One message from standard input, and its answer on standard output."""
+"""One message from standard input, and the answer to it on standard output."""
 
 from __future__ import annotations
 
@@ -6,106 +6,107 @@ import os
 import sys
 from typing import Any
 
-# Any failure of the filter, whose codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3 error.
+# The exit code of any failure of the filter. Its codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3
+# error.
 FAILED = 3
-# Bytes that are read at a time.
-_BLOCK = 1 << 16
+# The number of bytes that are read at a time.
+_BLOCK_SIZE = 1 << 16
 
 
 class Stream:
-    """One message of standard input, and its answer on standard output.
+    """One message of standard input, and the answer to it on standard output.
 
     The bytes that were read are stored, so that no failure loses them.
 
     Parameters
     ----------
-    passing : bool, optional
-        Whether the message is written, whatever happens. None if another program runs the verb,
-        which must not be ended.
+    passthrough : bool, optional
+        Whether the message must be written, even after a failure. None if another program calls
+        the verb: then this class must not end the process.
 
     Attributes
     ----------
-    answered : bool
-        Whether an answer has begun.
+    has_answered : bool
+        Whether writing an answer has begun.
     """
 
-    def __init__(self, passing: bool | None = None) -> None:
-        self.passing, self.answered = bool(passing), False
-        self._may_end = passing is not None
+    def __init__(self, passthrough: bool | None = None) -> None:
+        self.passthrough, self.has_answered = bool(passthrough), False
+        self._may_end = passthrough is not None
         self._source: Any = sys.stdin
         self._target: Any = sys.stdout
-        # What was read of the message, and the last block, if it is not in the message yet.
+        # What was read of the message, and a block that was read after it and is not yet appended.
         self._message, self._pending = bytearray(), b""
 
-    def message(self, seconds: float = 0.0) -> bytes:
-        """Read the message; of a message that is too long to judge, just enough to be too long.
+    def read_message(self, seconds: float = 0.0) -> bytes:
+        """Read the message; if it is too long to judge, only as much as shows that.
 
         Parameters
         ----------
         seconds : float
-            End the process with a failure if no answer has begun within this time; 0: never. It
-            begins once the message is read if it must be written even then.
+            As in `limit_time`. The time to read the message counts, unless the message must be
+            written in any case.
 
         Raises
         ------
         SourceError
-            If there is none.
+            If there is no message.
         """
         from textnb.errors import SourceError
 
         if self._source is None:
             raise SourceError.unreadable("standard input", "it is closed")
-        if not self.passing:
-            self.limit(seconds)
-        self._take()
+        if not self.passthrough:
+            self.limit_time(seconds)
+        self._read_to_limit()
         if not self._message:
             raise SourceError.unreadable(
                 "standard input", "it is empty, and a message was expected")
-        if self.passing:
-            self.limit(seconds)
+        if self.passthrough:
+            self.limit_time(seconds)
         return bytes(self._message)
 
-    def answer(self, text: bytes, at: int | None) -> None:
-        """Write a text, alone or at a place in the message."""
-        self.answered = True
+    def answer(self, text: bytes, position: int | None) -> None:
+        """Write a text alone, or the message with the text inserted at a position."""
+        self.has_answered = True
         if self._target is None:
             raise OSError("standard output is closed")
-        if at is None:
+        if position is None:
             self._target.buffer.write(text)
             self._target.buffer.flush()
         else:
-            self._write([(at, text)])
+            self._write([(position, text)])
 
     def pass_on(self) -> None:
         """Write the message after a failure, if it must be written and no answer has begun."""
-        if not self.passing or self.answered:
+        if not self.passthrough or self.has_answered:
             return
-        self.answered = True
+        self.has_answered = True
         try:
             from textnb.filter.headers import disarming
 
-            # After wrong usage nothing was read yet.
-            self._take()
+            # If the arguments were wrong, nothing is read yet.
+            self._read_to_limit()
             insertions = disarming(self._message)
         except BaseException:
             insertions = []
         self._write(insertions)
 
-    def end(self, code: int, words: str = "") -> None:
-        """End the process with a code, after the message if it has no answer, and after words."""
+    def end(self, code: int, note: str = "") -> None:
+        """End the process with a code, after `pass_on`, and after a note on standard error."""
         try:
             self.pass_on()
-            # The message does not wait for the reader of the words.
-            if words:
+            # After the message, which must not wait until the note is read.
+            if note:
                 from textnb.runtime.stderr import tell
 
-                tell(words)
+                tell(note)
         finally:
             os._exit(code)
 
-    def limit(self, seconds: float) -> None:
+    def limit_time(self, seconds: float) -> None:
         """End the process with a failure if no answer has begun within these seconds; 0: never."""
-        # By a signal, as threading would be one more import.
+        # Not by `threading`, which would take longer to import.
         from _thread import start_new_thread
 
         if seconds and self._may_end:
@@ -115,36 +116,37 @@ class Stream:
         import time
 
         time.sleep(seconds)
-        if not self.answered:
+        if not self.has_answered:
             self.end(FAILED, "error: the message was not judged in time; see --timeout")
 
-    def _take(self) -> None:
-        """Read the message, up to the length that may be judged, unless that has begun before.
+    def _read_to_limit(self) -> None:
+        """Read the message, until it ends or is too long to judge.
 
-        If it then failed for lack of memory, the blocks that were read are still there.
+        A second call reads nothing: if memory ran out in the first, its blocks are still there.
         """
         from textnb.mail.message import MAX_MESSAGE
 
         if self._message or self._pending:
             return
-        while len(self._message) <= MAX_MESSAGE and self._read():
+        while len(self._message) <= MAX_MESSAGE and self._read_block():
             self._message += self._pending
             self._pending = b""
 
-    def _read(self) -> bool:
-        self._pending = self._source.buffer.read1(_BLOCK)
+    def _read_block(self) -> bool:
+        """Read a block; return False at the end of the message."""
+        self._pending = self._source.buffer.read1(_BLOCK_SIZE)
         return bool(self._pending)
 
     def _write(self, insertions: list[tuple[int, bytes]]) -> None:
-        """Write the message with texts at places in it, and then the part that was not read."""
-        out, begin = self._target.buffer, 0
+        """Write the message with texts inserted at positions, also what was not yet read of it."""
+        out, start = self._target.buffer, 0
         with memoryview(self._message) as message:
-            for at, text in insertions:
-                out.write(message[begin:at])
+            for position, text in insertions:
+                out.write(message[start:position])
                 out.write(text)
-                begin = at
-            out.write(message[begin:])
-        while self._pending or (self._source is not None and self._read()):
+                start = position
+            out.write(message[start:])
+        while self._pending or (self._source is not None and self._read_block()):
             out.write(self._pending)
             self._pending = b""
         out.flush()

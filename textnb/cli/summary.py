@@ -1,4 +1,4 @@
-"""Lines of text that report results, for the verbs and for the steps of a job."""
+"""Makes the lines of text that report results, for the verbs and for the steps of a job."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from textnb.workflow.validate import Validated
 
 
-# The maximum number of thresholds that a job shows, which has many lines already.
+# The maximum number of thresholds that a job shows: its report has many lines already.
 _MAX_SHOWN_IN_JOBS = 5
 
 
@@ -54,9 +54,9 @@ def lines_of(result: Any) -> Iterator[str]:
 
     match result:
         case RowFiles():
-            how = " (held out of the same input)" if result.held_out else ""
+            origin = " (held out of the same input)" if result.held_out else ""
             yield (f"{quantity(result.learned, 'row')} to learn from, {result.tested:,} to test "
-                   f"on{how}")
+                   f"on{origin}")
             if result.malformed:
                 yield (f"{quantity(result.malformed, 'message', 'is', 'are')} malformed: see their "
                        "column errors")
@@ -87,7 +87,7 @@ def lines_of(result: Any) -> Iterator[str]:
 
 
 def audit_lines(result: Audit) -> Iterator[str]:
-    """The number of findings of each kind, and how labels were judged."""
+    """The number of findings of each kind, and the method that judged labels."""
     counts = ", ".join(f"{n:,} {kind}" for kind, n in result.counts.items() if n)
     yield f"{quantity(result.rows, 'row')}: {counts or 'no findings'}"
     yield f"labels judged by {result.method}" if result.method else (
@@ -97,7 +97,10 @@ def audit_lines(result: Audit) -> Iterator[str]:
 def training_lines(
     result: Trained, write: Callable[[Mention], str] = train_option
 ) -> Iterator[str]:
-    """The choices that training a model made; the last line is its size."""
+    """The choices that training a model made; the last line is the size of the model.
+
+    ``write`` returns how the user writes a setting: as an option, or as a key of a job.
+    """
     model = result.model
     if text_columns(model) is None:
         estimator = model.estimator_
@@ -110,24 +113,24 @@ def training_lines(
         return
     from textnb.learning.sharing import n_words_without_counts
 
-    size = size_words(model)
+    summary = size_words(model)
     if model.chosen_l is not None:
-        size += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
+        summary += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
     if n_unlabelled := n_words_without_counts(model):
-        size += f", {n_unlabelled:,} that no labelled row holds"
+        summary += f", {n_unlabelled:,} that no labelled row holds"
     if (weight := model.settings.parameters["vector_weight"]) is not None:
-        size += f", vectors weigh {weight:.2g}"
+        summary += f", vectors weigh {weight:.2g}"
     if model.learned.n_iter is not None:
-        size += f", {model.model.iterations}: {model.learned.n_iter}"
+        summary += f", {model.model.iterations}: {model.learned.n_iter}"
     if model.calibration is not None:
-        size += f", calibrated: {calibration_words(model.calibration)}"
+        summary += f", calibrated: {calibration_words(model.calibration)}"
     if result.without_threshold is not None:
-        why = result.without_threshold.message(write)
-        yield f"note: no threshold was chosen: log-odds above 0 decide. {why}"
+        reason = result.without_threshold.message(write)
+        yield f"note: no threshold was chosen: log-odds above 0 decide. {reason}"
     elif model.decision is not None:
         yield from ([label_summary(model.decision)] if model.is_multilabel else
                     threshold_lines(model))
-    yield size
+    yield summary
 
 
 def threshold_lines(fitted: Fitted, max_shown: int = MAX_SHOWN) -> Iterator[str]:
@@ -139,12 +142,12 @@ def threshold_lines(fitted: Fitted, max_shown: int = MAX_SHOWN) -> Iterator[str]
 
 
 def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:
-    """Measures of all rows together."""
+    """The measures over all rows."""
     from textnb.evaluation.metrics import Evaluation
 
     if isinstance(result, Evaluation):
-        correct = round(result.accuracy * result.documents)
-        yield (f"accuracy {result.accuracy:.4f} ({correct:,} of {result.documents:,}), "
+        n_correct = round(result.accuracy * result.documents)
+        yield (f"accuracy {result.accuracy:.4f} ({n_correct:,} of {result.documents:,}), "
                f"macro F1 {result.macro_f1:.4f}")
         return
 
@@ -152,18 +155,18 @@ def evaluation_lines(result: Evaluation | LabelEvaluation) -> Iterator[str]:
         values = result.ranking.select("k", column).iter_rows()
         return ", ".join(f"{name}@{k} {value:.4f}" for k, value in values)
 
-    right = round(result.subset_accuracy * result.documents)
+    n_correct = round(result.subset_accuracy * result.documents)
     yield (f"micro F1 {result.micro_f1:.4f}, macro F1 {result.macro_f1:.4f}, "
            f"F1 by document {result.example_f1:.4f}")
-    yield (f"all labels right {result.subset_accuracy:.4f} ({right:,} of {result.documents:,}), "
-           f"Hamming loss {result.hamming_loss:.4f}")
+    yield (f"all labels right {result.subset_accuracy:.4f} ({n_correct:,} of "
+           f"{result.documents:,}), Hamming loss {result.hamming_loss:.4f}")
     yield f"{ranking('precision', 'P')}, {ranking('ndcg', 'nDCG')}"
     yield (f"coverage error {result.coverage_error:.2f}, label ranking average precision "
            f"{result.label_ranking_average_precision:.4f}")
 
 
 def test_lines(result: Measures) -> Iterator[str]:
-    """Measures on labelled rows, with the model's decision if it has one."""
+    """The measures on labelled rows, and the answers by the model's decision if it has one."""
     measures = [("log loss", getattr(result.result, "log_loss", None)),
                 ("ROC AUC", getattr(result.result, "roc_auc", None))]
     first, *others = evaluation_lines(result.result)
@@ -185,23 +188,23 @@ def impossible_lines(rows: int) -> Iterator[str]:
 
 def validation_lines(result: Validated) -> Iterator[str]:
     """The validation method, the log loss, and the accuracy over folds."""
-    held = result.held
-    if held.link == "sigmoid":
-        yield f"labels that the models predict, {held.method}"
+    held_out = result.held
+    if held_out.link == "sigmoid":
+        yield f"labels that the models predict, {held_out.method}"
         return
-    # Validation fits the settings again, so it ignores a calibration that was added to the model.
-    calibration = "calibrated in each fold" if held.is_calibrated else "uncalibrated"
-    summary = f"log loss {held.log_loss:.4f} ({calibration}), {held.method}"
-    if held.folds is not None:
+    # Validation fits models of the same settings: it does not use a calibration of this model.
+    calibration = "calibrated in each fold" if held_out.is_calibrated else "uncalibrated"
+    summary = f"log loss {held_out.log_loss:.4f} ({calibration}), {held_out.method}"
+    if held_out.folds is not None:
         answer = result.to_dict()
         summary += (f": mean accuracy {answer['accuracy_mean']:.4f}, standard deviation "
                     f"{answer['accuracy_standard_deviation']:.4f}")
     yield summary
-    yield from _not_judged(held)
+    yield from _not_judged(held_out)
 
 
 def smoothing_line(path: SmoothingPath, setting: str = "--l auto") -> str:
-    """The value of l with the lowest loss."""
+    """The value of l that has the lowest loss."""
     left_out = f", {path.excluded:,} of them in no loss" if path.excluded else ""
     return (f"l = {path.best:g} is what {setting} would choose of these ({path.method}, "
             f"{quantity(path.documents, 'document')}{left_out})")
@@ -215,8 +218,8 @@ def online_lines(result: OnlineResult, rate: float | None = None) -> Iterator[st
     yield f"1-ROCA {result.roca:.4f} % ({_interval(result.roca_interval, 4)})"
     yield (f"{result.positive} missed at {100 * HAM_SHARE:g} % false positives: "
            f"{result.missed_at_share:.2f} % ({_interval(result.missed_interval, 2)})")
-    at = "log-odds 0" if rate is None else f"thresholds for {100 * rate:g} % false positives"
-    yield (f"at {at}: {result.false_positives:.3f} % false positives, "
+    cutoff = "log-odds 0" if rate is None else f"thresholds for {100 * rate:g} % false positives"
+    yield (f"at {cutoff}: {result.false_positives:.3f} % false positives, "
            f"{result.false_negatives:.3f} % of {result.positive} missed")
 
 
@@ -233,16 +236,16 @@ def calibration_lines(result: Calibrated) -> Iterator[str]:
         yield from _not_judged(result.held)
 
 
-def _not_judged(held: HeldOut) -> Iterator[str]:
-    if held.not_judged:
-        yield (f"{held.not_judged:,} of {quantity(len(held), 'document')} can't be judged by "
-               "probabilities: the model that scored them has not learned their class")
+def _not_judged(held_out: HeldOut) -> Iterator[str]:
+    if held_out.not_judged:
+        yield (f"{held_out.not_judged:,} of {quantity(len(held_out), 'document')} can't be judged "
+               "by probabilities: the model that scored them has not learned their class")
 
 
 def export_lines(
     result: Exported, model: AnyModel, output: str, positive: Any = None
 ) -> Iterator[str]:
-    """Lines about an export: its terms, rounding and decision; the last line is its size."""
+    """The terms, rounding and decision of an export; the last line is its size."""
     from textnb.export.readme import origin_of_tokens
     from textnb.learning.fitted import fitted_texts
     from textnb.learning.memory_limit import byte_words
@@ -258,21 +261,22 @@ def export_lines(
     if pruned is not None and pruned["dropped"] and choices:
         yield f"note: the model's {' and '.join(choices)} need all terms: the export has none"
     elif "decision" in choices and "decision" not in result.answers and not holds_lists(model):
-        # A target predicts the class with the highest score, or, if it has one score, by its sign.
+        # A target predicts the class with the highest score, or by the sign of its only score.
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "
                "does not apply them" + ("" if positive is None else
                                         f": {positive} wins where its score is above 0"))
     texts = fitted_texts(model)
-    lists = [] if texts is None else texts.token_columns
-    if result.why_tokens and texts is not None and lists:
-        origin = origin_of_tokens(texts.settings.tokenizer, lists).replace("`", "")
-        yield (f"note: the model reads lists of tokens ({', '.join(lists)}), so {result.target} "
-               "reads tokens, not texts" + (f": {origin}" if origin else ""))
+    token_columns = [] if texts is None else texts.token_columns
+    if result.why_tokens and texts is not None and token_columns:
+        origin = origin_of_tokens(texts.settings.tokenizer, token_columns).replace("`", "")
+        yield (f"note: the model reads lists of tokens ({', '.join(token_columns)}), so "
+               f"{result.target} reads tokens, not texts" + (f": {origin}" if origin else ""))
     elif result.why_tokens:
+        # Without the advice at its end, which is for Python.
         yield f"note: it reads tokens, not texts. {result.why_tokens.partition('; export the')[0]}"
     unit = {"text": "texts", "terms": "tokens", "features": "features"}[result.reads]
-    if result.reads == "text" and texts is not None and lists:
-        unit = ("lists of tokens" if len(lists) == len(texts.columns)
+    if result.reads == "text" and texts is not None and token_columns:
+        unit = ("lists of tokens" if len(token_columns) == len(texts.columns)
                 else "texts and lists of tokens")
     bundle = f" (and {output}.bundle.zip, which proves it)" if result.single else ""
     weights = quantity(result.weights, "feature" if result.reads == "features" else "term")

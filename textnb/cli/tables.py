@@ -1,4 +1,4 @@
-"""Tables for people, drawn by Rich: in plain text if the output is not a terminal."""
+"""Draws tables for people with Rich; in plain text if the output is not a terminal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from textnb.cli.console import note
 from textnb.errors import printable, quantity
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
     from textnb.evaluation.labels import LabelEvaluation
     from textnb.evaluation.metrics import Evaluation
 
-# The maximum number of classes of a confusion matrix, and of lines in a list of confusions: more
+# The maximum number of classes of a confusion matrix, and of lines of a list of confusions: more
 # are hard to read. --format json has all.
 _MAX_CONFUSIONS = 12
-# The minimum number of columns of a terminal: in fewer, a table would be only borders.
+# The minimum width of tables, in characters: a narrower one would consist of borders.
 _MIN_WIDTH = 40
 
 
 def show(table: Table) -> None:
-    # A label or a heading that is cut short is useless: its rest goes to the next line.
+    # Long labels and headings go on in the next line: cut short, they would be useless.
     for column in table.columns:
         column.overflow = "fold"
     console = _console()
@@ -36,7 +37,7 @@ def show(table: Table) -> None:
             return
         with console.capture() as captured:
             console.print(table)
-        # A table without borders is padded to its width, which only a terminal hides.
+        # Rich pads the lines of a table without borders: spaces at their ends are removed.
         sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
     except SystemExit:
         # Rich raises SystemExit for a closed pipe.
@@ -45,7 +46,7 @@ def show(table: Table) -> None:
 
 def _console() -> Console:
     console = Console(file=sys.stdout, highlight=False)
-    # The user may set COLUMNS; without it, a file or a pipe has no width of its own.
+    # A file or a pipe has no width, unless the user sets COLUMNS.
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(file=sys.stdout, highlight=False, width=200)
     console.width = max(console.width, _MIN_WIDTH)
@@ -53,7 +54,7 @@ def _console() -> Console:
 
 
 def _is_wide(table: Table) -> bool:
-    """Whether some cells must be folded."""
+    """Whether a table is wider than the output, so that cells must be folded."""
     console = _console()
     unlimited = console.options.update(width=sys.maxsize)
     return console.measure(table, options=unlimited).maximum > console.width
@@ -108,9 +109,9 @@ def _matrix(result: Evaluation, names: list[str]) -> Table:
 
 
 def _show_labels(result: LabelEvaluation) -> None:
-    """Measures of labels, those with the most documents first."""
+    """Show the measures of labels, in the order of their numbers of documents, and confusions."""
     labels = result.labels.sort("documents", descending=True, maintain_order=True)
-    # Headings are folded at spaces.
+    # Long headings are folded at spaces, which names of columns do not have.
     show(frame_table(labels.rename(lambda name: name.replace("_", " "))))
     confused = result.confused.drop_nulls("predicted")
     if confused.height:
@@ -120,10 +121,10 @@ def _show_labels(result: LabelEvaluation) -> None:
 
 
 def _show_confusions(result: Evaluation, names: list[str]) -> None:
-    """Show the most frequent confusions, if the whole matrix is too large or too wide."""
+    """Show the most frequent confusions, instead of a matrix that would be too large or wide."""
     counts = result.confusion.tolist()
-    wrong = [(n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if n and i != j]
-    if not wrong:
+    cells = [(n, i, j) for i, row in enumerate(counts) for j, n in enumerate(row) if n and i != j]
+    if not cells:
         return
     table = Table(title=f"most frequent confusions of {quantity(len(names), 'class')} "
                   "(--format json has all)",
@@ -131,8 +132,8 @@ def _show_confusions(result: Evaluation, names: list[str]) -> None:
     for name in ("label", "predicted", "documents", "of label"):
         table.add_column(name, justify="right" if name in ("documents", "of label") else "left")
     answers = [*names, "(impossible)"]
-    most_frequent = sorted(wrong, key=lambda cell: (-cell[0], cell[1], cell[2]))[:_MAX_CONFUSIONS]
-    for n, i, j in most_frequent:
+    cells.sort(key=lambda cell: (-cell[0], cell[1], cell[2]))
+    for n, i, j in cells[:_MAX_CONFUSIONS]:
         table.add_row(_text(names[i]), _text(answers[j]), f"{n:,}", f"{n / sum(counts[i]):.1%}")
     show(table)
 
@@ -152,34 +153,31 @@ def _cell(value: Any) -> Any:
     return f"{value:.3f}" if isinstance(value, float) else _text(str(value))
 
 
-def _signed(value: float) -> Any:
+def _signed(value: float) -> Text:
     """A contribution in the colour of its sign, on a terminal that shows colours."""
-    from rich.text import Text
-
     return Text(_cell(value), style="" if not value else "blue" if value > 0 else "red")
 
 
-def _text(value: str) -> Any:
-    from rich.text import Text
-
+def _text(value: str) -> Text:
     # A `Text` and not a string, because Rich reads brackets in a string as markup.
     return Text(printable(value))
 
 
-def show_description(card: dict[str, Any]) -> None:
-    """A model's card: the classes as a table, the rest line by line."""
+def show_description(description: dict[str, Any]) -> None:
+    """Show the description of a model: the classes as a table, the rest line by line."""
     from textnb.bayes.calibration import Calibration
     from textnb.bayes.decision import Decision
     from textnb.cli.evidence import calibration_words, decision_words
     from textnb.filter.verdict import since_fit_words
 
-    classes = card["classes"]
-    logs = card.get("calibration") is not None or card["scores"] == "log-probabilities"
-    unit = "log-odds" if logs else "margin"
+    classes = description["classes"]
+    is_calibrated = description.get("calibration") is not None
+    has_log_odds = is_calibrated or description["scores"] == "log-probabilities"
     lines = Table(show_header=False, box=None, pad_edge=False)
-    is_multilabel = bool(card.get("multilabel"))
-    for name, value in card.items():
+    is_multilabel = bool(description.get("multilabel"))
+    for name, value in description.items():
         if name == "decision" and value is not None:
+            unit = "log-odds" if has_log_odds else "margin"
             for line in decision_words(
                     Decision.from_dict(value), unit, is_multilabel=is_multilabel):
                 lines.add_row(_text(name), _text(line))

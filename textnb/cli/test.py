@@ -16,7 +16,7 @@ from textnb.cli.inputs import (
     Quiet,
     Results,
     check_apart,
-    first_of,
+    first_names,
     is_same_file,
     open_input_for,
     unit_of,
@@ -70,12 +70,12 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
         evidence.note_blank(evaluation.textless, evaluation.documents,
                             f"answered by {classifier.model.without_terms}")
     if evaluation.unknown_labels:
-        note("note: the model does not know the labels "
-             f"{first_of(list(map(repr, evaluation.unknown_labels)))}; their rows count as errors")
+        labels = first_names(list(map(repr, evaluation.unknown_labels)))
+        note(f"note: the model does not know the labels {labels}; their rows count as errors")
     if isinstance(evaluation, Evaluation) and evaluation.impossible:
         note(f"note: {quantity(evaluation.impossible, 'row', 'is', 'are')} impossible under every "
              "class (l = 0), which counts as an error")
-    if output.wrote_json(result.to_dict):
+    if output.write_json_if_asked(result.to_dict):
         return
     show_evaluation(evaluation)
     for line in test_lines(result):
@@ -87,9 +87,9 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
 def _check_report(
     report: str | None, train: str | None, train_where: str | None, *paths: str
 ) -> None:
-    """Raise ParameterError for options without effect, or a page that can't be written.
+    """Raise ParameterError for options without effect, or a report that can't be written.
 
-    Call it before rows are read.
+    Call it before rows are read, which takes long.
     """
     if train is not None and report is None:
         raise ParameterError("--train goes with --report, which shows what was found")
@@ -114,7 +114,7 @@ def _learned_rows(
     classifier: AnyModel, train: str | None, where: str | None,
     options: LabelledRowOptions,
 ) -> pl.DataFrame | None:
-    """Texts and labels of the training rows."""
+    """The texts and labels of the training rows, or None if they are not given."""
     from textnb.workflow.rows import options_for
 
     if train is None:
@@ -124,7 +124,7 @@ def _learned_rows(
     rows = LabelledRowOptions(where=where, encoding=options.encoding,
                               storage_options=options_for(train, options).storage_options)
     table = open_input_for(classifier, train, rows, classifier.label, where="--train-where")
-    # Read here, so that an error in this file does not name the other one.
+    # Read here, so that an error in this file does not name the file of the test rows.
     with table.reading():
         learned = table.frame.select(*classifier.columns, classifier.label).collect()
         if not learned.height:
@@ -133,7 +133,7 @@ def _learned_rows(
 
 
 def _heading(model: str, input: str) -> dict[str, Any]:
-    """The title and the date of a page."""
+    """The title and the date of a report, as arguments of `evaluate_model`."""
     name = "standard input" if input == "-" else os.path.basename(
         os.path.normpath(hide_secrets(input)))
     return {"title": f"{os.path.basename(model)} on {name}", "date": datetime.date.today()}

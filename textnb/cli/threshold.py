@@ -1,4 +1,4 @@
-"""The verb threshold: from which score a class is answered, and when "unsure"."""
+"""The verb threshold: it chooses from which score on a class is answered, and when "unsure" is."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def threshold(
         if not output.quiet:
             note(f"the model answers with the most probable class -> {target}")
         return
-    if output.wrote_json(decision.to_dict):
+    if output.write_json_if_asked(decision.to_dict):
         return
     for line in threshold_lines(fitted.with_decision(decision)):
         out(line)
@@ -69,13 +69,13 @@ def threshold(
 def _decide(
     fitted: Fitted, rows: ThresholdInput, goal: DecideOptions, quiet: bool
 ) -> tuple[Decision, Novelty | None]:
-    """The decision, and how new its rows are."""
+    """Make the decision, and find out whether its rows are new."""
     from textnb.workflow.decide import check_decision, decide, scores_of
 
     goal.check_labels(is_multilabel=fitted.is_multilabel)
     if rows.input is None:
         return decide(fitted, None, goal), None
-    # Checked before the rows are read, which takes long.
+    # An error is raised before rows are read, which takes long.
     check_decision(fitted, goal)
     table = open_input_for(fitted, rows.input, rows, fitted.label)
     with work_on(table, "scoring", "scored", quiet) as advance:
@@ -90,9 +90,9 @@ def _check(
     from textnb.errors import ParameterError
 
     if output.clear:
-        others = sorted(set(options) - {"model", "clear", "output", "quiet"})
-        if others:
-            name = option_of(others[0], ThresholdInput, DecideOptions, ThresholdOutput)
+        unneeded = sorted(set(options) - {"model", "clear", "output", "quiet"})
+        if unneeded:
+            name = option_of(unneeded[0], ThresholdInput, DecideOptions, ThresholdOutput)
             raise ParameterError("--clear removes thresholds: it goes with MODEL (and --output), "
                                  f"not with {name}")
         return
@@ -107,7 +107,7 @@ def _check(
 
 
 def _note_filter(fitted: Fitted, decision: Decision | None) -> None:
-    """Note if `textnb filter` can't tell any more which class is spam."""
+    """Note if a decision leaves it open to `textnb filter` which class is spam."""
     from textnb.filter.verdict import SPAM, default_spam
 
     if decision is not None and default_spam(fitted.classes.tolist(), decision.positive) is None:

@@ -10,7 +10,7 @@ from textnb.cli.evidence import note_blank
 from textnb.cli.inputs import (
     LabelledInput,
     NewModel,
-    first_of,
+    first_names,
     note_columns_without_text,
     open_input,
     work_on,
@@ -26,9 +26,9 @@ from textnb.workflow.options import LearnOptions, TokenOptions
 if TYPE_CHECKING:
     from textnb.workflow.rows import Rows
 
-# NBLinear is recommended beside a new model that counts, unless that has at least this accuracy, or
-# there are fewer rows than this: on 1,000 rows of eight corpora, NBLinear on pairs of words is from
-# 0.6 points behind to 27 ahead; on 200 short messages up to 9 behind.
+# A note recommends NBLinear instead of a new model that counts, if that model's accuracy is below
+# this, and there are at least so many rows. On 1,000 rows of eight corpora, NBLinear on pairs of
+# words is from 0.6 points behind to 27 ahead; on 200 short messages up to 9 behind.
 _HIGH_ACCURACY, _MIN_ROWS = 0.99, 1_000
 
 
@@ -51,10 +51,10 @@ class TrainOutput(NewModel):
         "rightly, where the model learns by counting.", "--check/--no-check", default=True)
 
 
-_AnyModel: Any = every_model(Kind)
+_KindAndSettings: Any = every_model(Kind)
 
 
-class ModelOptions(_AnyModel):  # As a statement, because type checkers read no class from a call.
+class ModelOptions(_KindAndSettings):  # A statement: type checkers reject a class from a call.
     """Model."""
 
 
@@ -78,11 +78,11 @@ def train(
     check_training(training)
     table = open_input(rows.input, rows, training.columns.text if training.is_texts else None,
                        columns.label, learning.features, counts_texts=True)
-    documents: list[int] = []
+    batch_sizes: list[int] = []
     with work_on(table, "training", "learned from", output.quiet,
                  "document" if training.is_texts else "row", "reading") as advance:
         def count_rows(number: int) -> None:
-            documents.append(number)
+            batch_sizes.append(number)
             advance(number)
 
         try:
@@ -95,42 +95,42 @@ def train(
     if output.quiet:
         return
     note_columns_without_text(table)
-    rows_read = sum(documents)
-    if blank := table.textless(rows_read):
+    n_rows = sum(batch_sizes)
+    if n_blank := table.textless(n_rows):
         from textnb.text.coverage import LEARNED_BLANK
 
-        note_blank(blank, rows_read, LEARNED_BLANK)
+        note_blank(n_blank, n_rows, LEARNED_BLANK)
     left_out = [] if training.is_texts or learning.features else [
         name for name in table.frame.collect_schema().names()
         if name not in (*trained.model.features_, columns.label)]
     if left_out:
-        note(f"left out, because they do not hold numbers: {first_of(left_out)}; see --features")
-    *lines, size = training_lines(trained)
+        note(f"left out, because they do not hold numbers: {first_names(left_out)}; see --features")
+    *lines, summary = training_lines(trained)
     for line in lines:
         note(line)
-    note(f"{size} -> {output.output}")
+    note(f"{summary} -> {output.output}")
     if learning.spam_class is None and is_mail(rows.input, rows.format) and (
             SPAM not in classes_of(trained.model)):
         classes = list(map(str, classes_of(trained.model)))
-        # With more than two classes, it is not a spam filter.
+        # A model of more than two classes is not a spam filter: its classes must be joined.
         note(f"note: no class is called {SPAM}, which textnb filter looks for. " + (
             f"Train with --classes '{SPAM}=PATTERN,...', and others so, whose patterns match "
-            f"{first_of(classes)}" if len(classes) > 2 else
-            f"Name one of {first_of(classes)} with its --spam-class, or train with --classes "
+            f"{first_names(classes)}" if len(classes) > 2 else
+            f"Name one of {first_names(classes)} with its --spam-class, or train with --classes "
             f"'{SPAM}=PATTERN,...', whose patterns match these names"))
     if training.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
     if output.leaves_out and training.is_texts:
         try:
-            _check_accuracy(trained.model, table, rows_read, options)
+            _check_accuracy(trained.model, table, n_rows, options)
         except TextnbError as error:
             raise error.after(f"{output.output} is written, but was not checked: ") from error
     elif "leaves_out" in options and output.leaves_out:
         note("note: not checked: a model of feature tables has no leave-one-out here")
 
 
-def _check_accuracy(fitted: Any, table: Rows, rows: int, options: TypedOptions) -> None:
-    """Say how accurate a new model is on its own rows, and if another is usually more accurate.
+def _check_accuracy(fitted: Any, table: Rows, n_rows: int, options: TypedOptions) -> None:
+    """Note the leave-one-out accuracy of a new model, and if another is usually more accurate.
 
     A model of lists of labels is checked only on request, as its rows are collected in memory.
     """
@@ -150,5 +150,5 @@ def _check_accuracy(fitted: Any, table: Rows, rows: int, options: TypedOptions) 
                  f"{accuracy:.4f} (one more pass; --no-check leaves it out)")
     in_memory = fitted.settings.memory_limit is None
     if fitted.model.from_counts and in_memory and "model" not in options and (
-            rows >= _MIN_ROWS) and (accuracy is None or accuracy < _HIGH_ACCURACY):
+            n_rows >= _MIN_ROWS) and (accuracy is None or accuracy < _HIGH_ACCURACY):
         note("usually more accurate: --model nblinear (no update, forget, merge)")

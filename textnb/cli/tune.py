@@ -102,7 +102,7 @@ def tune(
     command = _command(result, options, rows.input, output.output, has_threshold)
     if result.fitted.is_multilabel:
         command += _threshold_command(result, options, budget, rows.input, output.output)
-    if not output.wrote_json(lambda: {**result.to_dict(), "command": command}):
+    if not output.write_json_if_asked(lambda: {**result.to_dict(), "command": command}):
         _show(result, command, budget.seconds, n_planned,
               "the default of mail" if is_for_mail else "nblinear with its defaults")
 

@@ -21,8 +21,8 @@ from textnb.cli.inputs import (
     RowOptions,
     note_malformed,
     open_input,
-    size_of,
     size_words,
+    total_size,
     unit_of,
 )
 from textnb.cli.options import argument, option, verb
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from textnb.filter.by_ledger import Changes
     from textnb.workflow.rows import Rows
 
-_UNCHANGED = "learned before, or twice in the input: changed nothing"
+_KNOWN_WORDS = "learned before, or twice in the input: changed nothing"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -47,13 +47,13 @@ class LabelledRows(LabelledRowOptions):
 
     def check_inputs(self) -> None:
         """Raise ParameterError for an input that is named twice."""
-        names: set[str] = set()
+        paths: set[str] = set()
         for input in self.inputs:
-            place = os.path.realpath(input)
-            if place in names:
+            path = os.path.realpath(input)
+            if path in paths:
                 raise ParameterError(f"{input} is named twice, and its rows would count twice: "
                                      "name it once")
-            names.add(place)
+            paths.add(path)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -101,23 +101,23 @@ def forget(file: ModelFile, rows: LabelledRows, ledger: LedgerOption, output: Mo
 def _learn_message(
     model: str, rows: LabelledRows, output: ModelOutput, target: str, by_ledger: bool
 ) -> bool:
-    """Learn one message without importing Polars. Return False if that is not possible."""
+    """Learn one message without importing Polars; return False if that is not possible."""
     from textnb.files.lock import lock_path
 
     if rows.as_class is None or len(rows.inputs) > 1:
         return False
     with lock_path(target):
-        started = time.monotonic()
+        start = time.monotonic()
         summary = learn_message(model, rows.inputs[0], rows, rows.as_class, target,
                                 by_ledger=by_ledger)
     if summary is None:
         return False
     if summary == "known":
         if not output.quiet:
-            note(f"1 document {_UNCHANGED}")
+            note(f"1 document {_KNOWN_WORDS}")
         return True
     if not output.quiet:
-        seconds = time.monotonic() - started
+        seconds = time.monotonic() - start
         note(f"learned from 1 document in {seconds:.2f} s ({1 / max(seconds, 1e-9):,.0f}/s)")
         if by_ledger:
             note("1 document learned")
@@ -131,7 +131,7 @@ def _change(
     model: str, rows: LabelledRows, output: ModelOutput, target: str, by_ledger: bool,
     activity: str, past_tense: str, step: Callable[..., Changes], *, forgets: bool = False,
 ) -> Changes:
-    """Call ``step`` to change a model file, and print the size of the new model."""
+    """Change a model file by ``step``, such as `textnb.workflow.update.forget`; note the result."""
     from textnb.workflow.rows import labelled_rows
     from textnb.workflow.update import change_model
 
@@ -142,7 +142,7 @@ def _change(
             model, input, rows, rows.as_class, where=rows.where, note=note,
             may_lack_labels=forgets and by_ledger) for input in rows.inputs)
         with progress(activity, past_tense, output.quiet, unit_of(model),
-                      size=lambda: size_of(inputs)) as advance:
+                      size=lambda: total_size(inputs)) as advance:
             return step(model, inputs, ledger=ledger, progress=advance)
 
     changes = change_model(model, target, change, has_own_ledger=by_ledger, of_texts=forgets)
@@ -153,7 +153,7 @@ def _change(
                 (changes.learned, "learned"),
                 (changes.relearned, "learned as another class before: corrected"),
                 (changes.forgotten, "forgotten"),
-                (changes.known, _UNCHANGED),
+                (changes.known, _KNOWN_WORDS),
                 (changes.right, "judged rightly: not learned"),
                 (changes.unknown, "not in the ledger: left as it is; --as CLASS forgets what was "
                                 "learned without it")):
@@ -237,7 +237,7 @@ def diff(models: TwoModels, output: DiffOutput) -> None:
 
     with reading(input or models.a):
         result = compare_models(first, second, frame, k=output.k)
-    if output.wrote_json(result.to_dict):
+    if output.write_json_if_asked(result.to_dict):
         return
     classes, title = result.classes, "documents and shares of the classes"
     if classes.height > _MAX_CLASSES:

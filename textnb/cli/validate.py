@@ -62,20 +62,21 @@ def validate(
     with work_on(table, activity, past_tense, output.quiet,
                  phase="" if options.online else "reading") as advance:
         result = validate(fitted, table.frame, options, advance)
-    copies = getattr(result, "copies", 0)
-    if copies:
-        note(f"note: {copies:,} of {quantity(len(result.held), 'document')} "
-             f"{'has' if copies == 1 else 'have'} exactly the words of one that its "
+    n_copies = getattr(result, "copies", 0)
+    if n_copies:
+        note(f"note: {n_copies:,} of {quantity(len(result.held), 'document')} "
+             f"{'has' if n_copies == 1 else 'have'} exactly the words of one that its "
              "model has learned, which flatters the result; see textnb duplicates")
     if output.output is not None:
         answers = result.held.predictions().lazy()
         sinks.write(pl.concat([table.frame, answers], how="horizontal"), output.output, None,
                     safe_csv=output.safe_csv)
-    if output.wrote_json(result.to_dict):
+    if output.write_json_if_asked(result.to_dict):
         return
     if isinstance(result, SmoothingPath):
-        names = pl.Series("l", [f"{value:g}" for value in result.table["l"]])
-        show(frame_table(result.table.with_columns(names)))
+        # As text, because tables show numbers with three decimals.
+        l_texts = pl.Series("l", [f"{value:g}" for value in result.table["l"]])
+        show(frame_table(result.table.with_columns(l_texts)))
         out(smoothing_line(result))
         return
     if isinstance(result, OnlineResult):

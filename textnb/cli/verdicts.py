@@ -1,4 +1,4 @@
-"""One verdict, from the options of `textnb filter` to its answer. It imports little."""
+"""Gives one verdict, from the options of `textnb filter` to its answer; imports little."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from textnb.errors import ParameterError
 from textnb.filter.headers import status_line
 from textnb.filter.verdict import MIN_LEARNED, Verdict
 
-# The default timeout. A message takes milliseconds, a hostile one seconds. An engine that could not
-# start all its threads may wait for them without end.
-TIMEOUT_SECONDS, LONGEST_SECONDS = 60.0, 86_400.0
-CODES = {"spam": 0, "ham": 1, "unsure": 2}
+# The default timeout and the maximum. A message takes milliseconds, a hostile one seconds; but an
+# engine that could not start all its threads may wait for them forever.
+TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS = 60.0, 86_400.0
+EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 
 def judging_settings(
     spam_class: str | None = None, spam_cutoff: float | None = None,
     ham_cutoff: float | None = None, min_learned: int = MIN_LEARNED,
 ) -> dict[str, Any]:
-    """What `MailFilter.load` takes, of the options of their names.
+    """The arguments of `MailFilter.load`, from the options of these names.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def judging_settings(
         If the cutoffs are not probabilities, or are in the wrong order.
     """
     return {"spam": spam_class, "min_learned": min_learned,
-            "cutoffs": _log_odds_of(spam_cutoff, ham_cutoff)}
+            "cutoffs": _to_log_odds(spam_cutoff, ham_cutoff)}
 
 
 def answer_one(
@@ -43,30 +43,30 @@ def answer_one(
     ----------
     stream : Stream
     judge : callable
-        Gives the verdict on a message.
+        Returns the verdict on a message.
     note : callable
         Writes a note to standard error.
     passthrough, exit_zero, results_format, timeout
-        The options of their names.
+        The options of these names.
 
     Raises
     ------
     ParameterError
-        If the options do not go together.
+        If the options can't be combined, or the timeout is out of range.
     """
     if passthrough and results_format != "text":
         raise ParameterError("--passthrough writes the message: it goes without --format")
-    # "nan" is a number too, and compares as False.
-    if timeout is not None and not 0.0 <= timeout <= LONGEST_SECONDS:
+    # A timeout of NaN is refused too, as it compares as False.
+    if timeout is not None and not 0.0 <= timeout <= MAX_TIMEOUT_SECONDS:
         raise ParameterError.out_of_range(
-            "--timeout", f"seconds from 0 to {LONGEST_SECONDS:,.0f}", timeout)
-    message = stream.message(TIMEOUT_SECONDS if timeout is None else timeout)
+            "--timeout", f"seconds from 0 to {MAX_TIMEOUT_SECONDS:,.0f}", timeout)
+    message = stream.read_message(TIMEOUT_SECONDS if timeout is None else timeout)
     verdict = judge(message)
     for line in notes_on([verdict.reason]):
         note(line)
     if passthrough:
-        at, header = status_line(message, verdict)
-        stream.answer(header, at)
+        position, header = status_line(message, verdict)
+        stream.answer(header, position)
     else:
         text = f"{verdict.status} {verdict.log_odds:.6f}"
         if results_format == "json":
@@ -74,7 +74,7 @@ def answer_one(
 
             text = as_json(verdict_as_dict(verdict))
         stream.answer(f"{text}\n".encode("utf-8", "backslashreplace"), None)
-    return 0 if exit_zero else CODES[verdict.status]
+    return 0 if exit_zero else EXIT_CODES[verdict.status]
 
 
 def verdict_as_dict(verdict: Verdict) -> dict[str, Any]:
@@ -86,12 +86,15 @@ def verdict_as_dict(verdict: Verdict) -> dict[str, Any]:
 
 
 def notes_on(reasons: Iterable[str]) -> list[str]:
-    """Notes why verdicts are unsure; stale choices were noted when the model was written."""
+    """Notes on why verdicts are unsure.
+
+    A stale calibration or decision is not noted here, but when the model is written.
+    """
     return [f"note: unsure, as {reason}" for reason in reasons if reason]
 
 
-def _log_odds_of(spam: float | None, ham: float | None) -> tuple[float, float] | None:
-    """Cutoffs as log-odds: ham up to the first, spam from the second on; None without cutoffs."""
+def _to_log_odds(spam: float | None, ham: float | None) -> tuple[float, float] | None:
+    """Convert the cutoffs of spam and ham to log-odds: of ham first; None without cutoffs."""
     if spam is None:
         if ham is None:
             return None

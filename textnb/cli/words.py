@@ -1,4 +1,4 @@
-"""Turns the text that a user types for an option into a value of the option's type."""
+"""Turns the text that a user types for an option into a value of the option's type, and back."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from typing import Any
 from textnb.errors import Mention, ParameterError, SourceError
 
 
-def is_flag(kind: str) -> bool:
+def is_flag(type_name: str) -> bool:
     """Whether an option of a type takes no value."""
-    return kind in ("bool", "bool | None", "Prefixes", "LowerCase")
+    return type_name in ("bool", "bool | None", "Prefixes", "LowerCase")
 
 
-def is_repeated(kind: str) -> bool:
+def is_repeated(type_name: str) -> bool:
     """Whether an option of a type may be given several times."""
-    return kind.removesuffix(" | None") in ("list[str]", "Columns", "ClassPatterns")
+    return type_name.removesuffix(" | None") in ("list[str]", "Columns", "ClassPatterns")
 
 
-def value_of(kind: str, option: str, text: Any) -> Any:
+def value_of(type_name: str, option: str, text: Any) -> Any:
     """Convert the text typed for an option to the option's type.
 
     Parameters
     ----------
-    kind : str
+    type_name : str
         The option's type, as its dataclass writes it.
     option : str
-        Its name, for errors.
+        The option's name, for errors.
     text : str, bool, int, float or tuple of str
+        What click returns: a bool for a flag, a tuple for an option that may be repeated.
 
     Raises
     ------
     ParameterError
-        If the text is not such a value.
+        If the text can't be converted.
     SourceError
         If it names a file that can't be read.
     """
-    match kind.removesuffix(" | None"):
+    match type_name.removesuffix(" | None"):
         case ("str" | "bool" | "int" | "float" | "Label" | "Place" | "Prefixes" | "LowerCase"
               | "Size"):
             return text
@@ -49,11 +50,11 @@ def value_of(kind: str, option: str, text: Any) -> Any:
         case "Names":
             return tuple(text.split(","))
         case "Pair":
-            return _several(option, "two numbers, such as 1,2", int, text, 2)
+            return _numbers(option, "two numbers, such as 1,2", int, text, 2)
         case "Costs":
-            return _several(option, "two numbers, such as 10,1", float, text, 2)
+            return _numbers(option, "two numbers, such as 10,1", float, text, 2)
         case "Grid":
-            return text if text == "auto" else _several(
+            return text if text == "auto" else _numbers(
                 option, "numbers, such as 1,0.1,0.01, or auto", float, text)
         case "CountOrShare":
             return _count_or_share(option, text)
@@ -62,8 +63,8 @@ def value_of(kind: str, option: str, text: Any) -> Any:
         case "Kinds":
             return tuple(part.strip() for part in text.split(","))
         case "Words":
-            return _lines(text)
-    raise TypeError(f"{option} has the type {kind}, which the command line can't read")
+            return _read_lines(text)
+    raise TypeError(f"{option} has the type {type_name}, which the command line can't read")
 
 
 def train_option(setting: Mention) -> str:
@@ -72,13 +73,13 @@ def train_option(setting: Mention) -> str:
 
 
 def as_option(setting: Mention, option: str, takes_value: bool) -> str:
-    """The words of the command line for a setting that a message names.
+    """What a user types on the command line for a setting that a message names.
 
     Parameters
     ----------
     setting : Mention
     option : str
-        The setting's option.
+        The setting's option, or "--set KEY" if it is a key of --set.
     takes_value : bool
         Whether the option takes a value; if not, it is a flag.
 
@@ -91,6 +92,7 @@ def as_option(setting: Mention, option: str, takes_value: bool) -> str:
     >>> as_option(Mention("pattern", "r'[a-z]'"), "--set pattern", True)
     "--set 'pattern=[a-z]'"
     """
+    # The value is written as in Python: strings have quotes, and patterns are raw strings.
     value = setting.value.removeprefix("r'").strip("'")
     if not value:
         return option
@@ -116,18 +118,19 @@ def toml_of(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(repr, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {each}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {item}" for key, item in value.items()) + "}"
     return str(value)
 
 
-def _several(
+def _numbers(
     option: str, expected: str, number: type, text: str, length: int | None = None
 ) -> tuple[Any, ...]:
+    """Convert numbers with commas between them; ``length`` is how many there must be."""
     try:
         numbers = tuple(number(part) for part in text.split(","))
     except ValueError:
         numbers = ()
-    if len(numbers) != (length or len(numbers)) or not numbers:
+    if not numbers or (length is not None and len(numbers) != length):
         raise ParameterError.out_of_range(option, expected, text)
     return numbers
 
@@ -148,7 +151,7 @@ def _number_or_auto(option: str, text: str) -> float | str:
         raise ParameterError.out_of_range(option, "a number, or auto", text) from None
 
 
-def _lines(path: str) -> tuple[str, ...]:
+def _read_lines(path: str) -> tuple[str, ...]:
     try:
         with open(path, encoding="utf-8") as file:
             return tuple(line.strip() for line in file if line.strip())
