@@ -81,12 +81,10 @@ def array_header(kind: str, shape: Sequence[int]) -> bytes:
         The type of the values, such as ``"<i4"``, ``"<f8"`` or ``"|u1"``.
     shape : sequence of int
     """
-    sizes = f"({shape[0]},)" if len(shape) == 1 else f"({', '.join(map(str, shape))})"
-    description = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {sizes}, }}".encode()
-    # 8 bytes of magic and version, 2 of the length of the rest, the description, spaces, a newline.
-    length = round_up(10 + len(description) + 1, ALIGNMENT)
-    return b"\x93NUMPY\x01\0" + struct.pack("<H", length - 10) + description.ljust(
-        length - 11) + b"\n"
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".encode()
+    # 8 bytes for NumPy's mark and version, 2 for the length of the rest, text, spaces, a newline.
+    length = round_up(10 + len(text) + 1, ALIGNMENT)
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", length - 10) + text.ljust(length - 11) + b"\n"
 
 
 def write_blocks(file: IO[bytes], members: Iterable[tuple[str, Sequence[Content]]]) -> None:
@@ -325,9 +323,7 @@ def _local_header(member: Member) -> bytes:
 def _directory(members: Sequence[Member]) -> bytes:
     """The central directory and its end record, up to the digits of the SHA-256."""
     entries = b"".join(_central_entries(members))
-    start = members[-1].end
-    count = len(members)
-    end_64 = b""
+    start, count, end_64 = members[-1].end, len(members), b""
     if start >= _IN_64_BITS:
         end_64 = _END_64.pack(b"PK\x06\x06", _END_64.size - 12, 45, 45, 0, 0, count, count,
                               len(entries), start)

@@ -144,7 +144,7 @@ class ModelToExtend:
         document["classes"]["documents"][class_code] += 1
         basic = _add_counts(arrays, sorted(counts.items()), class_code, counts_presence,
                             adds_terms=not keeps_weights)
-        summary = (_count_since_fit if keeps_weights else _mark_stale)(
+        summary = (_note_learned if keeps_weights else _mark_stale)(
             document, contents, len(basic["terms/ends"]))
         document["textnb"] = __version__
         for name in ("format", "version", "requires", "arrays"):
@@ -235,8 +235,8 @@ def _add_counts(
     to_add = np.ones(len(terms), dtype=np.int64) if counts_presence else occurrences
     if not adds_terms:
         terms = [term for term, known in zip(terms, is_known, strict=True) if known]
-        positions, occurrences, to_add, is_known = (
-            values[is_known] for values in (positions, occurrences, to_add, is_known))
+        positions, occurrences = positions[is_known], occurrences[is_known]
+        to_add, is_known = to_add[is_known], is_known[is_known]
     classes, values = arrays["counts/classes"], arrays["counts/values"].astype(np.int64)
     counts_per_term = np.diff(arrays["counts/ends"][0].astype(np.int64), prepend=0)
     # Counts are sorted by term and class, so a key has both. The count of a new term is inserted
@@ -250,8 +250,7 @@ def _add_counts(
     values[cells[has_cell]] += to_add[has_cell]
     counts_per_term[positions[is_known & ~has_cell]] += 1
     new_terms = [term for term, known in zip(terms, is_known, strict=True) if not known]
-    new_positions = positions[~is_known]
-    lengths = np.array(list(map(len, new_terms)), dtype=np.int64)
+    lengths, new_positions = np.array([*map(len, new_terms)], dtype=np.int64), positions[~is_known]
     term_arrays = {
         "terms/bytes": np.insert(
             arrays["terms/bytes"], np.repeat(np.append(begins, len(text))[new_positions], lengths),
@@ -269,9 +268,7 @@ def _add_counts(
         **({_WEIGHTS: arrays[_WEIGHTS]} if _WEIGHTS in arrays else {})}
 
 
-def _count_since_fit(
-    document: dict[str, Any], contents: TextDocument, n_terms: int
-) -> UpdateSummary:
+def _note_learned(document: dict[str, Any], contents: TextDocument, n_terms: int) -> UpdateSummary:
     """Count a document that was learned after the weights were fitted."""
     since_fit = document.setdefault("since_fit", {"learned": 0, "forgotten": 0})
     since_fit["learned"] += 1

@@ -225,9 +225,9 @@ def names_of_sums(document: Mapping[str, Any], model: Model, l: Any) -> tuple[st
     labels, a given vocabulary, or if the smoothing is 0 or differs by term.
     """
     classes, settings = document["classes"], document["settings"]
-    has_none = (settings.get(CLASS_WEIGHT) is not None or settings["vocabulary"] is not None
-                or "rows" in classes or "total" in classes)
-    return () if has_none or not is_number(l) or l <= 0 else getattr(model, "sums", ())
+    needs_more = (settings.get(CLASS_WEIGHT) is not None or settings["vocabulary"] is not None
+                  or "rows" in classes or "total" in classes)
+    return () if needs_more or not is_number(l) or l <= 0 else getattr(model, "sums", ())
 
 
 def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = False) -> bool:

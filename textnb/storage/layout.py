@@ -66,7 +66,7 @@ class Array(NamedTuple):
 
 
 # The arrays of a model of texts, in the order in which they are stored. Small ones come first, as a
-# reader of single terms reads all of them.
+# reader of single terms reads all of them. "few weights" stores only the weights that are not 0.
 TEXT_ARRAYS = {array.name: array for array in (
     Array("index/bytes", _BYTES, ("bytes of the index",)),
     Array("index/ends", _INTEGERS, ("entries",)),

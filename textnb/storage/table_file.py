@@ -105,8 +105,7 @@ def unpack_table(
             check_size(path, _size_of_histograms(estimator, choices, rows, class_codes, names),
                        max_bytes)
             return settings, names, estimator.fit_rows(rows, classes[class_codes], chosen=choices)
-        n_pairs = n_features * (n_features + 1) // 2
-        sizes["products"] = n_features if estimator.diagonal else n_pairs
+        sizes["products"] = n_features if estimator.diagonal else n_features * (n_features + 1) // 2
         check_arrays(declared_types(arrays), TABLE_ARRAYS, {"moments"}, sizes)
         statistics = _unpack_moments(arrays, classes, class_count, estimator.diagonal)
         return settings, names, estimator.fit_statistics(statistics, **learned)
@@ -132,14 +131,16 @@ def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> A
 def _feature_names(document: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
     names: list[str] = document["feature_names"]
     columns = settings["features"]
-    require(isinstance(names, list) and len(names) > 0
-            and all(isinstance(name, str) for name in names)
-            and len(set(names)) == len(names), "features have no names of their own")
-    require(isinstance(columns, list) and len(columns) > 0
-            and all(isinstance(name, str) for name in [*columns, settings["label"]])
-            and len(set(columns)) == len(columns), "its columns have no names of their own")
+    require(_are_different_names(names), "features have no names of their own")
+    require(_are_different_names(columns) and isinstance(settings["label"], str),
+            "its columns have no names of their own")
     require(_follow_from_columns(names, columns), "its features are not those of its columns")
     return names
+
+
+def _are_different_names(names: Any) -> bool:
+    return isinstance(names, list) and len(names) > 0 and all(
+        isinstance(name, str) for name in names) and len(set(names)) == len(names)
 
 
 def _follow_from_columns(names: list[str], columns: list[str]) -> bool:

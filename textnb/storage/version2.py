@@ -13,6 +13,7 @@ import os
 import zlib
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textnb.errors import SourceError
@@ -129,10 +130,9 @@ class ArraySlices:
             self._view = self._blocks.read(
                 view_start, min(round_up(end, BLOCK_SIZE), self._blocks.length))
             self._view_start = view_start
-        slice_ = self._view[start - self._view_start:end - self._view_start]
-        values: memoryview[Any] = slice_.cast(
-            self._struct_code)  # type: ignore[call-overload]  # the code is a variable
-        return values
+        values = self._view[start - self._view_start:end - self._view_start]
+        # mypy knows only codes that are literals.
+        return values.cast(self._struct_code)  # type: ignore[call-overload, no-any-return]
 
 
 def write(
@@ -204,10 +204,8 @@ def _declared_arrays(document: Mapping[str, Any], blocks: Blocks) -> dict[str, D
         member = blocks.members.get(name + _NPY)
         if member is None:
             raise ValueError(f"it has no member {name + _NPY}")
-        n_bytes = int(kind[2:])
-        for n in shape:
-            n_bytes *= n
         start = member.start + len(array_header(kind, shape))
+        n_bytes = prod(shape, start=int(kind[2:]))
         require(start + n_bytes == member.end, f"the array {name!r} is not of its size")
         declared[name] = DeclaredArray(kind, tuple(shape), start, member.end)
     require(set(blocks.members) == {DOCUMENT, DIGESTS, *(name + _NPY for name in declared)},
