@@ -49,8 +49,8 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
     fitted = load_fitted(file.model)
     label = fitted.label if rows.of_lists or rows.classes else None
     reference, recent = (open_input_for(
-        fitted, source, replace(options_for(source, rows), where=where), label, option)
-        for source, where, option in (
+        fitted, source, replace(options_for(source, rows), where=where), label, where_option)
+        for source, where, where_option in (
             (rows.reference, rows.reference_where, "--reference-where"),
             (rows.input, rows.where, "--where")))
     with progress("scoring", "scored", output.quiet,

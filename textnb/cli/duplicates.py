@@ -117,12 +117,12 @@ def _beginnings(frame: pl.LazyFrame, row_numbers: pl.Series, columns: list[str])
 
 
 def _show_counts(result: Duplicates, is_one_file: bool) -> None:
-    where = "before it" if is_one_file else f"among the {result.against:,} of TRAIN"
+    place = "before it" if is_one_file else f"among the {result.against:,} of TRAIN"
     counts = [f"{result.exact:,} exact"]
     if result.near is not None:
         counts.append(f"{result.similar:,} near ({result.near:g} or more in common)")
     out(f"{result.pairs.height:,} of {quantity(result.rows, 'row')} ({100 * result.share:.2f} %) "
-        f"{'has' if result.pairs.height == 1 else 'have'} a duplicate {where}: "
+        f"{'has' if result.pairs.height == 1 else 'have'} a duplicate {place}: "
         f"{', '.join(counts)}")
     if result.conflicts:
         out(f"{result.conflicts:,} of them {'is' if result.conflicts == 1 else 'are'} labelled "

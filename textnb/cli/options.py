@@ -296,8 +296,7 @@ class JudgingCommand(Command):
 
 
 def _help_rank(group: type, declaration: tuple[Field[Any], Setting]) -> int:
-    """The place in the help text: arguments, then the group's own options, then those of its bases.
-    """
+    """The rank in the help text: arguments, then options of the group, then those of its bases."""
     field, info = declaration
     if info.is_argument:
         return -1

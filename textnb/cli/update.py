@@ -149,7 +149,7 @@ def _change(
     if not output.quiet:
         for table in inputs:
             note_malformed(table)
-        for number, words in () if not by_ledger else (
+        for number, outcome in () if not by_ledger else (
                 (changes.learned, "learned"),
                 (changes.relearned, "learned as another class before: corrected"),
                 (changes.forgotten, "forgotten"),
@@ -158,7 +158,7 @@ def _change(
                 (changes.unknown, "not in the ledger: left as it is; --as CLASS forgets what was "
                                 "learned without it")):
             if number:
-                note(f"{quantity(number, 'document')} {words}")
+                note(f"{quantity(number, 'document')} {outcome}")
         note(f"{size_words(changes.fitted)} -> {target}")
     note_stale(changes.fitted)
     return changes

@@ -146,15 +146,14 @@ class Blocks:
         if not 0 <= start <= end <= self.length:
             raise self.damaged("it names bytes that it does not have")
         first_block = start // BLOCK_SIZE
-        offset_of_view = first_block * BLOCK_SIZE
-        view = memoryview(self._pread(
-            offset_of_view, min(round_up(end, BLOCK_SIZE), self.length)))
+        view_start, view_end = first_block * BLOCK_SIZE, min(round_up(end, BLOCK_SIZE), self.length)
+        view = memoryview(self._pread(view_start, view_end))
         for block, offset in enumerate(range(0, len(view), BLOCK_SIZE), start=first_block):
             if (hashlib.sha256(view[offset:offset + BLOCK_SIZE]).digest()
                     != self._digests[block * _DIGEST_SIZE:(block + 1) * _DIGEST_SIZE]):
                 raise self.damaged(f"the checksum of block {block} differs: bytes were changed or "
                                    "lost")
-        return view[start - offset_of_view:end - offset_of_view]
+        return view[start - view_start:end - view_start]
 
     def document(self) -> dict[str, Any]:
         """Read the JSON document, and check that this reader knows the features that it requires.

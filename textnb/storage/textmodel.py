@@ -241,7 +241,7 @@ def _pack_choices(fitted: Fitted) -> dict[str, Any]:
 
 
 def _check_features(fitted: Fitted) -> None:
-    """Raise ParameterError if the model that is read from the file would have other features."""
+    """Raise ParameterError if the parameters of a model do not give its feature map."""
     form, model = fitted.form, fitted.model
     form_from_file = model.form_of_weights(
         fitted.counts, form.weights, form.intercept, binary=fitted.settings.binary)
