@@ -69,6 +69,7 @@ def listen(leave: Callable[[], object]) -> None:
         # A command that is started with a signal ignored (nohup) keeps ignoring it.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _ignore if passes_on else _raise_interrupt)
+    # Python writes the number of each signal to the pipe, at once, and the thread reads it.
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)

@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textnb.cli.evidence import (
-    MAX_SHOWN,
-    calibration_words,
-    decision_words,
-    label_summary,
-)
+from textnb.cli.evidence import MAX_SHOWN, calibration_words, decision_words, label_summary
 from textnb.cli.inputs import size_words
 from textnb.cli.words import train_option
 from textnb.errors import Mention, quantity

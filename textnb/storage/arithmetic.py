@@ -50,6 +50,7 @@ def check_ends(ends: NDArray[Any], length: int, name: str) -> NDArray[np.int64]:
 
 
 def _sum_is_below(values: NDArray[Any], max_sum: int) -> bool:
+    # As float64, because a sum of integers may overflow.
     return float(values.sum(dtype=np.float64)) < max_sum
 
 
@@ -72,6 +73,7 @@ def check_cells(arrays: Arrays, name: str, n_classes: int) -> NDArray[np.int64]:
     require(not len(classes) or 0 <= int(classes.min()) <= int(classes.max()) < n_classes,
             f"one of its {name} is of no class")
     terms = np.repeat(np.arange(len(ends), dtype=np.int64), np.diff(ends, prepend=0))
+    # Terms and, within a term, classes ascend if this number does.
     require(bool((np.diff(terms * n_classes + classes) > 0).all()),
             f"the classes of a term's {name} are not sorted")
     return terms
@@ -201,7 +203,7 @@ def derived_arrays(
 
 
 class _Sums:
-    """Sums of each class over the terms within the limits; each method is a name of an array.
+    """Sums of each class over the terms within the limits: a method for each array of ``totals/``.
 
     A sum of logarithms is computed in two parts: the sum that a class would have if all its counts
     were 0, and the differences that its counts make.

@@ -144,9 +144,7 @@ def check_text_document(
     return contents
 
 
-def refuse_unknown(
-    path: str, kind: str, values: Mapping[str, Any], known: Collection[str]
-) -> None:
+def refuse_unknown(path: str, kind: str, values: Mapping[str, Any], known: Collection[str]) -> None:
     """Raise ModelFileError for keys that are not known: a newer release must have written them."""
     require(isinstance(values, dict), f"the place of {kind} does not hold an object")
     unknown = sorted(set(values) - set(known))

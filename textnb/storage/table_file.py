@@ -113,8 +113,7 @@ def unpack_table(
 
 def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> Any:
     """Make the classifier's estimator, after checking its parameters."""
-    refuse_unknown(
-        path, "the value of the estimator", entry, ("name", "parameters", "learned"))
+    refuse_unknown(path, "the value of the estimator", entry, ("name", "parameters", "learned"))
     name = entry["name"]
     parameters = without_removed(name, entry["parameters"])
     import_offered(name)
@@ -268,8 +267,7 @@ def _unpack_moments(
     arrays: Arrays, classes: NDArray[Any], class_count: NDArray[np.int64], diagonal: bool
 ) -> MomentStatistics:
     mean, scatter = arrays["means"], arrays["scatter"]
-    require(bool(np.isfinite(mean).all() and np.isfinite(scatter).all()),
-            "moments are not finite")
+    require(bool(np.isfinite(mean).all() and np.isfinite(scatter).all()), "moments are not finite")
     n_features = mean.shape[1]
     row, column = np.tril_indices(n_features)
     squares = scatter if diagonal else scatter[:, row == column]

@@ -81,9 +81,7 @@ def save_fitted(fitted: Fitted, path: str | os.PathLike[str]) -> None:
     write_model(path, *pack_text(fitted))
 
 
-def load_fitted(
-    path: str | os.PathLike[str], max_bytes: int = MAX_BYTES
-) -> Fitted:
+def load_fitted(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Fitted:
     """Read a file of a text model. Nothing in it is executed.
 
     Parameters
@@ -108,9 +106,7 @@ def load_fitted(
     return unpack_text(name, document, arrays, max_bytes)
 
 
-def write_model(
-    path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arrays
-) -> None:
+def write_model(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arrays) -> None:
     """Write a model's document and its arrays, completely or not at all."""
     check_fork(works=True)
     # A sample of learned rows may be private mail.
