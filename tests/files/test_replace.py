@@ -200,3 +200,5 @@ def test_a_removal_that_fails_is_told_once_and_not_tried_at_the_end(monkeypatch)
     with pytest.raises(OSError, match="broken"), cleanup(fail):
         pass
     assert forgotten == [fail]
+    monkeypatch.undo()
+    atexit.unregister(fail)
