@@ -70,7 +70,7 @@ def audit(
     if test.test is not None or test.test_where is not None:
         source = rows.input if test.test is None else test.test
         test_rows = open_input(source, replace(options_for(source, rows), where=test.test_where),
-                               columns.text, columns.label, where="--test-where")
+                               columns.text, columns.label, where_option="--test-where")
     with work_on(table, "auditing", "audited", output.quiet) as advance:
         result = audit(table.frame, test=None if test_rows is None else test_rows.frame,
                        text=columns.text, label=columns.label, model=options.model,

@@ -69,7 +69,7 @@ def duplicates(
     train_rows = open_input(train, options_for(train, inputs), columns, label)
     test_options = replace(options_for(test, inputs), where=inputs.test_where, query=None)
     test_rows = train_rows if test is None else open_input(
-        test, test_options, columns, label, where="--test-where")
+        test, test_options, columns, label, where_option="--test-where")
     with train_rows.reading(), test_rows.reading():
         tokenizer = WORD_TOKENIZER.with_params(
             token_columns=tuple(lists_of_tokens(train_rows.frame, columns)))

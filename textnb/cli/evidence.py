@@ -128,12 +128,12 @@ def _label_words(decision: Decision, max_shown: int) -> Iterator[str]:
 def label_summary(decision: Decision) -> str:
     """The number and the range of the thresholds of labels."""
     finite = [value for value in decision.thresholds.values() if math.isfinite(value)]
-    never = sum(value == math.inf for value in decision.thresholds.values())
+    n_never = sum(value == math.inf for value in decision.thresholds.values())
     words = [f"thresholds of {quantity(len(decision.thresholds), 'label')}"]
     if finite:
         words.append(f"scores from {_number(min(finite))} to {_number(max(finite))}")
-    if never:
-        words.append(f"{never:,} never predicted")
+    if n_never:
+        words.append(f"{n_never:,} never predicted")
     return ", ".join(words) + " (textnb describe shows each)"
 
 

@@ -189,21 +189,21 @@ class Tables(SafeCsv):
 
 def open_input(
     input: str, options: RowOptions | LabelledRowOptions, text: Any, label: str | None = None,
-    features: Any = None, where: str = "--where", *, counts_texts: bool = False,
+    features: Any = None, where_option: str = "--where", *, counts_texts: bool = False,
 ) -> Rows:
-    """Open the rows of an input; ``where`` is the option for their condition, for its errors."""
+    """Open the rows of an input. Errors about their condition name the option ``where_option``."""
     from textnb.workflow.rows import open_rows
 
-    return open_rows(input, options, text, label, features, where=options.where, option=where,
-                     counts_texts=counts_texts, note=note)
+    return open_rows(input, options, text, label, features, where=options.where,
+                     option=where_option, counts_texts=counts_texts, note=note)
 
 
 def open_input_for(
     model: AnyModel, input: str, options: RowOptions | LabelledRowOptions,
-    label: str | None = None, where: str = "--where",
+    label: str | None = None, where_option: str = "--where",
 ) -> Rows:
     """Open the rows of an input with the columns that a model reads, and the label column."""
-    return open_input(input, options, text_columns(model), label, features_of(model), where)
+    return open_input(input, options, text_columns(model), label, features_of(model), where_option)
 
 
 @contextmanager

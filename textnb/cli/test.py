@@ -123,7 +123,7 @@ def _learned_rows(
         raise ParameterError("--train is for models of texts; this is one of feature tables")
     rows = LabelledRowOptions(where=where, encoding=options.encoding,
                               storage_options=options_for(train, options).storage_options)
-    table = open_input_for(classifier, train, rows, classifier.label, where="--train-where")
+    table = open_input_for(classifier, train, rows, classifier.label, where_option="--train-where")
     # Read here, so that an error in this file does not name the file of the test rows.
     with table.reading():
         learned = table.frame.select(*classifier.columns, classifier.label).collect()

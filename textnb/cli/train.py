@@ -46,7 +46,7 @@ class Kind:
 class TrainOutput(NewModel):
     """Output."""
 
-    leaves_out: bool = option(
+    checks_accuracy: bool = option(
         "Then read the rows once more, and say how many of them a model of all others answers "
         "rightly, where the model learns by counting.", "--check/--no-check", default=True)
 
@@ -120,12 +120,12 @@ def train(
             f"'{SPAM}=PATTERN,...', whose patterns match these names"))
     if training.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
-    if output.leaves_out and training.is_texts:
+    if output.checks_accuracy and training.is_texts:
         try:
             _check_accuracy(trained.model, table, n_rows, options)
         except TextnbError as error:
             raise error.after(f"{output.output} is written, but was not checked: ") from error
-    elif "leaves_out" in options and output.leaves_out:
+    elif "checks_accuracy" in options and output.checks_accuracy:
         note("note: not checked: a model of feature tables has no leave-one-out here")
 
 
@@ -136,7 +136,7 @@ def _check_accuracy(fitted: Any, table: Rows, n_rows: int, options: TypedOptions
     """
     from textnb.evaluation.leave_one_out import check_leave_one_out, leave_one_out
 
-    accuracy, is_asked = None, "leaves_out" in options
+    accuracy, is_asked = None, "checks_accuracy" in options
     try:
         check_leave_one_out(fitted)
     except TextnbError as error:
