@@ -1,7 +1,7 @@
 """What is wrong with labelled rows, before a model of them is trusted.
 
     rows -> texts, classes, duplicates, leaks -> findings
-         -> probabilities by models that lack the row -> suspected labels, classes not told apart
+         -> probabilities by models without the row -> suspected labels, confusable classes
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from textnb.runtime import notebook
 from textnb.scoring.columns import lists_of_mask
 from textnb.text.tokens import Tokenizer
 
-# The kinds of findings, the gravest first.
+# The kinds of findings, the most serious first.
 KINDS = ("leak", "in test", "contradiction", "label", "missing label", "superfluous label",
          "duplicate", "no text", "script", "confusable classes", "few rows")
-# A class of fewer rows than the first number is learned badly. Labels of a class of fewer rows than
-# the second are not judged: one part of the rows may hold all of them.
-FEW, _MIN_JUDGED = 10, 5
-# The model that judges labels: with more regularisation than to answer, as some labels are wrong.
-# On words it takes a third of the time of words and pairs; the tolerance saves a sixth.
+# A class is learned badly from fewer rows than the first number. Labels of a class with fewer rows
+# than the second number are not judged, because one fold may hold all of them.
+_MIN_ROWS_TO_LEARN, _MIN_ROWS_TO_JUDGE = 10, 5
+# The model that judges labels. As some of them are wrong, it has more regularisation than a model
+# that answers. Words alone take a third of the time of words and pairs; `tol` saves a sixth.
 _JUDGE = NBLinear(C=0.1, tol=0.03)
-# The column that a scan of mail or of a folder per class adds: its folders may be the classes.
-_PATH = "path"
+# A scan of mail, or of a folder per class, adds this column: its folders may be the classes.
+_PATH_COLUMN = "path"
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +63,15 @@ class Audit:
     method : str
         How labels were judged, such as "5 parts (NBLinear)"; empty if they could not be.
     findings : DataFrame
-        One row for each: ``row`` (its number from 0; null for a finding about a class or a column),
-        ``finding`` (its kind, see `textnb.audit`), ``suggested`` (the label, or list of labels,
-        that the row should have; null if that is not known), ``confidence`` and ``evidence``.
-        Kinds in their order, the most probable of each first; suspected labels by their margin.
+        One row for each finding: ``row`` (the number of the row from 0; null for a finding about a
+        class or a column), ``finding`` (its kind, see `textnb.audit`), ``suggested`` (the label, or
+        list of labels, that the row should have; null if that is not known), ``confidence`` and
+        ``evidence``. Findings are in the order of kinds, and the most probable of a kind come
+        first; suspected labels are in the order of their margins.
     margins : Series of Float64 (n_rows,)
-        The probability of the likeliest other label less that of the row's own, by a model that
-        lacks the row; of lists, of the label that is the likeliest to be wrong. Null for a row that
-        was not judged. The higher, the more suspicious.
+        The probability that the label of a row is wrong minus the probability that it is right, by
+        a model without the row; for lists, of the label that is most likely wrong. Null for a row
+        that was not judged. The higher, the more suspicious.
     """
 
     rows: int
@@ -103,11 +104,11 @@ class Audit:
         counts = {kind: n for kind, n in self.counts.items() if n and kind in fail_on}
         if counts:
             first = self.findings.filter(pl.col("finding").is_in([*counts])).row(0, named=True)
-            where = "" if first["row"] is None else f"row {first['row']}: "
+            prefix = "" if first["row"] is None else f"row {first['row']}: "
             raise DataError.naming(
                 "the audit finds {found}, and {fail_on} asks for none; the first is: {first}",
                 found=", ".join(f"{n:,} {kind!r}" for kind, n in counts.items()),
-                first=f"{where}{first['evidence']}")
+                first=f"{prefix}{first['evidence']}")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready counts and findings."""
@@ -131,22 +132,22 @@ def audit(
 
     Each finding has a kind:
 
-    - "leak": a column, a line of a header, the first or last words, or a term that tells a class
-      nearly alone. In texts: its presence and the class have a correlation (phi) of at least 0.8,
-      or 0.98 for a term that may stand anywhere. In a column that is neither text nor label: a row
-      has the label of the next one by the column's value at least 0.95 of the way from chance to
-      always. The class and its rest need 20 rows each. A column ``path`` is left out, as folders
-      may be what labels were made of.
+    - "leak": a column, a line of a header, the first or last words, or a term that almost
+      determines a class. In texts: its presence and the class have a correlation (phi) of at least
+      0.8, or 0.98 for a term that may stand anywhere. In a column that is neither text nor label:
+      when rows are sorted by it, neighbours have the same label at least 0.95 of the way from
+      chance to always. The class, and all other classes together, need 20 rows each. A column
+      ``path`` is left out, as labels may come from folders.
     - "in test": the text, or nearly the same, is in the test rows too.
-    - "contradiction": the text, or nearly the same, is in a row before that has another label.
-    - "label": the row has probably another label: see `textnb.evaluation.label_errors`. Of lists of
-      labels, "missing label" and "superfluous label".
-    - "duplicate": the text, or nearly the same, is in a row before.
+    - "contradiction": the text, or nearly the same, is in an earlier row that has another label.
+    - "label": the label is probably wrong: see `textnb.evaluation.label_errors`. For lists of
+      labels, the kinds are "missing label" and "superfluous label".
+    - "duplicate": the text, or nearly the same, is in an earlier row.
     - "no text": there is neither a letter nor a digit.
-    - "script": most letters are in a script that fewer than 5 % of the rows are in.
-    - "confusable classes": the model can hardly tell two classes apart: the area under the ROC of
-      one against the other is below 0.75.
-    - "few rows": a class has fewer than 10.
+    - "script": most letters of the text are in a script that fewer than 5 % of the rows use.
+    - "confusable classes": the model can hardly separate two classes: the area under the ROC curve
+      of one against the other is below 0.75.
+    - "few rows": a class has fewer than 10 rows.
 
     Parameters
     ----------
@@ -159,13 +160,13 @@ def audit(
     label : str
         The label column: of one label, or of lists.
     model : model of texts or its kind, optional
-        What judges labels; by default ``NBLinear(C=0.1, tol=0.03)`` on words. Models by counting
-        leave out one row at a time; others are learned again for parts of the rows, `NBLinear` from
-        the weights of all.
+        The model that judges labels; by default ``NBLinear(C=0.1, tol=0.03)`` on words. A model of
+        counts leaves out one row at a time; others are fitted again for each fold, and `NBLinear`
+        starts from the weights of all rows.
     tokenizer : Tokenizer, optional
-        Of the model.
+        The tokenizer of ``model``.
     near : float or None
-        As in `find_duplicates`; None for exact duplicates alone, which is quicker.
+        As in `find_duplicates`; None for only exact duplicates, which is quicker.
     progress : callable, optional
         Called with the number of rows of each batch that was counted.
 
@@ -182,8 +183,7 @@ def audit(
     --------
     >>> rows = pl.DataFrame({"text": ["good film", "bad film", "Good film!"] * 2 + ["..."],
     ...                      "label": ["pos", "neg", "neg", "pos", "neg", "neg", "pos"]})
-    >>> found = audit(rows)
-    >>> found
+    >>> audit(rows)
     Audit(7 rows: 3 contradiction, 1 duplicate, 1 no text, 2 few rows)
     """
     return audit_numbered(frame, None, test=test, text=text, label=label, model=model,
@@ -195,7 +195,7 @@ def audit_numbered(
     model: Model | str | None = None, tokenizer: Tokenizer | None = None, near: float | None = 0.8,
     progress: Progress | None = None,
 ) -> Audit:
-    """As `audit`, for some rows of a file, whose numbers are in the column ``number``."""
+    """As `audit`, for some rows of a file: the column ``number`` has their numbers."""
     settings = _settings(model, text, label, tokenizer)
     with reading(frame):
         lazy = scan(frame, text=settings.columns, label=label, tokens=None)
@@ -230,7 +230,7 @@ def _settings(
 
 
 class _Auditor:
-    """The rows, and what was found so far."""
+    """The rows, and the findings so far."""
 
     def __init__(
         self, settings: TextSettings, rows: pl.DataFrame, texts: pl.Series, labels: Labels,
@@ -263,22 +263,22 @@ class _Auditor:
         self._check_duplicates(test, near)
         sizes = self.labels.sizes
         self.add("few rows", [f"{self.names[k]!r} has {quantity(int(sizes[k]), 'row')}"
-                              for k in np.flatnonzero(sizes < FEW).tolist()])
-        judged = has_text if self.of_lists else (
-            has_text & (sizes[self.labels.codes] >= _MIN_JUDGED))
-        rows, method = np.flatnonzero(judged), ""
+                              for k in np.flatnonzero(sizes < _MIN_ROWS_TO_LEARN).tolist()])
+        is_judged = has_text if self.of_lists else (
+            has_text & (sizes[self.labels.codes] >= _MIN_ROWS_TO_JUDGE))
+        judged_rows, method = np.flatnonzero(is_judged), ""
         margins = np.full(self.rows.height, np.nan)
-        labels = self.labels.of_rows(judged).without_unused()
+        labels = self.labels.of_rows(is_judged).without_unused()
         if len(labels.classes) >= (1 if self.of_lists else 2):
-            left_out = leave_rows_out(self.settings, self.rows[rows], progress)
+            left_out = leave_rows_out(self.settings, self.rows[judged_rows], progress)
             method = f"{left_out.held_out.method} ({self.settings.model.name})"
-            margins[rows] = self._check_labels(left_out, rows)
-            others = self.rows.drop(*self.settings.columns, self.settings.label,
-                                    _PATH, strict=False)
-            leaked = [*leaks(others[rows], self.texts[rows], labels, left_out.counts,
-                             left_out.fitted.terms)]
-            self.add("leak", [words for _, words in leaked],
-                     confidence=[correlation for correlation, _ in leaked])
+            margins[judged_rows] = self._check_labels(left_out, judged_rows)
+            other_columns = self.rows.drop(*self.settings.columns, self.settings.label,
+                                           _PATH_COLUMN, strict=False)
+            found_leaks = [*leaks(other_columns[judged_rows], self.texts[judged_rows], labels,
+                                  left_out.counts, left_out.fitted.terms)]
+            self.add("leak", [description for _, description in found_leaks],
+                     confidence=[correlation for correlation, _ in found_leaks])
         findings = pl.concat(self.findings).sort(
             pl.col("finding").cast(pl.Enum(KINDS)), maintain_order=True)
         return Audit(self.rows.height, method, findings,
@@ -287,12 +287,12 @@ class _Auditor:
     def _check_texts(self) -> NDArray[np.bool_]:
         """Add rows without a text or in another script, and return which rows have a text."""
         has_text = self.texts.str.contains(r"[\p{L}\p{N}]").to_numpy()
-        without = np.flatnonzero(~has_text)
-        self.add("no text", ["neither a letter nor a digit"] * len(without), without)
-        other = rows_in_another_script(self.texts)
+        empty = np.flatnonzero(~has_text)
+        self.add("no text", ["neither a letter nor a digit"] * len(empty), empty)
+        in_other_script = rows_in_another_script(self.texts)
         self.add("script", [f"{share:.0%} of the letters are {script}" for script, share in
-                            other.select("script", "share").iter_rows()],
-                 other["row"], confidence=other["share"])
+                            in_other_script.select("script", "share").iter_rows()],
+                 in_other_script["row"], confidence=in_other_script["share"])
         return has_text
 
     def _check_duplicates(self, test: Any, near: float | None) -> None:
@@ -310,10 +310,8 @@ class _Auditor:
             self.add(kind, [*_describe(pairs, other_row)], pairs["row"],
                      confidence=pairs["similarity"])
 
-    def _check_labels(
-        self, left_out: LeftOutRows, rows: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Add suspected labels and inseparable classes, and return the margins of the rows."""
+    def _check_labels(self, left_out: LeftOutRows, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Add suspected labels and confusable classes, and return the margins of ``rows``."""
         probabilities, actual = left_out.probabilities, left_out.held_out.actual
         suspects, names = suspect_labels(probabilities, actual), left_out.fitted.labels
         labels = self.rows[self.settings.label][rows]
@@ -321,30 +319,31 @@ class _Auditor:
             labels.cast(pl.String))
         row_names = self.numbers.gather(pl.Series(rows)).cast(pl.String) + " (" + labels + ")"
         evidence = [*reasons(left_out, suspects, row_names)]
-        places = rows[suspects.rows]
+        suspect_rows = rows[suspects.rows]
         if not self.of_lists:
-            self.add("label", evidence, places, names.gather(pl.Series(suspects.labels)),
+            self.add("label", evidence, suspect_rows, names.gather(pl.Series(suspects.labels)),
                      suspects.confidence)
             for a, b, area in inseparable_classes(probabilities, actual):
                 self.add("confusable classes", [
                     f"{names[a]!r} and {names[b]!r}: the area under the ROC of one against the "
                     f"other is {area:.2f}"], confidence=[2 * (1 - area)])
             return suspects.margins
-        right = actual.copy()
-        right[suspects.rows, suspects.labels] = suspects.missing
-        lists = lists_of_mask(right, names)
-        for kind, chosen in (("missing label", suspects.missing),
-                             ("superfluous label", ~suspects.missing)):
-            of_kind = np.flatnonzero(chosen)
+        corrected = actual.copy()
+        corrected[suspects.rows, suspects.labels] = suspects.missing
+        corrected_lists = lists_of_mask(corrected, names)
+        for kind, is_of_kind in (("missing label", suspects.missing),
+                                 ("superfluous label", ~suspects.missing)):
+            of_kind = np.flatnonzero(is_of_kind)
             self.add(kind, [f"{names[int(suspects.labels[i])]!r}; {evidence[i]}" for i in of_kind],
-                     places[of_kind], lists.gather(pl.Series(suspects.rows[of_kind])),
+                     suspect_rows[of_kind],
+                     corrected_lists.gather(pl.Series(suspects.rows[of_kind])),
                      suspects.confidence[of_kind])
         return suspects.margins
 
 
 def _describe(pairs: pl.DataFrame, other_row: str) -> Iterator[str]:
-    """For each row, how much of the text of another row it has, and which row that is."""
-    for number, name, similarity, exact in pairs.select(
+    """For each pair, how much of its text the row shares with the other row, and which that is."""
+    for number, label, similarity, exact in pairs.select(
             "of", "label_of", "similarity", "exact").iter_rows():
         yield (f"{'the words' if exact else f'{similarity:.0%} of the runs of words'} of "
-               f"{other_row.format(number, name)}")
+               f"{other_row.format(number, label)}")

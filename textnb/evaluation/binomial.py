@@ -1,4 +1,4 @@
-"""Exact bounds of Clopper and Pearson on a share, and the numbers of trials that follow from them.
+"""Clopper and Pearson's exact bounds [1]_ on a share, and the numbers of trials that they need.
 
 References
 ----------
@@ -16,7 +16,9 @@ from textnb.runtime.settings import SHARE
 
 
 def upper_bound(events: int, trials: int, confidence: float) -> float:
-    """The one-sided upper bound on a share [1]_: the p with P(X <= events) = 1 - confidence.
+    """The one-sided upper bound on a share: the p with P(X <= events) = 1 - confidence.
+
+    X, the number of events, is binomial with ``trials`` trials of probability p.
 
     Examples
     --------
@@ -31,7 +33,9 @@ def upper_bound(events: int, trials: int, confidence: float) -> float:
 
 
 def lower_bound(events: int, trials: int, confidence: float) -> float:
-    """The one-sided lower bound on a share [1]_: the p with P(X >= events) = 1 - confidence.
+    """The one-sided lower bound on a share: the p with P(X >= events) = 1 - confidence.
+
+    X is as in `upper_bound`.
 
     Examples
     --------
@@ -46,7 +50,7 @@ def lower_bound(events: int, trials: int, confidence: float) -> float:
 
 
 def errors_allowed(trials: int, rate: float, confidence: float) -> int:
-    """The largest number of events whose `upper_bound` is at most ``rate``; -1 if there is none.
+    """The largest number of events whose `upper_bound` is at most ``rate``; -1 if 0 is too many.
 
     Examples
     --------

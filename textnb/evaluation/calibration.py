@@ -1,8 +1,8 @@
 """Calibration of probabilities: a temperature that is fitted on documents outside the training set.
 
 Naive Bayes is overconfident. Its scores are divided by a temperature, which may grow with the
-length of a document, so that the labels of held-out documents are most likely. The most probable
-class of a document stays the same.
+length of a document. The temperature maximises the likelihood of the labels of held-out documents.
+The most probable class of a document stays the same.
 
 References
 ----------
@@ -40,8 +40,8 @@ from textnb.runtime.caller import warn_caller
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
-# Bounds of log T, the natural logarithm of the temperature, and of the exponent of the length.
-_LOWEST, _HIGHEST = -20.0, 20.0
+# Bounds of log T, the natural logarithm of the temperature, and the maximum exponent of the length.
+_MIN_LOG_T, _MAX_LOG_T = -20.0, 20.0
 _MAX_EXPONENT = 3.0
 
 
@@ -63,8 +63,8 @@ class Reliability:
         (2017), eq. 5.
     brier : float
         Mean over documents of the sum over classes of (probability - truth)²: Brier (1950), eq. 2.
-        Between 0 and 2. For two classes it is twice the usual Brier score, which sums one class
-        alone. For a multi-label model, between 0 and the number of labels.
+        Between 0 and 2. For two classes it is twice the usual Brier score, which counts only one
+        class. For a multi-label model, between 0 and the number of labels.
     log_loss : float
         Mean of -log P(true label | document), base e; infinite if a true label has probability 0.
         For a multi-label model, see `HeldOut.log_loss`.
@@ -137,8 +137,8 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     >>> train = pl.DataFrame({"text": ["aa aa", "bb bb", "aa"], "label": ["x", "y", "x"]})
     >>> test = pl.DataFrame({"text": ["aa", "bb", "aa bb"], "label": ["x", "y", "y"]})
     >>> held = textnb.held_out(textnb.TextClassifier().fit(train), test)
-    >>> found = textnb.reliability(held, bins=2)
-    >>> found.table["documents"].to_list(), round(found.log_loss, 4), round(found.brier, 4)
+    >>> result = textnb.reliability(held, bins=2)
+    >>> result.table["documents"].to_list(), round(result.log_loss, 4), round(result.brier, 4)
     ([0, 3], 0.5228, 0.3579)
     """
     check_held_out(held, of_lists=None)
@@ -147,21 +147,22 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
         _check_classes(held)
     if type(bins) is not int or bins < 1:
         raise ParameterError.out_of_range("bins", "an int >= 1", bins)
-    is_used = np.asarray(~np.isneginf(held.scores).all(axis=1))
+    is_included = np.asarray(~np.isneginf(held.scores).all(axis=1))
     if not is_multilabel:
-        is_used &= held.judged
-    if not is_used.any():
+        is_included &= held.judged
+    if not is_included.any():
         raise DataError("no document has a label that the model knows and a class that is "
                         "possible: there is nothing to compare")
-    used = held.take(is_used)
-    posterior = np.exp((log_sigmoid if is_multilabel else log_posterior)(used.probability_scores))
-    truth = used.actual if is_multilabel else used.actual[:, None] == np.arange(len(used.classes))
-    best = posterior.argmax(axis=1) if is_multilabel else used.predicted
-    table = _bins(posterior.max(axis=1), truth[np.arange(len(used)), best], bins)
-    gap = (table["accuracy"] - table["confidence"]).abs() * table["documents"]
+    rows = held.take(is_included)
+    to_logs = log_sigmoid if is_multilabel else log_posterior
+    posterior = np.exp(to_logs(rows.probability_scores))
+    truth = rows.actual if is_multilabel else rows.actual[:, None] == np.arange(len(rows.classes))
+    best = posterior.argmax(axis=1) if is_multilabel else rows.predicted
+    table = _bins(posterior.max(axis=1), truth[np.arange(len(rows)), best], bins)
+    weighted_gap = (table["accuracy"] - table["confidence"]).abs() * table["documents"]
     brier = float(((posterior - truth) ** 2).sum(axis=1).mean())
-    return Reliability(table, float(gap.sum()) / len(used), brier, used.log_loss, len(used),
-                       len(held) - len(used))
+    return Reliability(table, float(weighted_gap.sum()) / len(rows), brier, rows.log_loss,
+                       len(rows), len(held) - len(rows))
 
 
 def fit_calibration(
@@ -172,8 +173,8 @@ def fit_calibration(
     Minimises the mean log loss of ``softmax(scores / T)`` [1]_, where T is one temperature, or
     ``1 + (temperature - 1) · n ** length_exponent`` with the length n of a document. With one
     temperature the loss is convex in 1/T, so its minimum is the root of its slope. The exponent is
-    kept if it lowers the loss by more than log(N) / 2N for N documents, as the Bayesian information
-    criterion asks of one more parameter [2]_; else it is 0.
+    0 unless it lowers the loss by more than log(N) / 2N for N documents, which the Bayesian
+    information criterion requires of one more parameter [2]_.
 
     Parameters
     ----------
@@ -184,10 +185,10 @@ def fit_calibration(
         Whether T may grow with the length of a document. If the loss has no minimum at an
         exponent between 0 and 3, the exponent is 0.
     link : {"softmax", "sigmoid", "labels"}, optional
-        How scores become probabilities: see `Calibration`. For a multi-label model "labels" alone,
-        which is its default; otherwise by default "softmax". "sigmoid" is for one-vs-rest scores of
-        more than two classes, such as those of `NBLinear`: it fits the temperature and the shift of
-        sigmoids that are divided by their sum.
+        How scores become probabilities: see `Calibration`. A multi-label model takes only "labels",
+        which is its default; the default of others is "softmax". "sigmoid" is for one-vs-rest
+        scores of more than two classes, as `NBLinear` gives them: it fits the temperature and the
+        shift of sigmoids that are divided by their sum.
 
     Returns
     -------
@@ -203,14 +204,14 @@ def fit_calibration(
 
     Notes
     -----
-    Documents whose label the model has not learned, or gives probability 0 (without smoothing,
-    ``l = 0``), are left out, as their loss is infinite at every temperature; a warning says how
-    many.
+    Documents are left out if the model has not learned their label, or gives it probability 0
+    (without smoothing, ``l = 0``), as their loss is infinite at every temperature; a warning says
+    how many.
 
     If all answers are right, the loss is lowest at T = 0, which would make the model certain. T
     therefore has a lower bound, by Laplace's rule of succession: the true labels of the N documents
-    that are classified correctly have a mean probability of at most (N + 1) / (N + 2). And log T is
-    between -20 and 20.
+    that are classified correctly have a mean probability of at most (N + 1) / (N + 2). In any case,
+    log T is between -20 and 20.
 
     References
     ----------
@@ -248,9 +249,9 @@ def fit_calibration(
         return Calibration(documents=len(held), method=held.method, link=link,
                            sigmoids=tuple(map(tuple, sigmoids.tolist())))
     _check_classes(held)
-    used = held.take(_has_finite_loss(held))
-    left_out = len(held) - len(used)
-    if not len(used):
+    included = held.take(_has_finite_loss(held))
+    left_out = len(held) - len(included)
+    if not len(included):
         raise DataError(f"no temperature can be fitted on {quantity(len(held), 'document')}: the "
                         "model that scored them has not learned their labels, or gives them "
                         "probability 0")
@@ -258,13 +259,13 @@ def fit_calibration(
         warn_caller(f"{left_out} of {quantity(len(held), 'document')} are left out: the model "
                     "that scored them has not learned their labels, or gives them probability 0")
     if link == "sigmoid":
-        return _fit_sigmoids(used)
-    loss = _Loss(used)
-    log_temperature, bounded = _fit_temperature(loss)
+        return _fit_sigmoids(included)
+    loss = _Loss(included)
+    log_temperature, is_at_bound = _fit_temperature(loss)
     temperature, exponent = float(np.exp(log_temperature)), 0.0
-    if length_aware and not bounded and temperature > 1:
+    if length_aware and not is_at_bound and temperature > 1:
         temperature, exponent = _fit_exponent(loss, temperature)
-    return Calibration(temperature, exponent, len(used), held.method)
+    return Calibration(temperature, exponent, len(included), held.method)
 
 
 def calibrate(
@@ -273,9 +274,9 @@ def calibrate(
 ) -> Calibration:
     """Fit a model's temperature on the rows that it learned, by leave-one-out or by folds.
 
-    `NBLinear` and `NBLogisticRegression` are fitted anew for each of five folds, and so is every
-    multi-label model, whose labels each get a sigmoid. For more than two classes, `NBLinear` keeps
-    its link "sigmoid".
+    `NBLinear`, `NBLogisticRegression` and every multi-label model are fitted again for each of five
+    folds. Each label of a multi-label model gets a sigmoid. For more than two classes, `NBLinear`
+    keeps its link "sigmoid".
 
     Parameters
     ----------
@@ -294,7 +295,7 @@ def calibrate(
     ParameterError
         If the model is not a TextClassifier, or has a single class.
     DataError
-        If the rows are not those that the model learned.
+        If they are not the rows that the model learned.
 
     Examples
     --------
@@ -315,8 +316,8 @@ def scores_of_learned(
 ) -> Any:
     """Score the rows that a model learned as if it had not learned them.
 
-    By leave-one-out, which subtracts the counts of a row. By five-fold cross-validation for models
-    that learn from all rows at once, where nothing can be subtracted, and for multi-label models.
+    Scores are by leave-one-out, which subtracts the counts of a row. Multi-label models, and models
+    that learn from all rows at once, whose counts can't be subtracted, take five folds instead.
     """
     fitted = check_texts(model)
     if fitted.model.from_counts and not fitted.is_multilabel:
@@ -336,7 +337,7 @@ def scores_by_folds(
 
 
 def link_of(model: TextClassifier | Fitted) -> str:
-    """The link by which a model's scores become probabilities: see `Calibration`."""
+    """The link that makes probabilities of a model's scores: see `Calibration`."""
     fitted = check_texts(model)
     if fitted.is_multilabel:
         return "labels"
@@ -344,7 +345,7 @@ def link_of(model: TextClassifier | Fitted) -> str:
 
 
 def _fit_sigmoids(held: HeldOut) -> Calibration:
-    # A class that a fold's model has not learned has no finite score.
+    # The score of a class is -inf if the model of the document's fold has not learned it.
     finite = held.take(np.flatnonzero(np.isfinite(held.scores).all(axis=1)))
     if not len(finite):
         raise DataError("no document has finite scores of all classes: there is nothing to fit "
@@ -374,10 +375,10 @@ def _bins(confidence: Floats, right: NDArray[np.bool_], bins: int) -> pl.DataFra
 
 
 def _has_finite_loss(held: HeldOut) -> NDArray[np.bool_]:
-    """Mask of the documents whose loss is finite at some temperature: (n_documents,)."""
-    of_label = held.scores[np.arange(len(held)), np.maximum(held.actual, 0)]
+    """Which documents have a finite loss at any temperature: (n_documents,)."""
+    label_scores = held.scores[np.arange(len(held)), np.maximum(held.actual, 0)]
     finite: NDArray[np.bool_] = (
-        (held.actual != UNKNOWN) & np.isfinite(of_label) & (held.scores < np.inf).all(axis=1))
+        (held.actual != UNKNOWN) & np.isfinite(label_scores) & (held.scores < np.inf).all(axis=1))
     return finite
 
 
@@ -385,78 +386,83 @@ class _Loss:
     """The log loss of documents as a function of log T, with its derivatives."""
 
     def __init__(self, held: HeldOut) -> None:
-        # Only differences between the classes of a document count. As the best score is 0, no
-        # exponential overflows, and a class is the best one exactly if its score is 0.
+        # Only differences between the classes of a document have an effect. The best score becomes
+        # 0, so no exponential overflows, and a class is the best one if its score is 0.
         self.scores = held.scores - held.scores.max(axis=1, keepdims=True)
-        self.impossible = np.isneginf(self.scores)
-        self.finite = np.where(self.impossible, 0.0, self.scores)
-        self.of_label = self.scores[np.arange(len(held)), held.actual]
+        self.is_impossible = np.isneginf(self.scores)
+        self.finite_scores = np.where(self.is_impossible, 0.0, self.scores)
+        self.label_scores = self.scores[np.arange(len(held)), held.actual]
         self.lengths = held.lengths
-        # For a document without terms any value will do: its factor, a power of the length, is 0.
+        # A document without terms may have any value here, as it is multiplied by a power of the
+        # length, which is 0.
         self.log_length = np.log(np.maximum(held.lengths, 1.0))
         # Documents that are classified correctly, without a tie.
-        self.right = (self.of_label == 0) & ((self.scores == 0).sum(axis=1) == 1)
+        self.is_right = (self.label_scores == 0) & ((self.scores == 0).sum(axis=1) == 1)
 
     def losses_and_slopes(self, log_temperatures: Floats | float) -> tuple[Floats, Floats]:
         """Each document's loss, and its derivative in 1/T: E[score] - score of the label."""
-        inverse = np.broadcast_to(np.exp(-np.asarray(log_temperatures)), self.of_label.shape)
+        inverse_t = np.broadcast_to(np.exp(-np.asarray(log_temperatures)), self.label_scores.shape)
         with np.errstate(over="ignore"):
-            powers = np.exp(np.where(self.impossible, -np.inf,
-                                     self.finite * inverse[:, None]))
-        total = powers.sum(axis=1)
-        expected = (powers * self.finite).sum(axis=1) / total
-        return np.log(total) - inverse * self.of_label, expected - self.of_label
+            exponentials = np.exp(np.where(self.is_impossible, -np.inf,
+                                           self.finite_scores * inverse_t[:, None]))
+        total = exponentials.sum(axis=1)
+        expected = (exponentials * self.finite_scores).sum(axis=1) / total
+        return np.log(total) - inverse_t * self.label_scores, expected - self.label_scores
 
     def mean_slope(self, log_temperature: float) -> float:
         return float(self.losses_and_slopes(log_temperature)[1].mean())
 
     def mean_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
-        """Mean loss and its gradient in log(temperature - 1) and in the exponent of the length."""
+        """The mean loss, and its gradient in the parameters.
+
+        They are log(temperature - 1) and the exponent of the length.
+        """
         excess = np.exp(parameters[0]) * self.lengths ** parameters[1]
         losses, slopes = self.losses_and_slopes(np.log1p(excess))
-        change = -slopes * excess / (1.0 + excess) ** 2
+        by_log_excess = -slopes * excess / (1.0 + excess) ** 2
         return float(losses.mean()), np.array(
-            [change.mean(), float(change @ self.log_length) / len(change)])
+            [by_log_excess.mean(), float(by_log_excess @ self.log_length) / len(by_log_excess)])
 
 
 def _fit_temperature(loss: _Loss) -> tuple[float, bool]:
     """Find the log T with the lowest loss, and whether it is at a bound."""
-    best, bound = _root(loss.mean_slope), _lower_bound(loss)
-    if not (loss.finite < 0).any():
+    best, lower_bound = _root(loss.mean_slope), _lower_bound(loss)
+    if not (loss.finite_scores < 0).any():
         return 0.0, True  # all classes have the same score: T has no effect
-    return max(best, bound), best <= bound or best in (_LOWEST, _HIGHEST)
+    return max(best, lower_bound), best <= lower_bound or best in (_MIN_LOG_T, _MAX_LOG_T)
 
 
 def _lower_bound(loss: _Loss) -> float:
-    """log T at which correct answers have a mean probability of (N + 1) / (N + 2)."""
-    n = int(loss.right.sum())
+    """The log T at which N correct answers have a mean probability of (N + 1) / (N + 2)."""
+    n = int(loss.is_right.sum())
 
     def surplus(log_temperature: float) -> float:
-        losses = loss.losses_and_slopes(log_temperature)[0][loss.right]
+        losses = loss.losses_and_slopes(log_temperature)[0][loss.is_right]
         return float(np.exp(-losses).mean()) - (n + 1) / (n + 2)
 
-    return _root(surplus) if n else _LOWEST
+    return _root(surplus) if n else _MIN_LOG_T
 
 
 def _root(function: Callable[[float], float]) -> float:
-    """The log T at which a decreasing function is 0, or the nearest bound."""
-    if function(_LOWEST) <= 0:
-        return _LOWEST
-    if function(_HIGHEST) >= 0:
-        return _HIGHEST
-    return float(brentq(function, _LOWEST, _HIGHEST, xtol=1e-12))
+    """The log T at which a decreasing function is 0, or the bound that is nearest to it."""
+    if function(_MIN_LOG_T) <= 0:
+        return _MIN_LOG_T
+    if function(_MAX_LOG_T) >= 0:
+        return _MAX_LOG_T
+    return float(brentq(function, _MIN_LOG_T, _MAX_LOG_T, xtol=1e-12))
 
 
 def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
     """Find temperature and exponent with the lowest loss; exponent 0 if that helps too little."""
-    longest = float(loss.log_length.max())
+    max_log_length = float(loss.log_length.max())
     # Start where T - 1 is proportional to the length, with the fitted T at the mean log length.
     start = np.array([np.log(temperature - 1.0) - float(loss.log_length.mean()), 1.0])
-    # Even at the largest exponent, T - 1 of the longest document may be as small as exp(_LOWEST).
+    # Even at the maximum exponent, T - 1 of the longest document may go down to exp(_MIN_LOG_T).
     optimum = minimize(loss.mean_and_gradient, start, jac=True, method="L-BFGS-B",
-                       bounds=[(_LOWEST - _MAX_EXPONENT * longest, _HIGHEST), (0.0, _MAX_EXPONENT)],
+                       bounds=[(_MIN_LOG_T - _MAX_EXPONENT * max_log_length, _MAX_LOG_T),
+                               (0.0, _MAX_EXPONENT)],
                        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
-    n = len(loss.of_label)
+    n = len(loss.label_scores)
     gain = float(loss.losses_and_slopes(np.log(temperature))[0].mean()) - float(optimum.fun)
     # At a bound the loss has no minimum, as when a few wrong documents have one length.
     if gain <= np.log(n) / (2 * n) or not 0 < optimum.x[1] < _MAX_EXPONENT:

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
 Ints = NDArray[np.int64]
-_EXAMPLES = 20
-_CHARACTERS = 200
+# The numbers of rows that are shown as examples, and of characters of each of their columns.
+_MAX_EXAMPLES, _MAX_CHARACTERS = 20, 200
+# No column of a user has these names.
 _ANSWER_A, _ANSWER_B = "__textnb_a", "__textnb_b"
 
 
@@ -43,23 +44,23 @@ class Comparison:
         difference of the shares; null if a model lacks the class).
     terms : DataFrame
         The terms that moved most: ``class``, ``term``, ``weight_a``, ``weight_b`` (null if the
-        term has no column in that model), ``change``, and ``moved``: |change| times the term's
-        larger share of the class's counts, by which they are ranked. A weight is as in
-        `TextClassifier.top`: for the class, less the mean of its scores for the other classes; of
-        lists of labels, for the label against its rest.
+        term has no column in that model), ``change``, and ``moved``, by which terms are ranked:
+        |change| times the term's share of the class's counts, in the model where it is larger. A
+        weight is as in `TextClassifier.top`: for the class, minus the mean of the weights for the
+        other classes; for lists of labels, for the label against documents without it.
     terms_gained, terms_lost : int
         The number of columns that only b has, and that only a has.
     documents : int
         Rows that both models have scored; 0 without a frame.
     differing : int
-        Those of them that the models answer differently.
+        Rows that the models answer differently.
     flipped : DataFrame
         ``a``, ``b``, ``documents``: pairs of answers that differ, and the number of rows. An answer
-        is the most probable class, or the model's decision if it has one (null for "unsure"). Of
-        lists of labels, ``label``, ``added``, ``removed``: the number of rows for which only b
-        predicts the label, and only a.
+        is the most probable class, or the model's decision if it has one (null for "unsure"). For
+        lists of labels: ``label``, ``added`` (rows for which only b predicts the label) and
+        ``removed`` (rows for which only a predicts it).
     examples : DataFrame
-        Some of these rows: ``row`` (counted from 0), ``a``, ``b``, ``text``.
+        Some of the rows that differ: ``row`` (counted from 0), ``a``, ``b``, ``text``.
     """
 
     classes: pl.DataFrame
@@ -72,18 +73,18 @@ class Comparison:
     examples: pl.DataFrame
 
     def __repr__(self) -> str:
-        flipped = (f", {self.differing:,} of {self.documents:,} answers differ"
+        answers = (f", {self.differing:,} of {self.documents:,} answers differ"
                    if self.documents else "")
         return (f"Comparison({quantity(self.classes.height, 'class')}, "
                 f"{quantity(self.terms_gained, 'term')} gained, "
-                f"{self.terms_lost:,} lost{flipped})")
+                f"{self.terms_lost:,} lost{answers})")
 
     def _repr_html_(self) -> str:
-        parts = [("classes", self.classes), ("terms that moved most", self.terms),
-                 ("answers that differ", self.flipped), ("examples", self.examples)]
+        tables = [("classes", self.classes), ("terms that moved most", self.terms),
+                  ("answers that differ", self.flipped), ("examples", self.examples)]
         return notebook.box(repr(self), *(
             notebook.frame_table(frame, caption)
-            for caption, frame in parts if frame.height))
+            for caption, frame in tables if frame.height))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
@@ -101,7 +102,7 @@ def compare_models(
     ----------
     a, b : TextClassifier
         Fitted, for example before and after an update. Their labels must be of one type, and both
-        answer with one class or with lists of labels.
+        models must answer with one class, or both with lists of labels.
     frame : DataFrame, LazyFrame or path, optional
         Rows with the text columns of both; they need no labels.
     k : int
@@ -118,21 +119,22 @@ def compare_models(
     >>> result.flipped.rows(), result.terms_gained, result.classes["drift"].round(3).to_list()
     ([('neg', 'pos', 2)], 1, [-0.167, 0.167])
     """
-    left, right = _fitted_of(a), _fitted_of(b)
+    fitted_a, fitted_b = _fitted_of(a), _fitted_of(b)
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("k", "an int >= 1", k)
-    if type(left.classes.tolist()[0]) is not type(right.classes.tolist()[0]):
-        raise ParameterError("the models' labels are of different types: "
-                             f"{left.classes.tolist()[0]!r} and {right.classes.tolist()[0]!r}")
-    if left.is_multilabel != right.is_multilabel:
+    label_a, label_b = (model.classes.tolist()[0] for model in (fitted_a, fitted_b))
+    if type(label_a) is not type(label_b):
+        raise ParameterError(
+            f"the models' labels are of different types: {label_a!r} and {label_b!r}")
+    if fitted_a.is_multilabel != fitted_b.is_multilabel:
         raise ParameterError("one of the models answers with one class and the other with a list "
                              "of labels: compare models that learned the same kind of labels")
-    common = int(left.terms.is_in(right.terms.implode()).sum())
-    documents, differing, flipped, examples = _compare_answers(left, right, frame, progress)
+    n_common = int(fitted_a.terms.is_in(fitted_b.terms.implode()).sum())
+    documents, differing, flipped, examples = _compare_answers(fitted_a, fitted_b, frame, progress)
     return Comparison(
-        _compare_classes(left, right), _compare_weights(left, right, k),
-        len(right.terms) - common, len(left.terms) - common, documents, differing, flipped,
-        examples)
+        _compare_classes(fitted_a, fitted_b), _compare_weights(fitted_a, fitted_b, k),
+        len(fitted_b.terms) - n_common, len(fitted_a.terms) - n_common, documents, differing,
+        flipped, examples)
 
 
 def _fitted_of(model: Any) -> Fitted:
@@ -156,17 +158,17 @@ def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
 
 
 def _compare_weights(a: Fitted, b: Fitted, k: int) -> pl.DataFrame:
-    # A term that no document of the class holds, in either model, has not moved.
+    # A term has not moved if neither model has counted it in the class.
     shares = [_shares(model) for model in (a, b)]
-    common = a.labels.filter(a.labels.is_in(b.labels.implode()))
+    common_labels = a.labels.filter(a.labels.is_in(b.labels.implode()))
     cells = pl.concat([share.select("class", "term") for share in shares]).unique().filter(
-        pl.col("class").is_in(common.implode())).sort("class", "term")
+        pl.col("class").is_in(common_labels.implode())).sort("class", "term")
     for model, share, side in zip((a, b), shares, "ab", strict=True):
         cells = cells.join(share, on=["class", "term"], how="left", maintain_order="left").rename(
             {"share": f"share_{side}"})
         cells = cells.with_columns(_weights(model, cells).alias(f"weight_{side}"))
     change = pl.col("weight_b").fill_null(0.0) - pl.col("weight_a").fill_null(0.0)
-    # The difference of two equal infinite weights (l = 0) is NaN, and counts as no change.
+    # With l = 0 weights may be infinite. The difference of equal ones is NaN: no change.
     return cells.with_columns(change=change.fill_nan(0.0)).select(
         "class", "term", "weight_a", "weight_b", "change",
         moved=pl.col("change").abs() * pl.max_horizontal("share_a", "share_b"),
@@ -176,7 +178,7 @@ def _compare_weights(a: Fitted, b: Fitted, k: int) -> pl.DataFrame:
 
 
 def _shares(model: Fitted) -> pl.DataFrame:
-    """The terms of each class's documents, and their shares of the class's counts."""
+    """The share that each term has of the counts of each class that has counted it."""
     counts = model.counts
     totals = np.maximum(counts.class_totals.astype(np.float64), 1.0)
     return pl.DataFrame({
@@ -186,7 +188,7 @@ def _shares(model: Fitted) -> pl.DataFrame:
 
 
 def _weights(model: Fitted, cells: pl.DataFrame) -> pl.Series:
-    """The weights of classes and terms; null for a term that has no column."""
+    """The weight of each cell, which is a class and a term; null if the term has no column."""
     rows, classes = (codes_of(cells[name], known) for name, known in (
         ("term", model.terms), ("class", model.labels)))
     has_column, values = rows >= 0, np.zeros(len(rows))
@@ -213,18 +215,18 @@ def _compare_answers(
     count_answers = _count_labels if a.is_multilabel else _count_pairs
     if frame is None:
         dtype = pl.List(a.labels.dtype) if a.is_multilabel else a.labels.dtype
-        none = pl.DataFrame(schema={"row": pl.Int64, "a": dtype, "b": dtype, "text": pl.String})
-        return 0, 0, count_answers(none.lazy()).collect(), none
+        empty = pl.DataFrame(schema={"row": pl.Int64, "a": dtype, "b": dtype, "text": pl.String})
+        return 0, 0, count_answers(empty.lazy()).collect(), empty
     columns = [*dict.fromkeys([*a.columns, *b.columns])]
     with reading(frame):
-        # Each model checks whether its columns hold texts or lists of tokens.
+        # Each model checks for itself whether its columns hold texts or lists of tokens.
         rows = scan(frame, text=columns, tokens=None).select(columns)
         schema = rows.collect_schema()
         answers = predict(a, rows, Answers(), progress).select(
             *columns, pl.col(_answer_column(a)).alias(_ANSWER_A))
         answers = predict(b, answers, Answers()).select(
             *columns, _ANSWER_A, pl.col(_answer_column(b)).alias(_ANSWER_B))
-        text = pl.concat_str([as_text(schema, name).fill_null("").str.slice(0, _CHARACTERS)
+        text = pl.concat_str([as_text(schema, name).fill_null("").str.slice(0, _MAX_CHARACTERS)
                               for name in columns], separator=" | ")
         numbered = answers.select(
             pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), pl.col(_ANSWER_A).alias("a"),
@@ -233,18 +235,18 @@ def _compare_answers(
         documents, flipped, examples = pl.collect_all([
             numbered.select(pl.len(), differ=differ.sum()),
             count_answers(numbered.filter(differ)),
-            numbered.filter(differ).head(_EXAMPLES)])
+            numbered.filter(differ).head(_MAX_EXAMPLES)])
     return (*documents.row(0), flipped, examples)
 
 
 def _count_pairs(differ: pl.LazyFrame) -> pl.LazyFrame:
-    """How many rows have each pair of answers."""
+    """Count the rows with each pair of answers."""
     return differ.group_by("a", "b").agg(documents=pl.len().cast(pl.Int64)).sort(
         "documents", "a", "b", descending=[True, False, False])
 
 
 def _count_labels(differ: pl.LazyFrame) -> pl.LazyFrame:
-    """How many rows each label is added to, and removed from."""
+    """Count the rows that each label is added to, and removed from."""
     changes = [
         differ.select(pl.col(answer).list.set_difference(other).alias("label")).explode(
             "label", empty_as_null=False).group_by("label").agg(pl.len().cast(pl.Int64).alias(name))

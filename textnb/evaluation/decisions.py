@@ -1,8 +1,8 @@
 """Thresholds, chosen on documents that the model has not learned.
 
-A threshold separates a class from the rest. It keeps rates of errors below a limit, guarantees a
-precision, has the best F1, or minimises the cost of errors. The result is a `Decision`, with the
-evidence for it: of one class, of each class, or of each label where documents have lists of them.
+A threshold keeps rates of errors below a limit, guarantees a precision, has the best F1, or
+minimises the cost of errors. It is chosen for one class, for each class or, if documents have lists
+of labels, for each label. The result is a `Decision` with its evidence.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from textnb.runtime.caller import warn_caller
 
 # A computed bound may differ in its last bits from the limit that it is compared with.
 _ROUNDING = 1e-9
-_LOWEST = -1e300
+# The lowest threshold of a label: finite, so that a score of -inf does not reach it.
+_MIN_THRESHOLD = -1e300
 # How many classes without a threshold a warning names, and for how many the evidence says which
 # precision could be shown.
 _MAX_NAMED, _MAX_EXPLAINED = 5, 10
@@ -62,21 +63,21 @@ def choose_threshold(
         The class.
     max_false_positive_rate : float, optional
         The largest share of the documents of other classes that may be answered as ``positive``.
-        The lowest threshold that keeps this is chosen; with two classes it is at least 0, as below
-        0 the other class is more probable.
+        The lowest threshold that keeps this rate is chosen; with two classes it is at least 0, as
+        below 0 the other class is more probable.
     max_false_negative_rate : float, optional
         With ``max_false_positive_rate``: the largest share of the ``positive`` documents that may
-        be answered as another class; the threshold may then be below 0. Where no single threshold
-        keeps both rates, there are two, and log-odds between them are answered "unsure".
+        be answered as another class; the threshold may then be below 0. If no single threshold
+        keeps both rates, there are two, and rows with log-odds between them are "unsure".
     confidence : float
-        The confidence of each of the two guarantees; both hold together with at least ``2
-        confidence - 1``.
+        The confidence of each of the two guarantees; both hold together with a confidence of at
+        least ``2 * confidence - 1``.
     costs : (float, float), optional
         Instead of a guarantee: the cost of a false positive, and of a false negative.
     method : {"empirical", "theoretical"}, optional
-        With ``costs``: the threshold with the lowest cost on these documents (the default; of
-        several the highest), or log(cost of a false positive / cost of a false negative), which is
-        the best one where probabilities are right [3]_.
+        With ``costs``: the threshold with the lowest cost on these documents (the default; the
+        highest of several), or log(cost of a false positive / cost of a false negative), which is
+        the best one if probabilities are right [3]_.
     calibration : Calibration, optional
         The model's calibration, ``model.calibration_``, unless ``held`` is calibrated already.
 
@@ -95,21 +96,21 @@ def choose_threshold(
     Notes
     -----
     The guarantee is exact, although the threshold is chosen on the same documents. The number k of
-    errors that are allowed depends on the number n of negatives alone: it is the largest whose
-    upper bound by Clopper and Pearson [1]_ is within the rate. The threshold is just above the
-    (k+1)-th largest log-odds of a negative. For independent documents of one distribution the share
-    of negatives above that order statistic is distributed as Beta(k + 1, n - k), whatever the
-    distribution (Wilks [2]_), and exceeds the rate with probability P(Binomial(n, rate) <= k) <= 1
-    - confidence. Equal scores are never separated, which only lowers the share. The guarantee is
-    about documents like these and about the model that scored them: leave-one-out scores come from
-    models that lack one document each, folds from models that lack many.
+    errors that are allowed depends only on the number n of negatives: it is the largest number
+    whose upper bound by Clopper and Pearson [1]_ is within the rate. The threshold is just above
+    the (k+1)-th largest log-odds of a negative. For independent documents of one distribution, the
+    share of negatives above that order statistic is distributed as Beta(k + 1, n - k), for any
+    distribution of log-odds (Wilks [2]_). It exceeds the rate with probability P(Binomial(n, rate)
+    <= k) <= 1 - confidence. Equal scores are never separated, which only lowers the share. The
+    guarantee is for documents like these and for the model that scored them: leave-one-out scores
+    come from models that lack one document each, folds from models that lack many.
 
-    With two classes, ``positive`` is the answer where its log-odds reach the threshold, and the
-    other class elsewhere. With more classes, ``positive`` must also be the most probable class;
-    otherwise the most probable of the others is the answer. With ``max_false_negative_rate``, the
-    log-odds of another class must reach a threshold too, the same for all other classes;
-    ``positive`` may then be the answer where a more probable class does not reach this threshold,
-    and the guarantee includes these documents.
+    With two classes, ``positive`` is the answer if its log-odds reach the threshold, otherwise the
+    other class. With more classes, ``positive`` must also be the most probable class; otherwise the
+    most probable of the others is the answer. With ``max_false_negative_rate``, the log-odds of
+    another class must reach a threshold too, the same for all other classes. ``positive`` may then
+    be the answer although another class is more probable, if that class does not reach its
+    threshold; the guarantee includes such documents.
 
     References
     ----------
@@ -155,7 +156,7 @@ def choose_class_thresholds(
 ) -> Decision:
     """Choose a threshold for each class, so that its answers have a precision with confidence.
 
-    Of lists of labels: a threshold for each label, by precision, by F1, or by costs.
+    For lists of labels, choose a threshold for each label, by precision, by F1, or by costs.
 
     Parameters
     ----------
@@ -167,20 +168,20 @@ def choose_class_thresholds(
     confidence : float
         The confidence with which the precision of each class holds.
     calibration : Calibration, optional
-        The model's, if it has one: ``model.calibration_``. Thresholds of labels are on scores that
-        are not calibrated, and only the method "theoretical" asks for it.
+        The model's calibration, if it has one: ``model.calibration_``. Thresholds of labels are on
+        scores that are not calibrated; only their method "theoretical" needs it.
     by : {"f1", "micro-f1"}, optional
-        Of lists of labels, instead of a precision: the thresholds with which each label has its
-        best F1, for the mean of these (macro-F1), or those that have the best F1 of all pairs of a
-        document and a label together.
+        For lists of labels, instead of a precision: the thresholds with which each label has its
+        best F1, so that their mean (macro-F1) is the best, or the thresholds with the best F1 of
+        all pairs of a document and a label together.
     costs : (float, float), optional
-        Of lists of labels, instead: what a label costs that is predicted wrongly, and one that is
-        missed.
+        For lists of labels, instead of a precision: the cost of a label that is predicted wrongly,
+        and of a label that is missed.
     method : {"empirical", "theoretical"}, optional
         With ``costs``: the thresholds with the lowest cost on these documents (the default), or
-        those that are best where probabilities are right.
+        the thresholds that are the best if probabilities are right.
     at_least, at_most : int
-        Of lists of labels: how many labels each document gets; see `Decision`.
+        For lists of labels: how many labels each document gets; see `Decision`.
 
     Returns
     -------
@@ -191,28 +192,28 @@ def choose_class_thresholds(
     Raises
     ------
     ParameterError
-        If a value is out of its range, there is one class, or ``by``, ``costs``, ``method``,
-        ``at_least`` or ``at_most`` are given where documents have one label.
+        If a value is out of its range, there is one class, or documents have one label and ``by``,
+        ``costs``, ``method``, ``at_least`` or ``at_most`` is given.
 
     Notes
     -----
     A warning says how many classes are never the answer, and names some. A row for which such a
     class is the most probable is "unsure".
 
-    Of lists of labels, each label's documents are ordered by its score, and the guarantee is for
-    each label by itself; ``at_least`` gives labels that do not pass their thresholds, and which
-    have no guarantee.
+    For lists of labels, each label's documents are ordered by its score, and the guarantee is for
+    each label by itself. Labels that are predicted only because of ``at_least`` do not reach their
+    thresholds, and have no guarantee.
 
-    A class is the answer only where it is more probable than all others together, so its answers
-    depend on its own threshold alone. The documents for which it is are ordered by log-odds, and
-    prefixes of this list are tested from short to long, until one fails: a prefix passes if Clopper
-    and Pearson's lower bound on its precision [1]_ is at least ``min_precision``. Tests in an order
-    that is fixed beforehand, up to the first failure, need no correction [2]_; the order here
-    follows from the log-odds, which do not depend on the labels of these documents. One error in a
-    short prefix would end the search, so there are several searches, each beginning with a prefix
-    twice as long as the one before; they share 1 - confidence evenly [3]_. The first prefix is just
-    long enough to show the precision if it holds no error. The longest prefix that passes sets the
-    threshold.
+    A class is the answer only if it is more probable than all others together, so its answers
+    depend only on its own threshold. Documents for which it is so probable are ordered by log-odds,
+    and prefixes of this list are tested from short to long, until one fails: a prefix passes if
+    Clopper and Pearson's lower bound on its precision [1]_ is at least ``min_precision``. Tests in
+    an order that is fixed beforehand, up to the first failure, need no correction [2]_; here the
+    order follows from the log-odds, which do not depend on the labels of these documents. One error
+    in a short prefix would end the search, so there are several searches, each beginning with a
+    prefix twice as long as the one before; they share 1 - confidence evenly [3]_. The first prefix
+    is just long enough to show the precision if it holds no error. The longest prefix that passes
+    sets the threshold.
 
     References
     ----------
@@ -270,9 +271,7 @@ def choose(
     return replace(decision, evidence=evidence)
 
 
-def _choose_for_one(
-    held: HeldOut, k: int, goal: Goal
-) -> tuple[dict[Any, float], dict[str, Any]]:
+def _choose_for_one(held: HeldOut, k: int, goal: Goal) -> tuple[dict[Any, float], dict[str, Any]]:
     """Choose the thresholds of one class and of the others, with the evidence for the rates."""
     odds, positive = held.odds, held.actual == k
     if not len(held):
@@ -281,84 +280,87 @@ def _choose_for_one(
     # With more than two classes, the answer must also be the most probable class.
     scores = odds[:, k] if is_binary else np.where(odds.argmax(axis=1) == k, odds[:, k], -np.inf)
     evidence: dict[str, Any] = {}
-    lowest_other = -np.inf
+    threshold_of_others = -np.inf
     if goal.costs is not None:
-        lowest = (math.log(goal.costs[0] / goal.costs[1]) if goal.method == "theoretical"
-                  else _find_cheapest(held, name, scores, *goal.costs))
+        threshold = (math.log(goal.costs[0] / goal.costs[1]) if goal.method == "theoretical"
+                     else _find_cheapest(held, name, scores, *goal.costs))
     else:
         assert goal.max_false_positive_rate is not None
-        # If others have thresholds too, the class may be the answer without being most probable.
-        others_have = goal.max_false_negative_rate is not None
-        lowest, evidence = lowest_threshold_of_rate(
-            odds[:, k] if others_have else scores, ~positive, goal.max_false_positive_rate,
+        # If others have a threshold too, the class may be the answer without being most probable.
+        for_others_too = goal.max_false_negative_rate is not None
+        threshold, evidence = lowest_threshold_of_rate(
+            odds[:, k] if for_others_too else scores, ~positive, goal.max_false_positive_rate,
             goal.confidence, f"documents that are not {name!r}", "false_positive")
         if goal.max_false_negative_rate is not None:
-            lowest_other, evidence_of_others = lowest_threshold_of_rate(
+            threshold_of_others, evidence_of_others = lowest_threshold_of_rate(
                 np.delete(odds, k, axis=1).max(axis=1), positive, goal.max_false_negative_rate,
                 goal.confidence, f"documents of {name!r}", "false_negative")
             evidence |= evidence_of_others
         elif is_binary:
-            # Where the classes are far apart, the rate alone would allow a negative threshold, at
+            # If the classes are far apart, the rate would allow even a negative threshold, with
             # which documents get the less probable class.
-            lowest = max(lowest, 0.0)
+            threshold = max(threshold, 0.0)
         evidence |= {"confidence": goal.confidence, "rule": "order statistic"}
     if is_binary:
-        # The other class is the answer where this one is not, unless its own threshold is higher
-        # and leaves a band of unsure documents.
-        beyond = -np.inf if lowest == np.inf else float(np.nextafter(-lowest, np.inf))
-        lowest_other = max(lowest_other, beyond)
-    return {label: float(lowest if j == k else lowest_other)
+        # The other class has the negative log-odds. It is the answer wherever this class is not,
+        # unless its own threshold is higher and leaves a band of unsure documents.
+        complement = -np.inf if threshold == np.inf else float(np.nextafter(-threshold, np.inf))
+        threshold_of_others = max(threshold_of_others, complement)
+    return {label: float(threshold if j == k else threshold_of_others)
             for j, label in enumerate(held.classes.tolist())}, evidence
 
 
 def _find_cheapest(
     held: HeldOut, name: Any, scores: Floats, false_positive: float, false_negative: float
 ) -> float:
-    """Find the threshold with the lowest cost on these documents, the highest of several."""
-    positive, _ = held.against_rest(name)
-    # No threshold includes a score of -inf.
-    possible = scores > -np.inf
-    distinct, wrong, hits = errors_by_threshold(positive[possible], scores[possible])
-    # Each candidate leaves out the scores up to one of the distinct scores.
+    """Find the threshold with the lowest cost on these documents; the highest, of several."""
+    is_positive, _ = held.against_rest(name)
+    # A score of -inf reaches no threshold.
+    is_possible = scores > -np.inf
+    distinct, wrong, hits = errors_by_threshold(is_positive[is_possible], scores[is_possible])
+    # A candidate threshold excludes the scores up to one of the distinct scores, or up to -inf. At
+    # the first, which excludes all, nothing is wrong and nothing is a hit.
     excluded, wrong, hits = np.append(distinct, -np.inf), np.append(0, wrong), np.append(0, hits)
-    cost = float(false_positive) * wrong + float(false_negative) * (int(positive.sum()) - hits)
-    best = float(excluded[cost.argmin()])
-    return np.inf if best == np.inf else threshold_above(best, scores)
+    cost = float(false_positive) * wrong + float(false_negative) * (int(is_positive.sum()) - hits)
+    best_excluded = float(excluded[cost.argmin()])
+    return np.inf if best_excluded == np.inf else threshold_above(best_excluded, scores)
 
 
 def _choose_precise(
     held: HeldOut, precision: float, confidence: float
 ) -> tuple[dict[Any, float], dict[str, Any]]:
-    """Thresholds of all classes, or labels, that show a precision, with the evidence.
+    """Choose thresholds of all classes, or labels, that show a precision, with the evidence.
 
-    A warning names the classes that have none.
+    A warning names the classes for which no threshold shows it.
     """
     of_lists = held.link == "sigmoid"
-    entries, never = [], list[str]()
+    entries, without_threshold = [], list[str]()
     scores = held.scores if of_lists else log_odds(held.scores)
     for k, label in enumerate(held.classes.tolist()):
-        label_scores, right = scores[:, k], held.actual[:, k] if of_lists else held.actual == k
+        label_scores = scores[:, k]
+        has_label = held.actual[:, k] if of_lists else held.actual == k
         floor = 0.0
         if of_lists:
-            # Most documents hardly can have the label, and a search among all would cost
-            # confidence. How many are searched must not depend on which of them have the label.
-            number = max(2 * int((label_scores > 0).sum()),
-                         trials_needed(1.0 - precision, confidence))
-            floor = max(float(np.sort(label_scores)[-min(number, len(label_scores))]), _LOWEST)
+            # Most documents can hardly have the label, and a search among all would cost
+            # confidence. The number of candidates must not depend on which of them have the label.
+            n_candidates = max(2 * int((label_scores > 0).sum()),
+                               trials_needed(1.0 - precision, confidence))
+            lowest = np.sort(label_scores)[-min(n_candidates, len(label_scores))]
+            floor = max(float(lowest), _MIN_THRESHOLD)
         entry = lowest_threshold_of_precision(
-            label, label_scores, right, precision, confidence, floor)
+            label, label_scores, has_label, precision, confidence, floor)
         entries.append(entry)
         if entry["threshold"] is None:
-            never.append(repr(label))
-            if len(never) <= _MAX_EXPLAINED:
+            without_threshold.append(repr(label))
+            if len(without_threshold) <= _MAX_EXPLAINED:
                 entry["shown"] = shown_instead(
-                    label, label_scores, right, precision, confidence, floor)
-    if never:
-        left = len(never) - _MAX_NAMED
-        names = ", ".join(never[:_MAX_NAMED]) + (
-            f" and {quantity(left, 'other')}" if left > 0 else "")
+                    label, label_scores, has_label, precision, confidence, floor)
+    if without_threshold:
+        n_unnamed = len(without_threshold) - _MAX_NAMED
+        names = ", ".join(without_threshold[:_MAX_NAMED]) + (
+            f" and {quantity(n_unnamed, 'other')}" if n_unnamed > 0 else "")
         warn_caller(
-            f"a precision of {precision:g} can't be shown for {len(never):,} of "
+            f"a precision of {precision:g} can't be shown for {len(without_threshold):,} of "
             f"{quantity(len(entries), 'label' if of_lists else 'class')}: {names}. "
             + ("These labels are never predicted" if of_lists else
                "These classes are never given: a row that would get one is \"unsure\""),
@@ -368,14 +370,14 @@ def _choose_precise(
 
 
 def _choose_per_label(held: HeldOut, goal: Goal, calibration: Calibration | None) -> Floats:
-    """A threshold for each label, by F1 or costs."""
+    """Choose a threshold for each label, by F1 or costs."""
     if goal.costs is None:
         return f1_thresholds(str(goal.by), held.scores, held.actual)
     if goal.method == "theoretical":
         # The score at which P(label) · cost of missing it = (1 - P(label)) · cost of predicting it.
         slopes, shifts = (1.0, 0.0) if calibration is None else np.array(calibration.sigmoids).T
-        odds = math.log(goal.costs[0] / goal.costs[1])
-        return np.broadcast_to((odds - shifts) / slopes, len(held.classes))
+        best_log_odds = math.log(goal.costs[0] / goal.costs[1])
+        return np.broadcast_to((best_log_odds - shifts) / slopes, len(held.classes))
     wrong_cost, missed_cost = map(float, goal.costs)
     return np.array([cheapest_threshold(scores, has_label, wrong_cost, missed_cost)
                      for scores, has_label in zip(held.scores.T, held.actual.T, strict=True)])
@@ -386,34 +388,34 @@ def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str,
     common: dict[str, Any] = {"documents": len(held), "unknown_labels": held.n_unknown}
     if held.link == "sigmoid":
         predictions = held.chosen(decision)
-        correct = int((predictions & held.actual).sum())
-        predicted, actual = int(predictions.sum()), int(held.actual.sum()) + held.n_unknown
-        return {**held.measure(decision), **common, "predicted": predicted, "correct": correct,
-                "actual": actual, **goal.cost(predicted - correct, actual - correct)}
+        n_right = int((predictions & held.actual).sum())
+        n_predicted, n_actual = int(predictions.sum()), int(held.actual.sum()) + held.n_unknown
+        return {**held.measure(decision), **common, "predicted": n_predicted, "correct": n_right,
+                "actual": n_actual, **goal.cost(n_predicted - n_right, n_actual - n_right)}
     classes = held.classes.tolist()
     answers = decision.decide(log_odds(held.scores), classes)
     has_answer = answers != UNSURE
     common["coverage"] = float(has_answer.mean()) if len(held) else None
     if decision.positive is None:
-        answered = int(has_answer.sum())
-        right = int((has_answer & (answers == held.actual)).sum())
-        return {**common, "answered": answered, "correct": right,
-                "precision": right / answered if answered else None}
+        n_answered = int(has_answer.sum())
+        n_right = int((has_answer & (answers == held.actual)).sum())
+        return {**common, "answered": n_answered, "correct": n_right,
+                "precision": n_right / n_answered if n_answered else None}
     k = classes.index(decision.positive)
-    is_answer, positive = answers == k, held.actual == k
-    positives, n_right = int(positive.sum()), int((is_answer & positive).sum())
-    n_wrong = int((is_answer & ~positive).sum())
-    n_missed = int((has_answer & ~is_answer & positive).sum())
-    # An interval has two bounds; each may fail with a probability of (1 - confidence) / 2.
+    is_answer, is_positive = answers == k, held.actual == k
+    n_positive, n_right = int(is_positive.sum()), int((is_answer & is_positive).sum())
+    n_wrong = int((is_answer & ~is_positive).sum())
+    n_missed = int((has_answer & ~is_answer & is_positive).sum())
+    # An interval has two bounds, and each may fail with a probability of (1 - confidence) / 2.
     bound_confidence = (1.0 + goal.confidence) / 2
     return {
-        **common, "positives": positives, "negatives": len(held) - positives,
+        **common, "positives": n_positive, "negatives": len(held) - n_positive,
         "unsure": int((~has_answer).sum()),
         "false_positives": n_wrong, "true_positives": n_right, "false_negatives": n_missed,
-        "share_caught": n_right / positives if positives else None,
+        "share_caught": n_right / n_positive if n_positive else None,
         "share_caught_interval": [
-            lower_bound(n_right, positives, bound_confidence),
-            upper_bound(n_right, positives, bound_confidence)] if positives else None,
+            lower_bound(n_right, n_positive, bound_confidence),
+            upper_bound(n_right, n_positive, bound_confidence)] if n_positive else None,
         "interval_confidence": goal.confidence, **goal.cost(n_wrong, n_missed)}
 
 
@@ -423,9 +425,9 @@ def decide_by_fit(
 ) -> Fitted:
     """The model with a threshold for spam, and "unsure" from log-odds 0 up to it.
 
-    The threshold is that of `textnb.choose_threshold`. With too few messages to show the rate, it
-    is just above the highest score of a message of ham, and the evidence says which rate that
-    shows.
+    The threshold is chosen by `textnb.choose_threshold`. If there are too few messages to show the
+    rate, it is just above the highest score of a message of ham, and the evidence says which rate
+    this shows.
 
     The model has two classes and was fitted with ``left_out``. ``max_false_positive_rate`` is the
     largest share of the other class that may be answered as ``spam``.
@@ -449,12 +451,12 @@ def decide_by_fit(
             "in each of its parts, unit weights, and held_out above 0")
     held = HeldOut(fitted.classes, scores.scores, scores.actual, np.zeros(len(scores.actual)),
                    f"{scores.n_folds} folds")
-    others = int((held.actual != classes.index(spam)).sum())
-    rate = upper_bound(0, others, confidence) * (1.0 + _ROUNDING)
+    n_others = int((held.actual != classes.index(spam)).sum())
+    lowest_rate = upper_bound(0, n_others, confidence) * (1.0 + _ROUNDING)
     decision = choose_threshold(
-        held, spam, max_false_positive_rate=max(max_false_positive_rate, rate),
+        held, spam, max_false_positive_rate=max(max_false_positive_rate, lowest_rate),
         confidence=confidence, calibration=fitted.calibration)
-    # Below the threshold, the other class is the answer only where it is the more probable one.
+    # Below the threshold, the other class is the answer only if it is the more probable one.
     decision = replace(decision, thresholds={
         label: threshold if label == spam else max(threshold, 0.0)
         for label, threshold in decision.thresholds.items()})

@@ -4,10 +4,10 @@
 
 A measure has drifted if the difference is both large and more than chance: its population stability
 index [1]_ is at least 0.2, and a test rejects that both samples are of one distribution. The test
-is that of Kolmogorov and Smirnov for numbers and chi-squared for categories. The level of all tests
-together is 0.01 (Bonferroni), so of samples without drift one in a hundred gives an alarm at most.
-Errors are rare, which makes their index small: their difference is large if their share among
-recent documents is at least 1.5 times as high.
+is Kolmogorov-Smirnov for numbers and chi-squared for categories. The level of all tests together is
+0.01 (Bonferroni): at most one in a hundred samples without drift gives an alarm. Errors are rare,
+which makes their index small, so their difference is large if their share among recent documents is
+at least 1.5 times their share in the reference.
 
 References
 ----------
@@ -37,18 +37,19 @@ from textnb.frames.failures import reading
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted, check_texts
 
-# The level of all tests together, and the smallest index of a large difference; of errors, the
-# smallest ratio of their shares.
-LEVEL, LARGE, _MORE_ERRORS = 0.01, 0.2, 1.5
+# The significance level of all tests together; the minimum stability index of a large difference,
+# and the minimum ratio of the shares of errors.
+LEVEL, _MIN_INDEX, _MIN_ERROR_RATIO = 0.01, 0.2, 1.5
 # With fewer documents in either sample, there is no verdict.
-MIN_DOCUMENTS = 50
+_MIN_DOCUMENTS = 50
 AGAIN, SAME, TOO_FEW = "choose again", "nothing drifted", "too few documents to tell"
-_BINS = 10
+# Numbers are counted between the tenths of the reference.
+_N_BINS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A model's answers to a set of documents, and what is unknown to it.
+    """A model's answers to a set of documents, and their shares of unknown words.
 
     Attributes
     ----------
@@ -56,14 +57,14 @@ class Sample:
         Index of the most probable class; -1 if every class is impossible. For lists of labels, the
         most probable label that is predicted; -1 if there is none.
     scores : float64 (n_documents,)
-        Log-odds, base e, of the most probable class or label; without the model's calibration.
+        Log-odds, base e, of the most probable class or label; not calibrated.
     unknown : float64 (n_documents,)
         The share of the tokens that are not terms of the model; NaN for a document without tokens.
     labels : int64 (n_documents,) or None
-        Index of each label among the classes; -1 for an unknown one. For a list of labels, the one
-        that the model finds the most probable; -1 if it knows none of them.
+        Index of each label among the classes; -1 for an unknown label. For a list of labels, the
+        label that the model finds the most probable; -1 if it knows none of them.
     wrong : bool (n_documents,) or None
-        Whether the answer is not the label, or the labels that are predicted not those of the list.
+        Whether the answer differs from the label, or the predicted labels from the list.
     """
 
     answers: NDArray[np.int64]
@@ -79,24 +80,23 @@ class Sample:
     def of(
         cls, held: HeldOut, tokens: ArrayLike, unknown: ArrayLike, labelled: bool = True
     ) -> Sample:
-        """The sample of scores, numbers of all tokens, and of those that are unknown.
+        """Make the sample of scores, and of each document's numbers of tokens and unknown tokens.
 
         ``held.actual`` has no meaning if the documents are not ``labelled``.
         """
-        numbers = np.asarray(tokens, dtype=np.float64)
-        share = np.full(len(numbers), np.nan)
-        np.divide(unknown, numbers, out=share, where=numbers > 0)
+        n_tokens = np.asarray(tokens, dtype=np.float64)
+        share = np.full(len(n_tokens), np.nan)
+        np.divide(unknown, n_tokens, out=share, where=n_tokens > 0)
         answers, labels, scores = held.predicted, held.actual, held.scores
         if held.link == "sigmoid":
-            answers, labels = _best(scores, answers), _best(scores, labels)
+            answers, labels = _best_of_mask(scores, answers), _best_of_mask(scores, labels)
         else:
             scores = held.odds
-        return cls(answers, scores.max(axis=1), share,
-                   *((labels, ~held.right) if labelled else ()))
+        return cls(answers, scores.max(axis=1), share, *((labels, ~held.right) if labelled else ()))
 
 
-def _best(scores: Floats, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The column of the highest score among those of a mask; -1 if the mask has none."""
+def _best_of_mask(scores: Floats, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The column of the highest score in each row of a mask; -1 in a row that it leaves empty."""
     best = np.where(mask, scores, -np.inf).argmax(axis=1)
     return np.where(mask.any(axis=1), best, UNKNOWN).astype(np.int64)
 
@@ -112,9 +112,9 @@ class DriftMeasure:
     index : float
         The population stability index, over classes or tenths of the reference.
     p_value : float
-        Of the test that both samples are of one distribution.
+        The p-value of the test that both samples are of one distribution.
     reference, recent : mapping of str to float
-        Shares of the classes, or the median and the upper tenth.
+        Shares of the classes, or the median and the 90th percentile ("upper tenth").
     drifted : bool
         Whether the difference is large and more than chance.
     """
@@ -157,13 +157,13 @@ class Drift:
 
     @property
     def drifted(self) -> list[str]:
-        """The names of what has drifted."""
+        """The names of the measures that have drifted."""
         return [measure.name for measure in self.measures if measure.drifted]
 
     @property
     def verdict(self) -> str:
         """"choose again", "nothing drifted", or "too few documents to tell"."""
-        if min(self.reference_documents, self.recent_documents) < MIN_DOCUMENTS:
+        if min(self.reference_documents, self.recent_documents) < _MIN_DOCUMENTS:
             return TOO_FEW
         return AGAIN if self.drifted else SAME
 
@@ -171,7 +171,8 @@ class Drift:
     def visible(self) -> float:
         """The smallest Kolmogorov-Smirnov distance that is more than chance.
 
-        Smaller differences of unknown words or scores can't be seen on so few documents.
+        Smaller differences of unknown words or scores can't be seen on so few documents. It is that
+        of the asymptotic test, sqrt(-log(level / 2) / 2 * (n + m) / (n m)).
         """
         n, m = self.reference_documents, self.recent_documents
         if not (n and m):
@@ -187,24 +188,21 @@ class Drift:
                 "measures": [measure.to_dict() for measure in self.measures]}
 
 
-def drift(
-    model: Any, recent: Any, reference: Any, *, progress: Progress | None = None
-) -> Drift:
+def drift(model: Any, recent: Any, reference: Any, *, progress: Progress | None = None) -> Drift:
     """Tell whether recent documents differ from those that thresholds were chosen on.
 
-    A threshold or calibration says something about documents like those that it was chosen on.
-    Compared are the shares of the answers, the shares of words that the model does not know, and
-    the scores; where both have labels, also their shares, and the errors. Where documents have
-    lists of labels, each stands for its most probable label, and an answer is wrong if not all
-    labels of the list, and no others, are predicted.
+    A threshold or calibration is valid for documents like those that it was chosen on. Answers, the
+    shares of words that the model does not know, and scores are compared; if both sets of documents
+    have labels, also labels and errors. A list of labels counts as its most probable label, and an
+    answer is right if exactly the labels of the list are predicted.
 
     Parameters
     ----------
     model : TextClassifier
         Fitted.
     recent, reference : DataFrame, LazyFrame or path
-        With the model's text columns; labels are optional. The model has learned neither: of rows
-        that it has learned, no words are unknown.
+        With the model's text columns; labels are optional. The model must have learned neither, as
+        learned rows have no unknown words.
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
 
@@ -258,14 +256,14 @@ def check_model(model: Any) -> Fitted:
 
 
 def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> Sample:
-    """The sample of a table, whose label column is optional."""
-    tokens: list[NDArray[np.int64]] = []
-    known: list[NDArray[Any]] = []
+    """Score a table, whose label column is optional, for its sample."""
+    n_tokens: list[NDArray[np.int64]] = []
+    n_known_tokens: list[NDArray[Any]] = []
     lengths = fitted.settings.tokenizer.expr(fitted.columns).list.len().cast(pl.Int64)
 
     def count(rows: pl.DataFrame, counts: SparseRows) -> None:
-        known.append(counts.sum(axis=1))
-        tokens.append(rows.select(n=lengths)["n"].to_numpy())
+        n_known_tokens.append(counts.sum(axis=1))
+        n_tokens.append(rows.select(n=lengths)["n"].to_numpy())
 
     with reading(frame):
         labelled = fitted.label in scan(
@@ -273,44 +271,43 @@ def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> S
     held = score_held_out(fitted, frame, progress, count, labelled)
     if held.novelty is not None:
         held.novelty.warn()
-    numbers = np.concatenate(tokens)
-    return Sample.of(held, numbers, numbers - np.concatenate(known), labelled)
+    totals = np.concatenate(n_tokens)
+    return Sample.of(held, totals, totals - np.concatenate(n_known_tokens), labelled)
 
 
 def compare(
     reference: Sample, recent: Sample, classes: Sequence[Any], of_lists: bool = False
 ) -> Drift:
-    """Compare two samples of the same model, which may be one of lists of labels."""
+    """Compare two samples of answers of one model, with lists of labels or single ones."""
     names = {UNKNOWN: "(none)" if of_lists else "(other)",
              **{code: str(label) for code, label in enumerate(classes)}}
-    comparisons = []
+    measures = []
     if len(reference) and len(recent):
-        comparisons = [_compare_categories("answers", reference.answers, recent.answers, names)]
+        measures = [_compare_categories("answers", reference.answers, recent.answers, names)]
         if reference.labels is not None and recent.labels is not None:
-            comparisons.append(_compare_categories(
-                "labels", reference.labels, recent.labels, names))
+            measures.append(_compare_categories("labels", reference.labels, recent.labels, names))
         if reference.wrong is not None and recent.wrong is not None:
-            comparisons.append(_compare_categories(
+            measures.append(_compare_categories(
                 "errors", reference.wrong.astype(np.int64), recent.wrong.astype(np.int64),
                 {0: "right", 1: "wrong"}))
         for name, pair in (("unknown words", (reference.unknown, recent.unknown)),
                            ("scores", (reference.scores, recent.scores))):
             old, new = (values[~np.isnan(values)] for values in pair)
             if len(old) and len(new):
-                comparisons.append(_compare_numbers(name, old, new))
-    enough = min(len(reference), len(recent)) >= MIN_DOCUMENTS
-    level = LEVEL / max(1, len(comparisons))
+                measures.append(_compare_numbers(name, old, new))
+    enough = min(len(reference), len(recent)) >= _MIN_DOCUMENTS
+    level = LEVEL / max(1, len(measures))
     return Drift(
         tuple(replace(measure, drifted=enough and measure.p_value < level and _is_large(measure))
-              for measure in comparisons),
+              for measure in measures),
         len(reference), len(recent))
 
 
 def _is_large(measure: DriftMeasure) -> bool:
     if measure.name == "errors":
-        before = measure.reference.get("wrong", 0.0)
-        return measure.recent.get("wrong", 0.0) >= _MORE_ERRORS * before
-    return measure.index >= LARGE
+        reference_share = measure.reference.get("wrong", 0.0)
+        return measure.recent.get("wrong", 0.0) >= _MIN_ERROR_RATIO * reference_share
+    return measure.index >= _MIN_INDEX
 
 
 def _compare_categories(
@@ -334,8 +331,9 @@ def _compare_numbers(name: str, reference: Floats, recent: Floats) -> DriftMeasu
 
     reference, recent = (np.nan_to_num(values) for values in (reference, recent))
     p = float(ks_2samp(reference, recent, method="asymp").pvalue)
-    edges = np.unique(np.quantile(reference, np.arange(1, _BINS) / _BINS))
-    # Each edge is a bin of its own, as many documents may have that value: an odd number of bins.
+    edges = np.unique(np.quantile(reference, np.arange(1, _N_BINS) / _N_BINS))
+    # Many documents may have the value of an edge, so each edge is a bin of its own: the sum of the
+    # two positions is odd at an edge, and even between edges.
     counts = [np.bincount(np.searchsorted(edges, values) + np.searchsorted(edges, values, "right"),
                           minlength=2 * len(edges) + 1) for values in (reference, recent)]
     old, new = ({"median": float(np.median(values)),
@@ -357,6 +355,6 @@ def stability_index(reference: ArrayLike, recent: ArrayLike) -> float:
     0.415
     """
     old, new = (np.asarray(counts, dtype=np.float64) + 0.5 for counts in (reference, recent))
-    used = (old > 0.5) | (new > 0.5)
-    old, new = old[used] / old[used].sum(), new[used] / new[used].sum()
+    is_filled = (old > 0.5) | (new > 0.5)
+    old, new = old[is_filled] / old[is_filled].sum(), new[is_filled] / new[is_filled].sum()
     return float(((new - old) * np.log(new / old)).sum())

@@ -27,8 +27,8 @@ from textnb.text.expression_table import Interner
 from textnb.text.tokens import Tokenizer
 
 Ints = NDArray[np.int64]
-# Shingles are of words. In scripts without spaces they are of pairs of characters alone, which says
-# more than of pairs and single characters.
+# Shingles are runs of words. In scripts without spaces, a word is a pair of characters, which says
+# more than pairs and single characters together.
 WORD_TOKENIZER = Tokenizer(unspaced="pairs")
 
 
@@ -47,11 +47,11 @@ class Duplicates:
     without_tokens : int
         Rows of the test set (or of the one table) that are not compared, as they hold no token.
     pairs : DataFrame
-        One row for each row of the test set with a duplicate in the training set; of one table,
-        for each row with a duplicate before it: ``row`` and ``of`` (row numbers from 0),
-        ``similarity`` (Jaccard, of shingles; 1.0 for an exact duplicate) and ``exact``. With
-        labels, ``label`` and ``label_of``, and ``conflict``: whether a row with the same tokens as
-        ``of`` has another label than ``row``.
+        One row for each row of the test set with a duplicate in the training set; in one table,
+        for each row with a duplicate before it: ``row`` and its duplicate ``of`` (numbers from 0),
+        ``similarity`` (the Jaccard similarity of their shingles; 1.0 for an exact duplicate) and
+        ``exact``. With labels, ``label`` and ``label_of``, the labels of both, and ``conflict``:
+        whether ``of``, or a row with the same tokens as ``of``, has another label than ``row``.
     """
 
     rows: int
@@ -110,8 +110,8 @@ def find_duplicates(
 ) -> Duplicates:
     """Find rows of a test set whose text is in the training set, or rows that repeat in one table.
 
-    One duplicate is reported for each row, and not all pairs. Time and memory therefore grow with
-    the number of tokens, also where all rows are alike.
+    One duplicate is reported for each row, not all pairs. Time and memory therefore grow with the
+    number of tokens, even if all rows are alike.
 
     Parameters
     ----------
@@ -123,8 +123,9 @@ def find_duplicates(
     label : str, optional
         Label column: duplicates with different labels are then reported as conflicts.
     near : float or None
-        Minimum Jaccard similarity of a near-duplicate, in (0, 1]: shared shingles / shingles of
-        either text. Low values take longer. None to find only exact duplicates, which is quick.
+        Minimum Jaccard similarity of a near-duplicate, in (0, 1]: the number of shingles that both
+        texts have, divided by the number that either has. Low values take longer. None to find only
+        exact duplicates, which is quick.
     tokenizer : Tokenizer
         Words in lower case by default, and pairs of characters in scripts without spaces.
     shingle : int
@@ -144,8 +145,8 @@ def find_duplicates(
     Examples
     --------
     >>> train = pl.DataFrame({"text": ["Free offer!", "Lunch at noon?"]})
-    >>> found = find_duplicates(train, pl.DataFrame({"text": ["free  OFFER", "See you"]}))
-    >>> found.pairs.rows(), found.share
+    >>> result = find_duplicates(train, pl.DataFrame({"text": ["free  OFFER", "See you"]}))
+    >>> result.pairs.rows(), result.share
     ([(0, 0, 1.0, True)], 0.5)
     """
     if near is not None and not (is_number(near) and 0 < near <= 1):
@@ -153,28 +154,31 @@ def find_duplicates(
     if not is_whole(shingle) or shingle < 1:
         raise ParameterError.out_of_range("shingle", "an int >= 1", shingle)
     columns = text_names(text) if label is None else columns_of(text, label)
-    sides = {"the training set": train} | ({} if test is None else {"the test set": test})
-    words = Interner()
-    parts = [_read(side, name, tokenizer, columns, label, words) for name, side in sides.items()]
+    tables = {"the training set": train} | ({} if test is None else {"the test set": test})
+    interner = Interner()
+    parts = [_read(table, name, tokenizer, columns, label, interner)
+             for name, table in tables.items()]
     documents = pl.concat(parts)
-    lengths, first = _lengths(documents), _first_rows(documents)
-    numbers, n_train = np.arange(len(first)), parts[0].height
-    # Rows from `begin` on are compared with the rows before their limit.
+    lengths, first_rows = _lengths(documents), _first_rows(documents)
+    row_numbers, n_train = np.arange(len(first_rows)), parts[0].height
+    # Rows from `begin` on are compared with the rows before their limit: with the training set, or
+    # with all rows before them.
     begin = 0 if test is None else n_train
-    limits = numbers if test is None else np.minimum(numbers, n_train)
-    exact = first < limits
-    of, similarity = np.where(exact, first, -1), exact.astype(np.float64)
+    limits = row_numbers if test is None else np.minimum(row_numbers, n_train)
+    is_exact = first_rows < limits
+    of, similarity = np.where(is_exact, first_rows, -1), is_exact.astype(np.float64)
     if near is not None:
-        codes = _in_order_of_strings(documents, words)
-        partners, similarities = _find_near(first, lengths, codes, begin, float(near), int(shingle))
-        of, similarity = np.where(exact, of, partners), np.where(exact, similarity, similarities)
-    rows = np.flatnonzero((numbers >= begin) & (of >= 0) & (lengths > 0))
+        codes = _in_order_of_strings(documents, interner)
+        near, shingle = float(near), int(shingle)
+        partners, similarities = _find_near(first_rows, lengths, codes, begin, near, shingle)
+        of = np.where(is_exact, of, partners)
+        similarity = np.where(is_exact, similarity, similarities)
+    rows = np.flatnonzero((row_numbers >= begin) & (of >= 0) & (lengths > 0))
     pairs = pl.DataFrame({"row": rows - begin, "of": of[rows], "similarity": similarity[rows],
-                          "exact": exact[rows]})
+                          "exact": is_exact[rows]})
     if label is not None:
-        pairs = _add_labels(pairs, documents["label"], rows, of[rows], first, n_train)
-    return Duplicates(parts[-1].height, n_train, None if near is None else float(near),
-                      int((lengths[begin:] == 0).sum()), pairs)
+        pairs = _add_labels(pairs, documents["label"], rows, of[rows], first_rows, n_train)
+    return Duplicates(parts[-1].height, n_train, near, int((lengths[begin:] == 0).sum()), pairs)
 
 
 def same_texts(
@@ -189,59 +193,59 @@ def same_texts(
     >>> same_texts(pl.DataFrame({"text": ["aa bb", "", "AA bb!", ""]})).tolist()
     [0, 1, 0, 3]
     """
-    return _first_rows(_read(
-        frame, "the input", tokenizer, text_names(text), None, Interner()))
+    return _first_rows(_read(frame, "the input", tokenizer, text_names(text), None, Interner()))
 
 
-def copies_learned(first: Ints, folds: Ints) -> int:
+def copies_learned(first_rows: Ints, folds: Ints) -> int:
     """Count the documents whose model has learned another document with the same tokens.
 
-    ``first`` is from `same_texts`, and ``folds`` from a `Split`: a model learns the other folds; if
-    there is a fold -1, only those before its own.
+    ``first_rows`` is from `same_texts`, and ``folds`` from a `Split`: the model of a fold learns
+    the other folds, or only the folds before it if there is a fold -1.
 
     Examples
     --------
-    >>> first = np.array([0, 1, 0, 0])
-    >>> copies_learned(first, np.array([0, 0, 1, 1]))
+    >>> first_rows = np.array([0, 1, 0, 0])
+    >>> copies_learned(first_rows, np.array([0, 0, 1, 1]))
     3
-    >>> copies_learned(first, np.array([-1, 0, 0, 1]))
+    >>> copies_learned(first_rows, np.array([-1, 0, 0, 1]))
     2
     """
-    alike = pl.DataFrame({"first": first, "fold": folds}).with_columns(
-        min_fold=pl.col("fold").min().over("first"), max_fold=pl.col("fold").max().over("first"))
+    rows = pl.DataFrame({"text": first_rows, "fold": folds}).with_columns(
+        min_fold=pl.col("fold").min().over("text"), max_fold=pl.col("fold").max().over("text"))
     in_time = bool((folds == LEARNED_ONLY).any())
-    elsewhere = pl.col("min_fold") < (pl.col("fold") if in_time else pl.col("max_fold"))
-    return int(alike.select(elsewhere.sum()).item())
+    is_learned = pl.col("min_fold") < (pl.col("fold") if in_time else pl.col("max_fold"))
+    return int(rows.select(is_learned.sum()).item())
 
 
 def _read(
     frame: Any, name: str, tokenizer: Tokenizer, columns: list[str], label: str | None,
-    words: Interner,
+    interner: Interner,
 ) -> pl.DataFrame:
     """The tokens of each row as ``codes``, and its ``label`` as a string."""
-    tokens, keys = tokenizer.expr(columns), [] if label is None else [label]
+    tokens, label_columns = tokenizer.expr(columns), [] if label is None else [label]
     parts = []
     with reading(frame):
         lazy = scan(frame, text=columns, label=label, tokens=tokenizer.columns_of_tokens(columns))
-        for batch in batches(lazy.select(*columns, *keys), columns):
-            codes = batch.select(tokens.cast(pl.List(words.dtype)).alias("codes"))[
+        for batch in batches(lazy.select(*columns, *label_columns), columns):
+            codes = batch.select(tokens.cast(pl.List(interner.dtype)).alias("codes"))[
                 "codes"].to_physical().cast(pl.List(pl.UInt32))
-            words.note_codes(_flat(codes))
+            interner.note_codes(_join(codes))
             parts.append(pl.DataFrame([codes, *(
-                _as_strings(batch[key]).alias("label") for key in keys)]))
+                _as_strings(batch[name]).alias("label") for name in label_columns)]))
     if not parts:
         raise DataError(f"{name} has no rows: there is nothing to compare")
     return pl.concat(parts)
 
 
 def _as_strings(labels: pl.Series) -> pl.Series:
-    """Labels as strings; of lists, all that each has, in order."""
+    """Labels as strings; a list is one string of its sorted labels."""
     if not isinstance(labels.dtype, pl.List):
         return labels.cast(pl.String)
     return labels.cast(pl.List(pl.String)).list.sort().list.join(", ")
 
 
-def _flat(codes: pl.Series) -> NDArray[np.uint32]:
+def _join(codes: pl.Series) -> NDArray[np.uint32]:
+    """The codes of all rows in one array."""
     return codes.explode(empty_as_null=False, keep_nulls=False).to_numpy()
 
 
@@ -249,15 +253,15 @@ def _lengths(documents: pl.DataFrame) -> Ints:
     return documents["codes"].list.len().cast(pl.Int64).to_numpy()
 
 
-def _in_order_of_strings(documents: pl.DataFrame, words: Interner) -> Ints:
-    """The codes of all tokens in the order of strings: the interner's depend on threads."""
-    rank = np.empty(len(words), dtype=np.int64)
-    rank[words.strings().arg_sort().to_numpy()] = np.arange(len(words))
-    return rank[_flat(documents["codes"])]
+def _in_order_of_strings(documents: pl.DataFrame, interner: Interner) -> Ints:
+    """Codes of all tokens in the order of strings, as the interner's codes depend on threads."""
+    rank = np.empty(len(interner), dtype=np.int64)
+    rank[interner.strings().arg_sort().to_numpy()] = np.arange(len(interner))
+    return rank[_join(documents["codes"])]
 
 
 def _first_rows(documents: pl.DataFrame) -> Ints:
-    """For each row, the first row with the same codes; an empty row has no equal."""
+    """For each row, the first row with the same codes; the row itself if it is empty."""
     rows = documents.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), "codes")
     first: Ints = rows.select(
         pl.when(pl.col("codes").list.len() == 0).then("row")
@@ -266,34 +270,35 @@ def _first_rows(documents: pl.DataFrame) -> Ints:
 
 
 def _find_near(
-    first: Ints, lengths: Ints, codes: Ints, begin: int, near: float, shingle: int
+    first_rows: Ints, lengths: Ints, codes: Ints, begin: int, near: float, shingle: int
 ) -> tuple[Ints, NDArray[np.float64]]:
-    """A near-duplicate of each row, -1 if it has none, and the similarity of both.
+    """Find a near-duplicate of each row, -1 if it has none, and the similarity of both.
 
-    Each distinct text is compared once, and later copies of it have the same near-duplicate. Rows
-    from ``begin`` on are compared with those before it; if it is 0, all with those before them.
+    Each distinct text is compared once, and its later copies have the same near-duplicate. If
+    ``begin`` is 0, each row is compared with the rows before it. Otherwise rows from ``begin`` on
+    are compared with the rows before ``begin``.
     """
-    once = (first == np.arange(len(first))) & (lengths > 0)
-    distinct = np.flatnonzero(once)
+    is_first = (first_rows == np.arange(len(first_rows))) & (lengths > 0)
+    distinct = np.flatnonzero(is_first)
     limits = np.arange(len(distinct))
     if begin:
-        answers = int(np.searchsorted(distinct, begin))
-        limits = np.where(limits < answers, 0, answers)
+        n_before = int(np.searchsorted(distinct, begin))
+        limits = np.where(limits < n_before, 0, n_before)
     partners, similarities = similar_before(
-        shingles(lengths[once], codes[np.repeat(once, lengths)], shingle), limits, near)
-    of, similarity = np.full(len(first), -1, dtype=np.int64), np.zeros(len(first))
+        shingles(lengths[is_first], codes[np.repeat(is_first, lengths)], shingle), limits, near)
+    of, similarity = np.full(len(first_rows), -1, dtype=np.int64), np.zeros(len(first_rows))
     of[distinct] = np.where(partners >= 0, distinct[partners], -1)
     similarity[distinct] = similarities
-    return of[first], similarity[first]
+    return of[first_rows], similarity[first_rows]
 
 
 def _add_labels(
-    pairs: pl.DataFrame, labels: pl.Series, rows: Ints, of: Ints, first: Ints, n_train: int
+    pairs: pl.DataFrame, labels: pl.Series, rows: Ints, of: Ints, first_rows: Ints, n_train: int
 ) -> pl.DataFrame:
     """Add the labels of both rows, and whether a row with the tokens of ``of`` has another one."""
-    labels_of_text = pl.DataFrame({"text": first[:n_train], "n": labels[:n_train]}).group_by(
+    labels_of_text = pl.DataFrame({"text": first_rows[:n_train], "n": labels[:n_train]}).group_by(
         "text").agg(pl.col("n").drop_nulls().n_unique())
-    has_several = pl.DataFrame({"text": first[of]}).join(
+    has_several = pl.DataFrame({"text": first_rows[of]}).join(
         labels_of_text, on="text", how="left", maintain_order="left")["n"] > 1
     return pairs.with_columns(
         label=labels.gather(rows), label_of=labels.gather(of)).with_columns(

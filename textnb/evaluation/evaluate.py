@@ -1,4 +1,4 @@
-"""Judges a model on labelled rows: compares its answers with the labels."""
+"""Evaluation of a model on labelled rows: its answers are compared with the labels."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from textnb.scoring.columns import lists_of_mask
 from textnb.scoring.scorer import calibrate_scores, rows_at_a_time
 from textnb.scoring.texts import coverage_of
 
-# A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is not named, because importing
-# the classifiers would import scikit-learn.
+# A `TextClassifier`, a `TableClassifier` or a `Fitted`. The type is Any, because importing the
+# classifiers would import scikit-learn.
 AnyModel = Any
 
 
@@ -67,7 +67,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Of a model of lists of labels `LabelEvaluation`: micro-, macro- and example-F1, subset
+        For a model of lists of labels, a `LabelEvaluation`: micro-, macro- and example-F1, subset
         accuracy, Hamming loss, measures of the order of labels, a table of the labels, and which
         labels are confused.
 
@@ -102,8 +102,8 @@ def evaluate_classes(
 ) -> Evaluation:
     """As `evaluate`, for rows that have one label each.
 
-    The scores of each batch, not calibrated, are appended to ``scores``, and ``watch`` counts the
-    rows of a model of texts, for callers that need these.
+    For callers that need them, the scores of each batch, not calibrated, are appended to
+    ``scores``, and ``watch`` counts the rows of a model of texts.
     """
     classes, fitted = _classes(model), fitted_texts(model)
     decision = None if fitted is None else fitted.decision
@@ -113,7 +113,7 @@ def evaluate_classes(
 
     def batches_of_scores() -> Iterator[HeldOut]:
         if fitted is None or watch is None:
-            yield from _scored_tables(model, frame, progress)
+            yield from _score_tables(model, frame, progress)
             return
         for batch, counts, held in scored_batches(fitted, frame, progress):
             watch.add(batch, counts, held.actual)
@@ -155,7 +155,7 @@ class ScoringWatch:
         self.novelty.add(counts, self.novelty.codes_of(actual))
 
     def warn(self) -> None:
-        """Give a `LearnedRowsWarning` and an `UnknownTermsWarning` where there is reason."""
+        """Give a `LearnedRowsWarning` or an `UnknownTermsWarning`, or both, if there is reason."""
         self.novelty.result.warn()
         self.coverage.warn()
 
@@ -163,7 +163,7 @@ class ScoringWatch:
 def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     """Compute the ROC of one class against the rest, by its log-odds, calibrated if the model is.
 
-    Of a model of lists of labels, it is that of the documents with a label against those without.
+    For a model of lists of labels, the documents with a label are compared with those without it.
 
     Parameters
     ----------
@@ -192,25 +192,25 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
 
 
 def score_held_out_of(model: AnyModel, frame: Any) -> HeldOut:
-    """Score labelled rows by a model of texts, as `score_held_out` does, or by one of tables."""
+    """Score labelled rows by any model; by a model of texts, as `score_held_out` does."""
     fitted = fitted_texts(model)
     if fitted is not None:
         return score_held_out(fitted, frame)
-    return HeldOut.joined([*_scored_tables(model, frame)])
+    return HeldOut.joined([*_score_tables(model, frame)])
 
 
-def _scored_tables(
+def _score_tables(
     model: AnyModel, frame: Any, progress: Progress | None = None
 ) -> Iterator[HeldOut]:
-    """The scores of batches of a labelled table of features."""
-    classes, empty = _classes(model), learned_rows(model) == 0
+    """Score a labelled table of features in batches."""
+    classes, is_unlearned = _classes(model), learned_rows(model) == 0
 
-    def score(part: tuple[pl.DataFrame, NDArray[np.int64]]) -> HeldOut:
-        batch, actual = part
+    def score(batch_and_classes: tuple[pl.DataFrame, NDArray[np.int64]]) -> HeldOut:
+        batch, actual = batch_and_classes
         return HeldOut(
             model.classes_, model.predict_joint_log_proba(batch.select(columns)), actual,
             np.zeros(len(actual)), UNVERIFIED, unknown=unknown_labels(batch[LABEL], classes),
-            without_class=in_classes(actual, empty))
+            without_class=in_classes(actual, is_unlearned))
 
     with reading(frame):
         rows = scan_for(model, frame)
@@ -235,17 +235,17 @@ class ScoredLists:
     ) -> None:
         self.fitted, self.actual, self.watch = fitted, actual, watch
         step = rows_at_a_time(len(fitted.labels))
-        self._parts = [rows[start:start + step] for rows in counts
-                       for start in range(0, rows.shape[0], step)]
+        self._blocks = [rows[start:start + step] for rows in counts
+                        for start in range(0, rows.shape[0], step)]
 
     def scores(self) -> Iterable[Floats]:
         """The scores in blocks, not calibrated; they are computed again each time."""
-        return map_in_threads(self.fitted.form.scores, self._parts)
+        return map_in_threads(self.fitted.form.scores, self._blocks)
 
     def posterior_scores(self) -> Iterable[Floats]:
-        """The scores by which labels are ordered, in blocks; calibrated if the model is."""
+        """The scores that order the labels, in blocks; calibrated if the model is."""
         return (calibrate_scores(self.fitted, rows, scores)
-                for rows, scores in zip(self._parts, self.scores(), strict=True))
+                for rows, scores in zip(self._blocks, self.scores(), strict=True))
 
     @cached_property
     def predicted(self) -> Any:
@@ -256,7 +256,7 @@ class ScoredLists:
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """The documents of which all labels, and no others, are predicted: (n_documents,)."""
+        """Whether exactly the labels of each document are predicted: (n_documents,)."""
         return (lists_of_mask(self.predicted, self.fitted.labels) == self.actual).to_numpy()
 
     @property
@@ -268,20 +268,20 @@ class ScoredLists:
 
 
 def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) -> ScoredLists:
-    """Count documents with lists of labels, to be scored: see `evaluate`."""
+    """Count the terms of documents with lists of labels, to score them later: see `evaluate`."""
     watch, counts, lists = ScoringWatch(fitted), list[SparseRows](), list[pl.Series]()
 
-    def count(part: tuple[pl.DataFrame, Any]) -> tuple[SparseRows, pl.Series]:
-        batch, actual = part
+    def count(batch_and_labels: tuple[pl.DataFrame, Any]) -> tuple[SparseRows, pl.Series]:
+        batch, actual = batch_and_labels
         rows = fitted.vocabulary.rows(batch, fitted.columns)
         watch.add(batch, rows, actual)
         return rows, batch[LABEL]
 
     with reading(frame):
-        for counted, actual in map_in_threads(count, labelled_batches(
+        for rows, actual in map_in_threads(count, labelled_batches(
                 fitted.scan(frame), fitted.columns, fitted.label, fitted.labels, progress,
                 of_lists=True)):
-            counts.append(counted)
+            counts.append(rows)
             lists.append(actual)
     watch.warn()
     return ScoredLists(fitted, pl.concat(lists), counts, watch)

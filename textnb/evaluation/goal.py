@@ -13,20 +13,20 @@ from textnb.evaluation.roc import check_class, check_two_classes
 from textnb.runtime.settings import COSTS
 
 BY, METHODS = ("f1", "micro-f1"), ("empirical", "theoretical")
-_OF_ONE_CLASS = "is for the threshold of one class: see choose_threshold"
-_OF_CLASSES = "is for thresholds of every class: see choose_class_thresholds"
-_OF_LISTS = "is for lists of labels, and these documents have one label each"
-# By kind (the threshold of one class, of classes that exclude each other, of labels of lists): the
-# goals, of which one must be given, and why other settings are refused.
+_FOR_ONE_CLASS = "is for the threshold of one class: see choose_threshold"
+_FOR_ALL_CLASSES = "is for thresholds of every class: see choose_class_thresholds"
+_FOR_LISTS = "is for lists of labels, and these documents have one label each"
+# By kind of thresholds (of one class, of all classes that exclude each other, of labels of lists):
+# the goals, exactly one of which must be given, and why other settings are refused.
 _GOALS = {"class": ("max_false_positive_rate", "costs"), "classes": ("min_precision",),
           "labels": ("by", "min_precision", "costs")}
 _REFUSED = {
-    "class": dict.fromkeys(("min_precision", "by", "at_least", "at_most"), _OF_CLASSES),
-    "classes": dict.fromkeys(("by", "costs", "method", "at_least", "at_most"), _OF_LISTS),
+    "class": dict.fromkeys(("min_precision", "by", "at_least", "at_most"), _FOR_ALL_CLASSES),
+    "classes": dict.fromkeys(("by", "costs", "method", "at_least", "at_most"), _FOR_LISTS),
     "labels": {}}
 for _kind in ("classes", "labels"):
     _REFUSED[_kind] |= dict.fromkeys(
-        ("max_false_positive_rate", "max_false_negative_rate"), _OF_ONE_CLASS)
+        ("max_false_positive_rate", "max_false_negative_rate"), _FOR_ONE_CLASS)
 
 
 @dataclass(frozen=True)
@@ -66,25 +66,23 @@ class Goal:
         self._check_costs()
         if self.by not in (None, *BY):
             raise ParameterError.unknown_choice("by", self.by, BY)
-        names = [name for name in _GOALS[kind] if getattr(self, name) is not None]
-        if len(names) != 1:
+        goals = [name for name in _GOALS[kind] if getattr(self, name) is not None]
+        if len(goals) != 1:
             one_of = "" if len(_GOALS[kind]) == 1 else "one of "
-            goals = _enumerate([f"{{{name}}}" for name in _GOALS[kind]])
+            expected = _enumerate([f"{{{name}}}" for name in _GOALS[kind]])
             raise ParameterError.naming(
-                f"give {one_of}{goals}; got {{got}}", got=_enumerate(names) or "none")
+                f"give {one_of}{expected}; got {{got}}", got=_enumerate(goals) or "none")
         if self.max_false_negative_rate is not None and self.max_false_positive_rate is None:
             raise ParameterError.naming(
                 "{max_false_negative_rate} goes with {max_false_positive_rate}, and none is given")
 
     def _check_costs(self) -> None:
         if self.method is not None and self.costs is None:
-            raise ParameterError(
-                f"method={self.method!r} goes with costs, and none are given")
+            raise ParameterError(f"method={self.method!r} goes with costs, and none are given")
         if self.method not in (None, *METHODS):
             raise ParameterError.unknown_choice("method", self.method, METHODS)
-        pair = (1, 1) if self.costs is None else self.costs
-        if not COSTS.holds(pair):
-            raise ParameterError.out_of_range("costs", COSTS.says, pair)
+        if self.costs is not None and not COSTS.holds(self.costs):
+            raise ParameterError.out_of_range("costs", COSTS.says, self.costs)
 
     @property
     def request(self) -> dict[str, Any]:
@@ -100,8 +98,8 @@ class Goal:
         """The costs of errors, for the evidence of a decision; empty without costs."""
         if self.costs is None:
             return {}
-        wrong, missed = map(float, self.costs)
-        return {"cost": wrong * false_positives + missed * false_negatives}
+        wrong_cost, missed_cost = map(float, self.costs)
+        return {"cost": wrong_cost * false_positives + missed_cost * false_negatives}
 
 
 def _enumerate(names: list[str]) -> str:

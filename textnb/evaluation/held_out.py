@@ -42,9 +42,9 @@ class HeldOut:
     ----------
     classes : (n_classes,)
     scores : float64 (n_documents, n_classes)
-        As of `LinearForm.scores`: joint log-probabilities (base e) or margins; after `calibrated`,
-        divided by temperatures. For lists, log-odds or margins, which stay uncalibrated. -inf for a
-        label that was not in the training set of the document's model.
+        As `LinearForm.scores` returns them: joint log-probabilities (base e) or margins; after
+        `calibrated`, divided by temperatures. For lists, log-odds or margins, which stay
+        uncalibrated. -inf for a label that was not in the training set of the document's model.
     actual : int64 (n_documents,), or bool (n_documents, n_labels)
         Index of each document's class, -1 if it is not among the classes; for lists, whether each
         document has each label.
@@ -59,9 +59,9 @@ class HeldOut:
     calibration : Calibration or None
         The calibration that `calibrated` has applied to the scores.
     without_class : bool (n_documents,) or None
-        Documents whose class was missing from the training set of their model: the only document of
-        a class, or a class that is in one fold. None if there is no such document. They count as
-        errors, and are left out of all measures of probabilities.
+        Documents whose class was missing from the training set of their model: the class has one
+        document, or is in one fold only. None if there is no such document. They count as errors,
+        and are left out of all measures of probabilities.
     novelty : Novelty or None
         For rows that a user passed as held out: whether their terms suggest that the model was
         trained on them.
@@ -71,11 +71,12 @@ class HeldOut:
     link : {"softmax", "sigmoid"}
         "sigmoid" for lists of labels; methods for single labels then raise a ParameterError.
     unknown : Series (n_documents,) or None
-        Labels that are not among the classes: null for a document without one; for lists, a list
-        per document. They count as errors. None if there are none, or their names were not kept.
+        Labels that are not among the classes: null for a document without such a label; for lists,
+        a list per document. They count as errors. None if there are none, or only their number is
+        known.
     answers : bool (n_documents, n_labels) or None
-        For lists, the predictions by the models' own thresholds; without it, the labels that score
-        above 0.
+        For lists, the predictions by the models' own thresholds; if None, labels that score above 0
+        are predicted.
 
     Examples
     --------
@@ -196,8 +197,8 @@ class HeldOut:
         right = np.asarray(self.predicted == self.actual)
         if self.link == "softmax":
             return np.asarray(right & (self.actual != UNKNOWN))
-        complete = True if self.unknown is None else (self.unknown.list.len() == 0).to_numpy()
-        return np.asarray(right.all(axis=1) & complete)
+        all_known = True if self.unknown is None else (self.unknown.list.len() == 0).to_numpy()
+        return np.asarray(right.all(axis=1) & all_known)
 
     def calibrated(self, calibration: Calibration | None) -> HeldOut:
         """The same documents with calibrated scores; unchanged if ``calibration`` is None.
@@ -223,7 +224,7 @@ class HeldOut:
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether `probability_scores` are calibrated, together or fold by fold."""
+        """Whether `probability_scores` are calibrated, all alike or fold by fold."""
         return self.calibration is not None or self.posterior is not None
 
     @property
@@ -262,14 +263,14 @@ class HeldOut:
         check_held_out(self)
         with np.errstate(invalid="ignore"):
             posterior = log_posterior(self.probability_scores)
-        of_label = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
-        return np.where((self.actual == UNKNOWN) | np.isnan(of_label), -np.inf, of_label)
+        logs = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
+        return np.where((self.actual == UNKNOWN) | np.isnan(logs), -np.inf, logs)
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """Mask of the documents that measures of probabilities include: (n_documents,).
+        """Whether measures of probabilities include each document: (n_documents,).
 
-        Their class was in the training set of the model that scored them.
+        They do if its class was in the training set of the model that scored it.
         """
         check_held_out(self)
         known: NDArray[np.bool_] = self.actual != UNKNOWN
@@ -296,25 +297,24 @@ class HeldOut:
 
     def take(self, rows: NDArray[Any]) -> HeldOut:
         """Select documents by a mask or by indices."""
-        parts = {name: getattr(self, name)[rows] for name in (
+        arrays = {name: getattr(self, name)[rows] for name in (
             "scores", "actual", "lengths", "folds", "without_class", "posterior", "answers")
             if getattr(self, name) is not None}
-        unknown = None if self.unknown is None else self.unknown.gather(
-            np.arange(len(self))[rows])
-        return replace(self, **parts, unknown=unknown)
+        unknown = None if self.unknown is None else self.unknown.gather(np.arange(len(self))[rows])
+        return replace(self, **arrays, unknown=unknown)
 
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
         """Concatenate the documents of all parts."""
         first = parts[0]
-        whole: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts])
-                 for name in ("scores", "actual", "lengths", "answers")
-                 if getattr(first, name) is not None}
+        arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts])
+                                  for name in ("scores", "actual", "lengths", "answers")
+                                  if getattr(first, name) is not None}
         if any(part.without_class is not None for part in parts):
-            whole["without_class"] = np.concatenate([
+            arrays["without_class"] = np.concatenate([
                 np.zeros(len(part), dtype=np.bool_) if part.without_class is None
                 else part.without_class for part in parts])
-        return replace(first, **whole, unknown=None if first.unknown is None else pl.concat(
+        return replace(first, **arrays, unknown=None if first.unknown is None else pl.concat(
             [part.unknown for part in parts if part.unknown is not None]))
 
     def evaluate(self, decision: Decision | None = None) -> Any:
@@ -334,7 +334,7 @@ class HeldOut:
         ------
         DataError
             If there is no document, the model knows none of the labels, or the names of unknown
-            labels were not kept: only `held_out` keeps them.
+            labels are missing: only scores from `held_out` have them.
 
         Examples
         --------
@@ -396,9 +396,9 @@ class HeldOut:
             best = self.predicted
             with np.errstate(invalid="ignore"):
                 probabilities = np.exp(log_posterior(self.probability_scores))
-            of_best = pl.Series(probabilities[np.arange(len(self)), np.maximum(best, 0)])
+            probability = pl.Series(probabilities[np.arange(len(self)), np.maximum(best, 0)])
             columns = {"predicted": classes.gather(pl.Series(best).replace(UNKNOWN, None)),
-                       "probability": where_possible(of_best, pl.Series(best != UNKNOWN))}
+                       "probability": where_possible(probability, pl.Series(best != UNKNOWN))}
         if self.folds is not None:
             columns["fold"] = pl.Series(self.folds)
         return pl.DataFrame(columns)
@@ -478,9 +478,8 @@ class HeldOut:
             One row per distinct log-odds, descending: ``threshold`` (documents with at least these
             log-odds, base e, are classified as positive), ``false_positives``,
             ``true_positives``, ``false_positive_rate``, ``true_positive_rate`` and
-            ``false_positive_rate_bound``, the Clopper-Pearson upper bound. It is valid for a
-            threshold that was fixed beforehand; `choose_threshold` chooses one with a
-            guarantee.
+            ``false_positive_rate_bound``, the Clopper-Pearson upper bound. The bound is valid for a
+            threshold that was fixed beforehand; `choose_threshold` chooses one with a guarantee.
 
         Raises
         ------
@@ -500,11 +499,11 @@ class HeldOut:
         """
         check_share("confidence", confidence)
         thresholds, wrong, hits = errors_by_threshold(*self.against_rest(positive))
-        others = int(wrong[-1])
+        n_others = int(wrong[-1])
         return pl.DataFrame({
             "threshold": thresholds, "false_positives": wrong, "true_positives": hits,
-            "false_positive_rate": wrong / others, "true_positive_rate": hits / hits[-1],
-            "false_positive_rate_bound": [upper_bound(int(n), others, confidence)
+            "false_positive_rate": wrong / n_others, "true_positive_rate": hits / hits[-1],
+            "false_positive_rate_bound": [upper_bound(int(n), n_others, confidence)
                                           for n in wrong]})
 
     def against_rest(self, positive: Any) -> tuple[NDArray[np.bool_], Floats]:
@@ -534,7 +533,8 @@ class HeldOut:
 def check_held_out(held: Any, of_lists: bool | None = False) -> None:
     """Raise ParameterError for anything but a `HeldOut`: a common mistake is to pass rows.
 
-    ``of_lists`` is whether its documents must have lists of labels, or single ones; None for both.
+    ``of_lists`` is whether its documents must have lists of labels (True), a single label each
+    (False), or either (None).
     """
     if not isinstance(held, HeldOut):
         raise ParameterError(
@@ -549,22 +549,22 @@ def check_held_out(held: Any, of_lists: bool | None = False) -> None:
 
 def probability_measures(parts: Iterable[HeldOut]) -> dict[str, Any]:
     """``log_loss`` and ``roc_auc`` of `Evaluation`, over all documents of all parts."""
-    logs, odds, positive = [np.empty(0)], [np.empty(0)], [np.empty(0, dtype=np.bool_)]
+    log_probabilities, odds, positive = [np.empty(0)], [np.empty(0)], [np.empty(0, dtype=np.bool_)]
     n_classes = 0
     for part in parts:
-        rows, n_classes = part.judged, len(part.classes)
-        logs.append(part.log_probability()[rows])
+        is_judged, n_classes = part.judged, len(part.classes)
+        log_probabilities.append(part.log_probability()[is_judged])
         if n_classes == 2:
-            odds.append(part.fair_odds[rows, 1])
-            positive.append(part.actual[rows] == 1)
-    all_logs, is_positive = np.concatenate(logs), np.concatenate(positive)
-    if not len(all_logs) or n_classes < 2:
+            odds.append(part.fair_odds[is_judged, 1])
+            positive.append(part.actual[is_judged] == 1)
+    all_log_probabilities, is_positive = np.concatenate(log_probabilities), np.concatenate(positive)
+    if not len(all_log_probabilities) or n_classes < 2:
         return {"log_loss": None, "roc_auc": None}
     has_both = 0 < is_positive.sum() < len(is_positive)
-    return {"log_loss": _mean_loss(all_logs),
+    return {"log_loss": _mean_loss(all_log_probabilities),
             "roc_auc": roc(is_positive, np.concatenate(odds)).auc if has_both else None}
 
 
 def _mean_loss(log_probabilities: Floats) -> float:
-    """The mean of the negative values; as the sum is exact, the order of rows has no effect."""
+    """The mean of -log P; as the sum is exact, the order of rows has no effect."""
     return (0.0 - math.fsum(log_probabilities)) / len(log_probabilities)

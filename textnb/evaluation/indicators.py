@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 
 def indicator(columns: Ints, lengths: Ints, n_labels: int) -> sp.csr_array:
-    """The matrix of lists: the labels of all rows one after the other, and how many each has."""
+    """Make the matrix of the labels of all rows, one row after the other, and their numbers."""
     import scipy.sparse as sp
 
     indptr = np.append(0, np.cumsum(lengths))
@@ -25,7 +25,7 @@ def indicator(columns: Ints, lengths: Ints, n_labels: int) -> sp.csr_array:
 
 
 def of_mask(mask: NDArray[np.bool_]) -> sp.csr_array:
-    """The matrix of which rows have which labels."""
+    """Make the matrix of a mask of which rows have which labels."""
     return indicator(np.nonzero(mask)[1], mask.sum(axis=1), mask.shape[1])
 
 
@@ -40,47 +40,48 @@ def measures(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, float]:
     """The measures of `textnb.evaluation.labels.LabelEvaluation` that need no scores."""
     from sklearn.metrics import accuracy_score, f1_score
 
-    differing = (true != predicted).nnz / max(1, true.shape[0] * true.shape[1])
-    true, predicted = _of_several(true), _of_several(predicted)
-    f1 = {average: float(f1_score(true, predicted, average=average, zero_division=empty))
-          for average, empty in (("micro", np.nan), ("macro", np.nan), ("samples", 1.0))}
+    hamming_loss = (true != predicted).nnz / max(1, true.shape[0] * true.shape[1])
+    true, predicted = _with_two_columns(true), _with_two_columns(predicted)
+    f1 = {average: float(f1_score(true, predicted, average=average, zero_division=undefined))
+          for average, undefined in (("micro", np.nan), ("macro", np.nan), ("samples", 1.0))}
     return {"micro_f1": f1["micro"], "macro_f1": f1["macro"], "example_f1": f1["samples"],
             "subset_accuracy": float(accuracy_score(true, predicted)),
-            "hamming_loss": float(differing)}
+            "hamming_loss": float(hamming_loss)}
 
 
 def measures_of_labels(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, NDArray[Any]]:
-    """Documents, predictions, precision, recall and F1 of each label; NaN if undefined."""
+    """The numbers of documents and predictions, precision, recall and F1 of each label, or NaN."""
     from sklearn.metrics import precision_recall_fscore_support
 
     columns = precision_recall_fscore_support(
-        _of_several(true), _of_several(predicted), average=None, zero_division=np.nan)
+        _with_two_columns(true), _with_two_columns(predicted), average=None, zero_division=np.nan)
     precision, recall, f1, support = (values[:true.shape[1]] for values in columns)
     return {"documents": support.astype(np.int64),
             "predicted": np.asarray(predicted.sum(axis=0), dtype=np.int64),
             "precision": precision, "recall": recall, "f1": f1}
 
 
-def _of_several(rows: sp.csr_array) -> sp.csr_array:
-    """The matrix with at least two labels, as scikit-learn takes one label for classes 0 and 1."""
+def _with_two_columns(rows: sp.csr_array) -> sp.csr_array:
+    """Give a matrix two columns or more, as scikit-learn takes one column for classes 0 and 1."""
     import scipy.sparse as sp
 
     return rows if rows.shape[1] > 1 else sp.csr_array(
         (rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], 2))
 
 
-def confused(true: sp.csr_array, predicted: sp.csr_array) -> tuple[Ints, Ints, Ints]:
-    """Pairs of a missed label and a wrong one in the same row, and the number of such rows.
+def count_confusions(true: sp.csr_array, predicted: sp.csr_array) -> tuple[Ints, Ints, Ints]:
+    """Count the rows of each pair of a missed label and a label that is predicted wrongly.
 
-    A wrong label of -1 counts the rows that miss the label and have no wrong one.
+    Returns the missed labels, the wrong labels and the numbers of rows. A wrong label of -1 is for
+    rows that miss the label and have no wrong one.
     """
     import scipy.sparse as sp
 
     right = true.multiply(predicted)
     missed, wrong = (sp.csr_array(matrix - right) for matrix in (true, predicted))
     pairs = sp.coo_array(missed.T @ wrong)
-    without_wrong = missed[np.flatnonzero(wrong.sum(axis=1) == 0)].sum(axis=0)
-    nonzero, labels = np.flatnonzero(pairs.data), np.flatnonzero(without_wrong)
+    n_without_wrong = missed[np.flatnonzero(wrong.sum(axis=1) == 0)].sum(axis=0)
+    nonzero, labels = np.flatnonzero(pairs.data), np.flatnonzero(n_without_wrong)
     return (np.append(pairs.row[nonzero], labels),
             np.append(pairs.col[nonzero], np.full(len(labels), -1)),
-            np.append(pairs.data[nonzero], without_wrong[labels]))
+            np.append(pairs.data[nonzero], n_without_wrong[labels]))

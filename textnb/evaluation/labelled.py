@@ -24,34 +24,32 @@ from textnb.learning.fitted import Fitted, check_texts
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.scorer import Watch, lengths
 
-# The name of the column of labels in batches: no column of a user has it.
+# The column of labels in batches. No column of a user has this name.
 LABEL = "\0label"
 
 
-def known_labels(
-    labels: pl.Series, classes: pl.Series, first_row: int = 0
-) -> NDArray[Any]:
-    """The class of each document, -1 for another; of lists, which documents have which classes.
+def known_labels(labels: pl.Series, classes: pl.Series, first_row: int = 0) -> NDArray[Any]:
+    """The index of each document's class, -1 if unknown; for lists, a mask (n_rows, n_classes).
 
     Raises
     ------
     DataError
         If a label is null; its row is named.
     """
-    labels_here = labels_of(labels, first_row)
-    names = pl.Series(labels_here.classes.tolist(), dtype=classes.dtype)
-    # If no row has a label, the codes have no type of integers.
-    codes = codes_of(names, classes)[labels_here.codes.astype(np.int64)]
-    if labels_here.link == "softmax":
+    row_labels = labels_of(labels, first_row)
+    names = pl.Series(row_labels.classes.tolist(), dtype=classes.dtype)
+    # If no row has a label, the codes are not of an integer type.
+    codes = codes_of(names, classes)[row_labels.codes.astype(np.int64)]
+    if row_labels.link == "softmax":
         return codes
     actual = np.zeros((len(labels), len(classes)), dtype=np.bool_)
     is_known = codes >= 0
-    actual[labels_here.rows[is_known], codes[is_known]] = True
+    actual[row_labels.rows[is_known], codes[is_known]] = True
     return actual
 
 
 def unknown_labels(labels: pl.Series, classes: pl.Series) -> pl.Series:
-    """The labels that are not among the classes: of each document one, or null, or a list.
+    """The label of each document if it is not among the classes, else null; for lists, such labels.
 
     Examples
     --------
@@ -70,7 +68,7 @@ def labelled_batches(
     rows: pl.LazyFrame, columns: Sequence[str], label: str | None, classes: pl.Series,
     progress: Progress | None = None, text: Sequence[str] | None = None, of_lists: bool = False,
 ) -> Iterator[tuple[pl.DataFrame, NDArray[Any]]]:
-    """Batches of columns of a test set, and their `known_labels`.
+    """Read batches of columns of a test set, and their `known_labels`.
 
     Parameters
     ----------
@@ -79,7 +77,7 @@ def labelled_batches(
     label : str or None
         The label column; batches hold it as `LABEL`. None if there is none.
     text : sequence of str, optional
-        Columns of text, by whose size rows are divided into batches; ``columns`` if not given.
+        Columns whose size determines the number of rows of a batch; by default ``columns``.
 
     Raises
     ------
@@ -88,32 +86,30 @@ def labelled_batches(
     """
     label_type = pl.List(classes.dtype) if of_lists else classes.dtype
     label_columns = [] if label is None else [labels_as(label, rows, label_type).alias(LABEL)]
-    first = 0
+    n_read = 0
     for batch in batches(rows.select(*columns, *label_columns),
                          columns if text is None else text, progress=progress):
         if label is not None:
-            yield batch, known_labels(batch[LABEL].rename(label), classes, first)
+            yield batch, known_labels(batch[LABEL].rename(label), classes, n_read)
         elif of_lists:
             yield batch, np.zeros((batch.height, len(classes)), dtype=np.bool_)
         else:
             yield batch, np.full(batch.height, UNKNOWN)
-        first += batch.height
-    if not first:
+        n_read += batch.height
+    if not n_read:
         raise DataError.no_rows("the test set", "there is nothing to measure")
 
 
-def in_classes(actual: NDArray[np.int64], classes: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Mask of the documents whose label is among the classes of a mask; None if there are none."""
-    inside: NDArray[np.bool_] = (actual != UNKNOWN) & classes[np.maximum(actual, 0)]
-    return inside if inside.any() else None
+def in_classes(actual: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Which documents are of one of the classes that a mask selects; None if there are none."""
+    is_inside: NDArray[np.bool_] = (actual != UNKNOWN) & mask[np.maximum(actual, 0)]
+    return is_inside if is_inside.any() else None
 
 
-def held_out(
-    model: Any, frame: Any, *, progress: Progress | None = None
-) -> HeldOut:
+def held_out(model: Any, frame: Any, *, progress: Progress | None = None) -> HeldOut:
     """Score labelled documents that the model has not learned.
 
-    The scores are not calibrated: `held.calibrated(model.calibration_)` gives those that are.
+    The scores are not calibrated: `held.calibrated(model.calibration_)` calibrates them.
 
     Parameters
     ----------
@@ -136,8 +132,8 @@ def held_out(
     -----
     LearnedRowsWarning
         If the model has probably learned most of the rows: they hold far fewer terms that are new
-        to their classes (of a list, to its label of the fewest documents) than new rows would.
-        This shows if about 45 % of the rows or more were learned. ``method`` says so too, and
+        to their classes (for a list, to its label with the fewest documents) than new rows would.
+        This is visible if about 45 % of the rows or more were learned. ``method`` says so too, and
         decisions and calibrations from these scores record it. ``novelty`` has the figures. If
         there are too few rows for a verdict, there is no warning, and ``method`` is "rows given as
         held out (can't be verified)".
@@ -174,19 +170,21 @@ def score_held_out(
 def scored_batches(
     fitted: Fitted, frame: Any, progress: Progress | None = None, labelled: bool = True
 ) -> Iterator[tuple[pl.DataFrame, SparseRows, HeldOut]]:
-    """Batches of documents, their counts, and their scores, which are not calibrated."""
+    """Read batches of documents, their counts, and their scores, which are not calibrated."""
     of_lists, labels = fitted.is_multilabel, fitted.labels.to_list()
-    decision, empty = fitted.decision if of_lists else None, fitted.counts.class_count == 0
+    decision, is_unlearned = fitted.decision if of_lists else None, fitted.counts.class_count == 0
 
-    def score(part: tuple[pl.DataFrame, NDArray[Any]]) -> tuple[pl.DataFrame, SparseRows, HeldOut]:
-        batch, actual = part
+    def score(
+        batch_and_labels: tuple[pl.DataFrame, NDArray[Any]]
+    ) -> tuple[pl.DataFrame, SparseRows, HeldOut]:
+        batch, actual = batch_and_labels
         counts = fitted.vocabulary.rows(batch, fitted.columns)
         scores = fitted.form.scores(counts)
         return batch, counts, HeldOut(
             fitted.classes, scores, actual, lengths(fitted, counts), UNVERIFIED,
             link="sigmoid" if of_lists else "softmax",
             unknown=unknown_labels(batch[LABEL], fitted.labels) if labelled else None,
-            without_class=None if of_lists else in_classes(actual, empty),
+            without_class=None if of_lists else in_classes(actual, is_unlearned),
             answers=None if decision is None else choose_labels(scores, labels, decision))
 
     with reading(frame):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, Mention, ParameterError, quantity
-from textnb.evaluation.indicators import confused, indicator, measures, measures_of_labels
+from textnb.evaluation.indicators import count_confusions, indicator, measures, measures_of_labels
 from textnb.evaluation.novelty import Novelty, evidence_of
 from textnb.evaluation.roc import Rates
 from textnb.runtime import notebook
@@ -169,7 +169,7 @@ def evaluation_of_lists(
         "average_precision": ranked.average_precision}).with_columns(
             pl.col("precision", "recall", "f1", "average_precision").fill_nan(None)).with_columns(
                 pl.when(is_known).then("average_precision").alias("average_precision"))
-    missed, wrong, counts = confused(true, predictions)
+    missed, wrong, counts = count_confusions(true, predictions)
     pairs = pl.DataFrame({
         "label": labels.gather(pl.Series(missed)),
         "predicted": labels.gather(pl.Series(wrong).replace(-1, None)),
@@ -184,9 +184,7 @@ def evaluation_of_lists(
         **measures(true, predictions))
 
 
-def matrices(
-    actual: pl.Series, known: pl.Series, predicted: Any
-) -> tuple[pl.Series, Any, Any]:
+def matrices(actual: pl.Series, known: pl.Series, predicted: Any) -> tuple[pl.Series, Any, Any]:
     """All labels, sorted, and two matrices: the labels of documents, and the predicted ones."""
     actual_labels = actual.explode(empty_as_null=False, keep_nulls=False)
     actual_labels = actual_labels.cast(known.dtype).alias(known.name)

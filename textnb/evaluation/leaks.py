@@ -1,9 +1,9 @@
-"""Leaks: properties of rows that nearly tell their class, and that rows lack in later use.
+"""Leaks: properties of rows that almost determine their class, and that later rows will lack.
 
 In texts, a leak is a line of a header, the first or last words, or any term, whose presence is
-correlated with the class (phi, the correlation of two properties [1]_). In another column, it is an
-order: sorted by the column's value, neighbouring rows are of one class, because the value
-determines the class, or because numbers were given to one class after another.
+correlated with the class (phi, the correlation of two binary properties [1]_). Another column leaks
+by its order: if rows are sorted by it, neighbours are of one class, because the value determines
+the class, or because rows were numbered one class after another.
 
 References
 ----------
@@ -28,120 +28,126 @@ Ints = NDArray[np.int64]
 # The minimum correlation of a class with a line or words at one place of the texts, with a term
 # anywhere, and with the order of a column. Clean corpora have at most 0.54, 0.94 ("cocoa") and 0.88
 # (the headers of mail, by their first words).
-AT_A_PLACE, ANYWHERE, IN_ORDER = 0.8, 0.98, 0.95
-# A class and its rest need this many rows: among the many terms of fewer, one fits by chance.
-MIN_ROWS = 20
-# Where headers are looked for (lines, characters), and the first and last words (characters).
-_LINES, _HEAD, _END = 40, 2000, 120
+_MIN_PHI_AT_PLACE, _MIN_PHI_ANYWHERE, _MIN_AUTOCORRELATION = 0.8, 0.98, 0.95
+# A class needs this many rows, and so do all other classes together: if there are fewer, one of the
+# many terms fits by chance.
+_MIN_ROWS = 20
+# Headers are searched for in the first lines and characters, and first and last words in so many
+# characters at each end.
+_HEADER_LINES, _HEADER_CHARACTERS, _END_CHARACTERS = 40, 2000, 120
 # The maximum number of classes to name.
-_NAMED = 5
+_MAX_NAMED = 5
+# The name of a header and its value.
 _HEADER = r"^\s*([A-Za-z][\w-]{0,40})\s*:\s*(.{0,80}?)\s*$"
 
 
 def leaks(
-    others: pl.DataFrame, texts: pl.Series, labels: Labels, counts: CountMatrix, terms: pl.Series
+    columns: pl.DataFrame, texts: pl.Series, labels: Labels, counts: CountMatrix, terms: pl.Series
 ) -> Iterator[tuple[float, str]]:
-    """The correlation and a description of each leak: of columns, then one per class in texts.
+    """Find the leaks of columns, then at most one per class in texts: correlation and description.
 
-    ``others`` are the columns that are neither texts nor labels, and ``counts`` (n_rows, n_terms)
-    those of the terms in the texts.
+    ``columns`` are neither texts nor labels. ``counts`` are those of ``terms`` in the texts:
+    (n_rows, n_terms).
     """
-    has = merge_tokens(np.bincount(labels.rows, minlength=len(labels)), labels.codes,
-                       len(labels.classes))
+    has_class = merge_tokens(np.bincount(labels.rows, minlength=len(labels)), labels.codes,
+                             len(labels.classes))
     sizes, names = labels.sizes, labels.classes.tolist()
-    is_large = (sizes >= MIN_ROWS) & (len(labels) - sizes >= MIN_ROWS)
-    for column in others:
-        autocorrelation = np.where(is_large, _autocorrelation(column, has, sizes), 0.0)
-        if len(classes := np.flatnonzero(autocorrelation >= IN_ORDER)):
+    is_large = (sizes >= _MIN_ROWS) & (len(labels) - sizes >= _MIN_ROWS)
+    for column in columns:
+        autocorrelation = np.where(is_large, _autocorrelation(column, has_class, sizes), 0.0)
+        if len(classes := np.flatnonzero(autocorrelation >= _MIN_AUTOCORRELATION)):
             yield float(autocorrelation.max()), (
                 f"the column {column.name!r} tells {_enumerate(names, classes)}: by its order, "
                 "nearly every row has the label of the row before it")
-    # For each class, the first place that tells it. Terms come last, as lines and words hold terms.
-    best = dict[int, tuple[float, str]]()
+    # For each class, the first place with a leak. Terms come last, as lines and words hold terms.
+    first_leaks = dict[int, tuple[float, str]]()
     for place, features, presence, min_phi in (
-            *_places(texts), ("the term {}", terms, counts, ANYWHERE)):
-        for k, j, phi, share, share_of_others in _correlate(has, sizes, presence, min_phi):
+            *_features_by_place(texts), ("the term {}", terms, counts, _MIN_PHI_ANYWHERE)):
+        for k, j, phi, share, share_of_others in _correlate(has_class, sizes, presence, min_phi):
             if is_large[k]:
-                best.setdefault(k, (phi, f"{place.format(repr(features[j]))} is in {share:.1%} of "
-                                         f"the rows of {names[k]!r}, and in {share_of_others:.1%} "
-                                         "of others"))
-    yield from best.values()
+                first_leaks.setdefault(k, (phi, (
+                    f"{place.format(repr(features[j]))} is in {share:.1%} of the rows of "
+                    f"{names[k]!r}, and in {share_of_others:.1%} of others")))
+    yield from first_leaks.values()
 
 
-def _enumerate(names: Sequence[Any], places: Ints) -> str:
-    more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
-    return ", ".join(repr(names[k]) for k in places[:_NAMED].tolist()) + more
+def _enumerate(names: Sequence[Any], codes: Ints) -> str:
+    more = f" and {len(codes) - _MAX_NAMED} more" if len(codes) > _MAX_NAMED else ""
+    return ", ".join(repr(names[k]) for k in codes[:_MAX_NAMED].tolist()) + more
 
 
-def _autocorrelation(column: pl.Series, has: CountMatrix, sizes: Ints) -> Floats:
-    """How often a row has the label of the next one by a column: 0 as by chance, 1 always.
+def _autocorrelation(column: pl.Series, has_class: CountMatrix, sizes: Ints) -> Floats:
+    """How often a row of each class is followed by another of the class, in a column's order.
 
-    Rows of one value are in random order, as their order in the file may be that of labels.
+    It is 0 if that happens as often as by chance, and 1 if always. Rows of equal values are in
+    random order, because they may be in the order of labels in the file.
     """
     keys = pl.DataFrame({
         "value": column, "random": np.random.default_rng(0).permutation(len(column))})
-    ordered = has[keys.select(pl.arg_sort_by("value", "random")).to_series().to_numpy()]
+    ordered = has_class[keys.select(pl.arg_sort_by("value", "random")).to_series().to_numpy()]
     n_same = np.asarray(ordered[:-1].multiply(ordered[1:]).sum(axis=0)).ravel()
     share = sizes / len(column)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.nan_to_num((n_same / (sizes - 1) - share) / (1 - share))
 
 
-def _places(texts: pl.Series) -> Iterator[tuple[str, pl.Series, CountMatrix, float]]:
-    """Of each kind of place: its name, what is there, which rows have it, the minimum of phi."""
+def _features_by_place(texts: pl.Series) -> Iterator[tuple[str, pl.Series, CountMatrix, float]]:
+    """For each kind of place: its name, the features there, which rows have them, minimum phi."""
     text = pl.col("text").str.to_lowercase()
     frame = pl.DataFrame({"text": texts}).with_row_index("row")
+    head = pl.col("text").str.head(_HEADER_CHARACTERS)
     headers = frame.select(
-        "row", line=pl.col("text").str.head(_HEAD).str.split("\n").list.head(_LINES)
+        "row", line=head.str.split("\n").list.head(_HEADER_LINES)
     ).explode("line").select(
         "row", name=pl.col("line").str.extract(_HEADER, 1).str.to_lowercase(),
         value=pl.col("line").str.extract(_HEADER, 2).str.to_lowercase()).drop_nulls()
-    yield _features("the line {}", len(texts), [
+    yield _count_features("the line {}", len(texts), [
         headers.select("row", feature=pl.col("name") + ":"),
         headers.select("row", feature=pl.col("name") + ": " + pl.col("value"))])
-    for place, part, take in (("the last words {}", text.str.tail(_END), "tail"),
-                              ("the first words {}", text.str.head(_END), "head")):
+    for place, part, take in (("the last words {}", text.str.tail(_END_CHARACTERS), "tail"),
+                              ("the first words {}", text.str.head(_END_CHARACTERS), "head")):
         words = frame.select("row", words=part.str.extract_all(r"\S+"))
-        yield _features(place, len(texts), [
+        yield _count_features(place, len(texts), [
             words.select("row", feature=getattr(pl.col("words").list, take)(n).list.join(" "))
             for n in (1, 2)])
 
 
-def _features(
+def _count_features(
     place: str, n_rows: int, parts: list[pl.DataFrame]
 ) -> tuple[str, pl.Series, CountMatrix, float]:
     cells = pl.concat(parts).unique().filter(
-        (pl.len().over("feature") >= MIN_ROWS // 2) & (pl.col("feature") != "")).sort("row")
+        (pl.len().over("feature") >= _MIN_ROWS // 2) & (pl.col("feature") != "")).sort("row")
     names = cells["feature"].unique().sort()
     presence = merge_tokens(np.bincount(cells["row"], minlength=n_rows),
                             names.search_sorted(cells["feature"]).to_numpy(), len(names))
-    return place, names, presence, AT_A_PLACE
+    return place, names, presence, _MIN_PHI_AT_PLACE
 
 
 def _correlate(
-    has: CountMatrix, sizes: Ints, presence: CountMatrix, min_phi: float
+    has_class: CountMatrix, sizes: Ints, presence: CountMatrix, min_phi: float
 ) -> Iterator[tuple[int, int, float, float, float]]:
-    """Class, feature, correlation, and the feature's share in the class and in the others.
+    """Class, feature, correlation phi, and the feature's share in the class and in the others.
 
-    The highest correlation comes first.
+    Pairs of a class and a feature with at least the minimum of phi, the highest phi first.
     """
     n, frequency = presence.shape[0], np.bincount(presence.indices, minlength=presence.shape[1])
-    # phi² is at most the product of precision and recall, so that a feature can only reach the
-    # minimum if it is about as frequent as a class.
-    ordered = np.append(np.sort(sizes), np.iinfo(np.int64).max)
-    near = ordered[np.searchsorted(ordered, frequency * min_phi**2)] <= frequency / min_phi**2
-    columns = np.flatnonzero(near & (frequency < n))
+    # phi² is at most the smaller of the class's size and the feature's frequency divided by the
+    # larger, so a feature can only reach the minimum if its frequency is near the size of a class.
+    # The last size is a sentinel.
+    ordered_sizes = np.append(np.sort(sizes), np.iinfo(np.int64).max)
+    next_size = ordered_sizes[np.searchsorted(ordered_sizes, frequency * min_phi**2)]
+    columns = np.flatnonzero((next_size <= frequency / min_phi**2) & (frequency < n))
     if not len(columns):
         return
-    both = (has.T @ (presence[:, columns] > 0).astype(np.float64)).tocoo()
+    both = (has_class.T @ (presence[:, columns] > 0).astype(np.float64)).tocoo()
     size, with_feature = sizes[both.row], frequency[columns][both.col]
     with np.errstate(invalid="ignore", divide="ignore"):
         phi = (n * both.data - size * with_feature) / np.sqrt(
             size * (n - size) * with_feature.astype(np.float64) * (n - with_feature))
-    own, rest = both.data / size, (with_feature - both.data) / np.maximum(n - size, 1)
+    share, share_of_others = both.data / size, (with_feature - both.data) / np.maximum(n - size, 1)
     for cell in np.argsort(-phi, kind="stable"):
-        # The NaN of a class that all rows have is sorted last.
+        # If all rows are of one class, phi is NaN, which is sorted last.
         if not phi[cell] >= min_phi:
             return
         yield (int(both.row[cell]), int(columns[both.col[cell]]), float(phi[cell]),
-               float(own[cell]), float(rest[cell]))
+               float(share[cell]), float(share_of_others[cell]))

@@ -21,9 +21,9 @@ from textnb.models.base import Model
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
-# The maximum number of scores that a check of a new model holds: 256 MiB.
+# The maximum number of scores in a check of a new model: 256 MiB.
 _MAX_SCORES = 1 << 25
-# What needs the parameters of the fit, as errors name it.
+# The action that needs the parameters of the fit, as errors name it.
 LEAVING_OUT = "leaving documents out"
 
 
@@ -75,12 +75,12 @@ def leave_one_out(
     [[0.125, 0.0556], [0.0938, 0.1111], [0.3333, 0.0]]
     """
     fitted = check_texts(model, LEAVING_OUT)
-    counting = model_that_counts(fitted)
-    reader, documents = open_leave_one_out(fitted, frame, counting, progress)
+    counting_model = model_that_counts(fitted)
+    reader, documents = open_leave_one_out(fitted, frame, counting_model, progress)
     with reading(frame):
-        left_out, = reader.leave_out(documents, [as_smoothing(counting.l, len(fitted.terms))])
+        left_out, = reader.leave_out(documents, [as_smoothing(counting_model.l, len(fitted.terms))])
     actual, link = left_out.labels.actual, left_out.labels.link
-    # Classes of a single document: the model without it has not learned the class.
+    # The class of a single document is not learned by the model without the document.
     is_single = reader.statistics.class_count <= 1
     without_class = in_classes(actual, is_single) if link == "softmax" else None
     return HeldOut(fitted.classes, left_out.scores, actual, left_out.lengths, "leave-one-out",
@@ -88,14 +88,14 @@ def leave_one_out(
 
 
 def check_leave_one_out(fitted: Fitted) -> None:
-    """Check that `leave_one_out` says something of a model, and that its scores fit in memory.
+    """Check that `leave_one_out` can measure a model, and that its scores fit in memory.
 
     Raises
     ------
     TextnbError
         If not; the message says why.
     """
-    counting = model_that_counts(fitted)
+    counting_model = model_that_counts(fitted)
     counts = counts_that_add(fitted)
     if counts.has_weights:
         raise weights_not_exact()
@@ -103,7 +103,7 @@ def check_leave_one_out(fitted: Fitted) -> None:
         raise ParameterError.naming("{memory_limit} left out terms, and what they counted")
     if len(counts.classes) < 2:
         raise DataError("there is one class, so that each answer is right")
-    _reader(fitted, counting)
+    _reader(fitted, counting_model)
     if counts.documents * len(counts.classes) > _MAX_SCORES:
         raise ParameterError("the scores of all rows would take more than 256 MiB: textnb validate "
                              "takes folds")
@@ -127,8 +127,7 @@ def open_leave_one_out(
     with reading(frame):
         lazy = fitted.scan(frame)
         rows = lazy.select(*names, labels_as(label, lazy, fitted.label_type))
-    return reader, LabelledBatches(
-        batches(rows, names, progress=progress), settings.count_spec)
+    return reader, LabelledBatches(batches(rows, names, progress=progress), settings.count_spec)
 
 
 def _reader(fitted: Fitted, model: Model) -> LeaveOneOutReader:

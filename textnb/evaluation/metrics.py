@@ -31,12 +31,12 @@ class Evaluation:
     ----------
     documents : int
     accuracy : float
-        Share of the documents whose predicted class is their label. A label that the model does not
-        know, and a row that is impossible under every class, count as errors.
+        Share of the documents whose predicted class is their label. Documents with a label that the
+        model does not know, or that are impossible under every class, count as errors.
     per_class : DataFrame
         ``class``, ``precision``, ``recall``, ``f1``, ``documents``, for every class that is a
-        label or was predicted; a precision without predictions, and a recall without documents,
-        are null.
+        label or was predicted. The precision of a class without predictions is null, and so is the
+        recall of a class without documents.
     macro_f1 : float
         Mean F1 over the classes of ``per_class``, where an undefined F1 counts as 0.
     confusion : int64 (n_classes, n_classes + 1)
@@ -55,10 +55,10 @@ class Evaluation:
         Documents whose texts are null, empty or only white space; they are scored like all others.
     log_loss : float or None
         Mean of -log P(label | document), base e, calibrated if the model is, over the documents
-        of whose class the model has learned a row; None without one, or with one class.
+        whose class the model has learned; None if there are none, or the model has one class.
     roc_auc : float or None
-        With two classes, the area under the ROC curve, the same for either; None if only one of
-        them occurs.
+        With two classes, the area under the ROC curve, the same for both; None if only one of them
+        occurs.
     """
 
     documents: int
@@ -82,13 +82,13 @@ class Evaluation:
     def _repr_html_(self) -> str:
         names = self.per_class["class"].to_list()
         columns = self.predicted_names if self.impossible else names
-        decided = self.decided
+        decisions = self.decided
         return notebook.box(
             repr(self),
             notebook.frame_table(self.per_class),
-            "" if decided is None else notebook.table(
+            "" if decisions is None else notebook.table(
                 ["decision", "documents"],
-                [(name.replace("_", " "), n) for name, n in decided.items()]),
+                [(name.replace("_", " "), n) for name, n in decisions.items()]),
             notebook.matrix(names, self.confusion.tolist(), columns,
                             "Documents by label (rows) and prediction (columns)"))
 
@@ -108,22 +108,24 @@ class Evaluation:
     def decided(self) -> dict[str, int] | None:
         """Counts of documents by the model's decision; None if it has none.
 
-        ``answered``, ``unsure``, ``right`` (of those answered); and with a positive class
-        ``false_positives``, ``true_positives`` and ``missed`` (documents of the class that do not
-        get it as answer).
+        ``answered``, ``unsure``, ``right`` (right answers); and with a positive class
+        ``false_positives``, ``true_positives`` and ``missed`` (documents of the class with another
+        answer, or none).
         """
         if self.decisions is None:
             return None
-        sure = pl.col("decision").is_not_null()
-        parts = {"answered": sure, "unsure": ~sure, "right": pl.col("decision") == pl.col("actual")}
+        is_sure = pl.col("decision").is_not_null()
+        is_right = pl.col("decision") == pl.col("actual")
+        conditions = {"answered": is_sure, "unsure": ~is_sure, "right": is_right}
         if self.positive is not None:
-            called = pl.col("decision").eq_missing(pl.lit(self.positive))
-            positive = pl.col("actual") == self.positive
-            parts |= {"false_positives": called & ~positive, "true_positives": called & positive,
-                      "missed": positive & ~called}
+            is_called = pl.col("decision").eq_missing(pl.lit(self.positive))
+            is_positive = pl.col("actual") == self.positive
+            conditions |= {"false_positives": is_called & ~is_positive,
+                           "true_positives": is_called & is_positive,
+                           "missed": is_positive & ~is_called}
         counts = self.decisions.select(
-            pl.col("n").filter(part).sum().cast(pl.Int64).alias(name)
-            for name, part in parts.items())
+            pl.col("n").filter(condition).sum().cast(pl.Int64).alias(name)
+            for name, condition in conditions.items())
         return counts.row(0, named=True)
 
     @property
@@ -148,10 +150,10 @@ class Evaluation:
         if positive not in names:
             raise ParameterError.unknown_choice("positive", positive, names)
         k = names.index(positive)
-        hits, labelled, called = (int(self.confusion[k, k]), int(self.confusion[k].sum()),
-                                  int(self.confusion[:, k].sum()))
-        return Rates(hits, called - hits, labelled - hits,
-                     self.documents - called - labelled + hits)
+        n_right, n_actual = int(self.confusion[k, k]), int(self.confusion[k].sum())
+        n_predicted = int(self.confusion[:, k].sum())
+        return Rates(n_right, n_predicted - n_right, n_actual - n_right,
+                     self.documents - n_predicted - n_actual + n_right)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
@@ -179,11 +181,11 @@ def evaluation(
     Parameters
     ----------
     pairs : DataFrame
-        ``actual``, ``predicted`` (null if a row was impossible), ``n``.
+        ``actual``, ``predicted`` (null for rows that are impossible under every class), ``n``.
     known : polars.Series
         The model's classes.
     decision : Decision, optional
-        Whose answers are the column ``decision``.
+        The decision whose answers are in the column ``decision`` of ``pairs``.
 
     Raises
     ------
@@ -198,29 +200,29 @@ def evaluation(
     >>> result.accuracy, result.confusion.tolist()
     (0.875, [[3, 1, 0], [0, 4, 0]])
     """
-    present = pairs["actual"].unique().sort()
-    unknown = present.filter(~present.is_in(known.implode())).to_list()
-    if len(unknown) == len(present):
+    labels = pairs["actual"].unique().sort()
+    unknown = labels.filter(~labels.is_in(known.implode())).to_list()
+    if len(unknown) == len(labels):
         raise no_known_label(unknown[0], known)
-    names = pl.concat([present, pairs["predicted"].drop_nulls()]).unique().sort()
+    names = pl.concat([labels, pairs["predicted"].drop_nulls()]).unique().sort()
     actual = names.search_sorted(pairs["actual"]).to_numpy().astype(np.int64)
-    # The last column counts rows that no class can have produced.
+    # The last column counts rows that are impossible under every class.
     predicted = pairs["predicted"].replace_strict(
         names, pl.Series(range(len(names))), default=len(names), return_dtype=pl.Int64).to_numpy()
     n = pairs["n"].cast(pl.Int64).to_numpy()
     confusion = np.zeros((len(names), len(names) + 1), dtype=np.int64)
     np.add.at(confusion, (actual, predicted), n)
-    right, labelled, answered = (
-        confusion.diagonal(), confusion.sum(axis=1), confusion[:, :-1].sum(axis=0))
-    precision, recall = _divide(right, answered), _divide(right, labelled)
-    f1 = _divide(2 * right, labelled + answered)
+    n_right, n_actual = confusion.diagonal(), confusion.sum(axis=1)
+    n_predicted = confusion[:, :-1].sum(axis=0)
+    precision, recall = _divide(n_right, n_predicted), _divide(n_right, n_actual)
+    f1 = _divide(2 * n_right, n_actual + n_predicted)
     per_class = pl.DataFrame({
         "class": names, "precision": precision, "recall": recall, "f1": f1,
-        "documents": labelled}).with_columns(
+        "documents": n_actual}).with_columns(
             pl.col("precision", "recall", "f1").fill_nan(None))
     return Evaluation(
         documents=int(n.sum()),
-        accuracy=float(right.sum() / n.sum()),
+        accuracy=float(n_right.sum() / n.sum()),
         per_class=per_class,
         macro_f1=float(np.nan_to_num(f1).mean()),
         confusion=confusion,
@@ -232,7 +234,7 @@ def evaluation(
 
 
 def _divide(part: Counts, whole: Counts) -> NDArray[np.float64]:
-    """Shares of wholes; NaN if the whole is 0."""
+    """The share that each part is of its whole; NaN if the whole is 0."""
     shares: NDArray[np.float64] = np.full(len(part), np.nan)
     np.divide(part, whole, out=shares, where=whole != 0)
     return shares

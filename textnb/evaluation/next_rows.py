@@ -1,19 +1,22 @@
-"""Chooses the unlabelled rows whose labels would teach a model most.
+"""The unlabelled rows whose labels would teach a model most.
 
-A pool holds the rows whose answers are most in doubt, some of each class. Of the pool, rows are
-chosen one by one [1]_, equally many of each class: the row with the largest sum, over its terms, of
+A pool holds the rows whose answers are most in doubt, some of each class. Rows are chosen from the
+pool one by one [1]_, equally many of each class. A row is chosen if the sum over its terms of
 
-    rows of the pool that hold the term / (1 + times that it was seen)^2
+    n(term) / (1 + seen(term))^2
 
-by the model and in the rows that were chosen before, divided by the root of the number of terms, as
-long rows have more of them. So a row is chosen for what others hold too, and no two say the same.
-Measured on AG News and 20 Newsgroups, more labels are needed for short texts without the square,
-for 20 classes with half the pool, and with all of a few rows in the pool.
+divided by the square root of its number of terms is the largest. Here n(term) is the number of rows
+of the pool that hold the term, and seen(term) how often the model and the rows that were chosen
+before have seen it. Long rows have more terms, hence the root. So each row is chosen for terms that
+other rows hold too, and no two rows teach the same. On AG News and 20 Newsgroups, more labels were
+needed without the square (for short texts), with half the pool (for 20 classes), and if the pool
+was all of a few rows.
 
 References
 ----------
 .. [1] K. Wei, R. Iyer, J. Bilmes (2015). Submodularity in data subset selection and active
-   learning. ICML: sections 4 and 5 (of the most uncertain rows, those that cover the features).
+   learning. ICML: sections 4 and 5 (from the most uncertain rows, choose rows that cover the
+   features).
 """
 
 from __future__ import annotations
@@ -45,14 +48,14 @@ from textnb.text.matrix import count_matrix
 
 # No column of a user has these names.
 _KEY, _CODE = "__textnb_key", "__textnb_code"
-# The size of the pool is at most the larger of _POOL and _PER_ROW for each row to choose, and also
-# at most the larger of _SHARE of all rows and _MIN_PER_ROW for each row to choose.
+# For n rows to choose, the pool has at most max(_POOL, _PER_ROW * n) rows, and at most
+# max(_SHARE * number of all rows, _MIN_PER_ROW * n).
 _POOL, _PER_ROW = 4000, 80
 _SHARE, _MIN_PER_ROW = 0.4, 20
-# Rows of this cosine similarity (of tf-idf, without repetitions) or more are near-duplicates.
-_ALIKE = 0.8
+# Rows are near-duplicates from this cosine similarity of their idf vectors on.
+_MIN_SIMILARITY = 0.8
 # The maximum number of terms of a reason.
-_NAMED = 3
+_MAX_NAMED = 3
 
 
 def rows_to_label(
@@ -60,8 +63,8 @@ def rows_to_label(
 ) -> Any:
     """Choose the rows whose labels would teach a model most, of rows without labels.
 
-    Label them, train on all labelled rows, and choose again: fewer labels then do the work of many
-    that are chosen at random.
+    Label them, train on all labelled rows, and choose again: fewer labels are then needed than if
+    rows are chosen at random.
 
     Parameters
     ----------
@@ -70,7 +73,7 @@ def rows_to_label(
     frame : table or path
         With the model's text columns. A label column is not read.
     n : int
-        The number of rows. Fewer are chosen if no others are left that differ from these.
+        The number of rows. Fewer are chosen if all others are near-duplicates of chosen rows.
     labelled : table or path, optional
         Labelled rows: no row with the same tokens as one of them is chosen. Rows whose label is
         null don't count, so it may be the same table.
@@ -80,15 +83,16 @@ def rows_to_label(
     Returns
     -------
     table of the kind that came (see `TextClassifier.predict`)
-        The columns of these rows, the first to label first, and
+        The columns of the chosen rows, the first to label first, and
 
         - ``row``: the number of the row, counted from 0;
-        - ``answer``: the model's answer, null for "unsure"; a list where rows have lists of labels;
-        - ``runner_up``: the second-best class; of lists, or if the model has a decision, the label
-          whose threshold is nearest;
+        - ``answer``: the model's answer, null for "unsure"; a list for models of lists of labels;
+        - ``runner_up``: the second-best class; for lists, or if the model has a decision, the label
+          whose score is nearest to its threshold;
         - ``margin``: the log-odds of the answer (a difference of scores, for models without
-          log-odds) less those of the runner-up; or how far the runner-up is from its threshold;
-        - ``reason``: why it was chosen, in words.
+          log-odds) minus the log-odds of the runner-up; for lists, or if the model has a decision,
+          how far the score of the runner-up is from its threshold;
+        - ``reason``: why the row was chosen, in words.
 
     Raises
     ------
@@ -97,7 +101,7 @@ def rows_to_label(
     DataError
         If there are no rows.
     SchemaError
-        If the frame has a column with one of these names.
+        If the frame has a column with one of the names of new columns.
 
     Examples
     --------
@@ -123,81 +127,85 @@ def choose_rows(
                              "rows of two classes or more")
     columns = fitted.columns
     rows = scan(select_columns(frame, columns), text=columns, tokens=fitted.token_columns)
-    present = rows.collect_schema()
-    added = {"row": pl.Int64(), "answer": fitted.label_type, "runner_up": fitted.labels.dtype,
-             "margin": pl.Float64(), "reason": pl.String()}
-    SchemaError.check_new({**added, _KEY: pl.UInt64(), _CODE: pl.Int64()}, present)
+    input_columns = rows.collect_schema()
+    new_columns = {
+        "row": pl.Int64(), "answer": fitted.label_type, "runner_up": fitted.labels.dtype,
+        "margin": pl.Float64(), "reason": pl.String()}
+    SchemaError.check_new({**new_columns, _KEY: pl.UInt64(), _CODE: pl.Int64()}, input_columns)
     n = min(n, 2**31)
-    known = _keys_of(fitted, labelled)
+    excluded = _keys_of(fitted, labelled)
 
     def read(
         names: list[str], predicate: pl.Expr | None, limit: int | None
     ) -> Iterator[pl.DataFrame]:
         with reading(frame):
-            pool = _pool(fitted, rows, n, known, progress)
-        chosen = _choose(fitted, pool, n, known).select(*present, *added)
+            pool = _pool(fitted, rows, n, excluded, progress)
+        chosen = _choose(fitted, pool, n, excluded).select(*input_columns, *new_columns)
         yield chosen.head(limit).select(names) if limit is not None else chosen.select(names)
 
-    return chosen_in_kind_of(frame, lazy_frame_from(read, pl.Schema({**present, **added})),
-                             "row", columns)
+    schema = pl.Schema({**input_columns, **new_columns})
+    return chosen_in_kind_of(frame, lazy_frame_from(read, schema), "row", columns)
 
 
-def _by_text(fitted: Fitted, schema: pl.Schema) -> pl.Expr:
-    """A hash of a row's text, which costs less than that of its tokens."""
+def _hash_text(fitted: Fitted, schema: pl.Schema) -> pl.Expr:
+    """A hash of a row's text, which takes less time than a hash of its tokens."""
     texts = [as_text(schema, name).fill_null("") for name in fitted.columns]
     return pl.concat_str(texts, separator="\0").hash().alias(_KEY)
 
 
-def _by_tokens(fitted: Fitted) -> pl.Expr:
+def _hash_tokens(fitted: Fitted) -> pl.Expr:
     tokens = fitted.settings.tokenizer.expr(fitted.columns)
     return tokens.list.join("\0").hash().alias("tokens")
 
 
 def _keys_of(fitted: Fitted, labelled: Any) -> pl.DataFrame:
-    """The keys of labelled rows, by text and by tokens."""
-    known = [pl.DataFrame(schema={_KEY: pl.UInt64, "tokens": pl.UInt64})]
+    """The hashes of the texts and of the tokens of labelled rows."""
+    keys = [pl.DataFrame(schema={_KEY: pl.UInt64, "tokens": pl.UInt64})]
     if labelled is not None:
         with reading(labelled):
             rows = scan(labelled, text=fitted.columns, tokens=fitted.token_columns)
             if fitted.label in rows.collect_schema():
                 rows = rows.filter(pl.col(fitted.label).is_not_null())
-            known.extend(batch.select(_by_text(fitted, batch.schema), _by_tokens(fitted))
-                         for batch in batches(rows.select(fitted.columns), fitted.columns))
-    return pl.concat(known)
+            keys.extend(batch.select(_hash_text(fitted, batch.schema), _hash_tokens(fitted))
+                        for batch in batches(rows.select(fitted.columns), fitted.columns))
+    return pl.concat(keys)
 
 
 def _pool(
-    fitted: Fitted, rows: pl.LazyFrame, n: int, known: pl.DataFrame, progress: Progress | None
+    fitted: Fitted, rows: pl.LazyFrame, n: int, excluded: pl.DataFrame, progress: Progress | None
 ) -> pl.DataFrame:
-    """The rows that are most in doubt: of each class some, then of all classes."""
+    """The rows that are most in doubt: first some of each class, then the others.
+
+    Rows with a text of ``excluded``, see `_keys_of`, are left out.
+    """
     columns, max_pool = fitted.columns, max(_POOL, _PER_ROW * n)
 
     def judge(batch: pl.DataFrame) -> pl.DataFrame:
-        judged = batch.hstack(_doubts(fitted, batch)).with_columns(_by_text(fitted, batch.schema))
+        doubts = batch.hstack(_doubts(fitted, batch)).with_columns(_hash_text(fitted, batch.schema))
         if progress is not None:
             progress(batch.height)
         # Rows without a token are most in doubt, and teach nothing.
-        return judged.filter(
-            ~pl.col(_KEY).is_in(known[_KEY].implode())
+        return doubts.filter(
+            ~pl.col(_KEY).is_in(excluded[_KEY].implode())
             & (fitted.settings.tokenizer.expr(columns).list.len() > 0))
 
     def best(parts: list[pl.DataFrame], size: int) -> pl.DataFrame:
-        # The same rows, in whatever parts they come: of each class some, then the others.
+        # The result does not depend on how rows are divided into parts.
         distinct = pl.concat(parts).sort("margin", "row").unique(
             _KEY, keep="first", maintain_order=True)
-        is_beyond = pl.int_range(pl.len()).over(_CODE) >= size // len(fitted.classes)
-        return distinct.sort(is_beyond, maintain_order=True).head(size)
+        is_beyond_share = pl.int_range(pl.len()).over(_CODE) >= size // len(fitted.classes)
+        return distinct.sort(is_beyond_share, maintain_order=True).head(size)
 
     numbered = rows.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
-    parts, total = list[pl.DataFrame](), 0
-    for judged in map_in_threads(judge, batches(numbered, columns)):
-        parts.append(judged)
-        total += judged.height
+    parts, n_rows = list[pl.DataFrame](), 0
+    for doubts in map_in_threads(judge, batches(numbered, columns)):
+        parts.append(doubts)
+        n_rows += doubts.height
         if sum(part.height for part in parts) > 2 * max_pool:
             parts = [best(parts, max_pool)]
     if not parts:
         raise DataError.no_rows("the input", "there is nothing to choose from")
-    size = min(max_pool, max(int(_SHARE * total), _MIN_PER_ROW * n))
+    size = min(max_pool, max(int(_SHARE * n_rows), _MIN_PER_ROW * n))
     return best([best(parts, max_pool)], size).sort("margin", "row")
 
 
@@ -221,7 +229,7 @@ def _doubts_of_classes(fitted: Fitted, rows: SparseRows) -> pl.DataFrame:
         classes, odds = fitted.classes.tolist(), log_odds(posterior)
         answer = np.where(answer < 0, -1, fitted.decision.decide(odds, classes))
         nearest, distance = _nearest_threshold(odds, label_thresholds(classes, fitted.decision))
-        # If all thresholds are infinite, none is near.
+        # If all thresholds are infinite, there is no nearest one: the second-best class remains.
         second = np.where(np.isinf(distance), second, nearest)
         margin = np.where(np.isinf(distance), margin, distance)
     return _columns(fitted, fitted.labels.gather(pl.Series(answer).replace(-1, None)), best,
@@ -247,48 +255,50 @@ def _columns(
     fitted: Fitted, answer: pl.Series, code: NDArray[np.int64], second: NDArray[np.int64],
     margin: Floats,
 ) -> pl.DataFrame:
-    # The margin of a row that is impossible under every class is NaN: it is in doubt.
+    # The margin is NaN if a row is impossible under every class: it counts as most in doubt.
     return pl.DataFrame({
         _CODE: code, "answer": answer, "runner_up": fitted.labels.gather(pl.Series(second)),
         "margin": np.nan_to_num(margin, nan=0.0, posinf=np.inf)})
 
 
-def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, known: pl.DataFrame) -> pl.DataFrame:
+def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, excluded: pl.DataFrame) -> pl.DataFrame:
     """The rows of the pool to label, in the order in which they are chosen, each with a reason."""
     if not pool.height:
         return pool.with_columns(reason=pl.lit(None, pl.String))
-    holds, terms = count_matrix([pool], fitted.settings.tokenizer, fitted.columns)
-    holds.data[:] = 1
-    rows_by_term = holds.tocsc()
+    presence, terms = count_matrix([pool], fitted.settings.tokenizer, fitted.columns)
+    presence.data[:] = 1
+    rows_by_term = presence.tocsc()
     frequency = np.diff(rows_by_term.indptr)
-    # A term that one row holds says nothing about others.
-    weight = np.where(frequency > 1, frequency, 0).astype(np.float64)
+    # A term of only one row says nothing about other rows.
+    term_weights = np.where(frequency > 1, frequency, 0).astype(np.float64)
     squared_idf = np.square(np.log((1 + pool.height) / (1 + frequency)) + 1)
-    roots_of_lengths = np.sqrt(np.diff(holds.indptr))
-    norms, seen = np.sqrt(holds @ squared_idf), _seen(fitted, terms)
-    gains = holds @ (weight * _novelty(seen))
-    is_left = ~pool.select(_by_tokens(fitted).is_in(
-        known["tokens"].implode()))["tokens"].to_numpy()
+    roots_of_lengths = np.sqrt(np.diff(presence.indptr))
+    norms, seen = np.sqrt(presence @ squared_idf), _seen(fitted, terms)
+    gains = presence @ (term_weights * _novelty(seen))
+    is_left = ~pool.select(_hash_tokens(fitted).is_in(
+        excluded["tokens"].implode()))["tokens"].to_numpy()
     codes, n_of_class = pool[_CODE].to_numpy(), np.zeros(len(fitted.classes))
     per_class = np.ceil(n / len(np.unique(codes)))
     rows, reasons = list[int](), list[str]()
-    # After each choice, the gains of rows that share a term with it fall, and near-duplicates go.
+    # After each choice, the gains of rows that share a term with it fall, and its near-duplicates
+    # are excluded.
     while len(rows) < n and is_left.any():
         is_due = is_left & (n_of_class[codes] < per_class)
-        # Of equal rows the first, which is most in doubt.
+        # Of rows with equal gains, the first is most in doubt.
         row = int(np.where(is_due if is_due.any() else is_left, gains / roots_of_lengths,
                            -1).argmax())
-        row_terms = holds.indices[holds.indptr[row]:holds.indptr[row + 1]]
-        term_gains = weight[row_terms] * _novelty(seen[row_terms])
-        best = row_terms[np.argsort(-term_gains, kind="stable")[:_NAMED]]
+        row_terms = presence.indices[presence.indptr[row]:presence.indptr[row + 1]]
+        term_gains = term_weights[row_terms] * _novelty(seen[row_terms])
+        named_terms = row_terms[np.argsort(-term_gains, kind="stable")[:_MAX_NAMED]]
         rows.append(row)
         reasons.append(f"{_doubt(fitted, pool, row)}; little seen: "
-                       f"{', '.join(terms.gather(best).to_list())}")
+                       f"{', '.join(terms.gather(named_terms).to_list())}")
         n_of_class[codes[row]] += 1
         seen[row_terms] += 1
-        holders = rows_by_term[:, row_terms]
-        gains += holders @ (weight[row_terms] * _novelty(seen[row_terms]) - term_gains)
-        is_left &= holders @ squared_idf[row_terms] < _ALIKE * norms * norms[row]
+        rows_with_terms = rows_by_term[:, row_terms]
+        new_term_gains = term_weights[row_terms] * _novelty(seen[row_terms])
+        gains += rows_with_terms @ (new_term_gains - term_gains)
+        is_left &= rows_with_terms @ squared_idf[row_terms] < _MIN_SIMILARITY * norms * norms[row]
         is_left[row] = False
     return pool[rows].with_columns(reason=pl.Series(reasons, dtype=pl.String))
 
@@ -303,11 +313,12 @@ def _seen(fitted: Fitted, terms: pl.Series) -> Floats:
 
 
 def _novelty(seen: Floats) -> Floats:
+    """How much is learned of each row with a term, by how often the term was seen."""
     return 1 / np.square(1 + seen)
 
 
 def _doubt(fitted: Fitted, pool: pl.DataFrame, row: int) -> str:
-    """In words, why the answer to a row is in doubt."""
+    """Why the answer to a row is in doubt, in words."""
     answer, other, margin = (pool[name][row] for name in ("answer", "runner_up", "margin"))
     if fitted.is_multilabel or fitted.decision is not None:
         return f"{other} is {margin:.3g} from its threshold"

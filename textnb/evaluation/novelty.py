@@ -3,22 +3,22 @@
 Rows that a model has learned hold no term that their class has not counted. New rows do, and the
 singletons of the class say how many [1]_: if a class has N tokens, and n of them are the only token
 of their term in the class, the next token is of a term new to the class with a probability of about
-n / N. That is the share of its tokens that would be new if each were left out in turn [2]_. Only
-terms that are columns of the model are counted here, so n leaves out the terms that would not be
-columns without that one token.
+n / N. This is also the share of the class's tokens that would be new if each were left out in turn
+[2]_. Only terms that are columns of the model are counted here, so n leaves out terms that would
+not be columns without their one token.
 
-The unit is the row: a row of m tokens holds a new term with probability 1 - exp(-m n/N). So neither
-one long new row, nor one of another kind, can hide that the others were learned. A row that has
-several labels is judged by the one of the fewest documents, which has most terms to learn.
+Rows are counted, not tokens: a row of m tokens holds a new term with probability 1 - exp(-m n/N).
+So one long or unusual new row can't hide that the others were learned. A row with several labels is
+judged by its label with the fewest documents, to which most terms are new.
 
 Limits:
 
-- Training rows that were duplicated or oversampled hold no singletons, so no new terms are expected
-  of new rows, and the verdict is "unknown".
-- Only columns count, so a term is evidence if another class has counted it. A term that no class
-  has counted is not evidence.
-- If only some of the rows were learned, the verdict is "learned" where fewer than 0.55 of the
-  expected rows are found, which is from about 45 % learned rows on. With fewer, it is "new".
+- Training rows that were duplicated or oversampled hold no singletons, so new rows are expected to
+  hold no new terms, and the verdict is "unknown".
+- A term that is new to a class is evidence only if another class has counted it, as only columns of
+  the model are counted.
+- If only some of the rows were learned, the verdict is "learned" if fewer than 0.55 of the expected
+  rows are found, which is from about 45 % learned rows on. If fewer rows were learned, it is "new".
 
 References
 ----------
@@ -52,10 +52,10 @@ _METHODS = {"new": HELD_OUT, "learned": LEARNED, "unknown": UNVERIFIED}
 # If fewer rows than this are expected to hold a new term, there is no verdict.
 MIN_EXPECTED = 10
 # The ratio found / expected was 0.68 to 1.65 for new rows of nine corpora in three scripts (0.53
-# where a tokenizer does not fit the language), and mostly 0.33 to 0.56 if half of the rows were
-# learned. Rows are new above the first of these ratios; below it, they are learned if the second
-# ratio would give so few with a probability below _CHANCE.
-_MIN_RATIO_OF_NEW, _RATIO_OF_NEW, _CHANCE = 0.55, 0.65, 0.01
+# with a tokenizer that does not fit the language), and mostly 0.33 to 0.56 if half of the rows were
+# learned. Rows are new above _MIN_RATIO_OF_NEW. Below it, they are learned if a true ratio of
+# _RATIO_OF_NEW would give so few rows with a probability below _MAX_CHANCE.
+_MIN_RATIO_OF_NEW, _RATIO_OF_NEW, _MAX_CHANCE = 0.55, 0.65, 0.01
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class Novelty:
         # Imported only where it is needed, which is rare: most rows are new.
         from scipy.special import pdtr
 
-        few = float(pdtr(self.found, _RATIO_OF_NEW * self.expected)) < _CHANCE
-        return "learned" if few else "new"
+        are_too_few = float(pdtr(self.found, _RATIO_OF_NEW * self.expected)) < _MAX_CHANCE
+        return "learned" if are_too_few else "new"
 
     @property
     def method(self) -> str:
@@ -135,14 +135,14 @@ class Novelty:
 
 
 def evidence_of(novelty: Novelty | None) -> dict[str, Any]:
-    """The entries for a decision's evidence, and for results in JSON."""
+    """The novelty as an entry of a decision's evidence, or of a result in JSON."""
     return {} if novelty is None else {"novelty": novelty.to_dict()}
 
 
 class NoveltyCount:
     """Counts rows that hold new terms, batch by batch; several threads may add batches.
 
-    If the model has counted with weights, no new terms are expected: the verdict is "unknown".
+    If the model has learned weighted rows, no new terms are expected: the verdict is "unknown".
     """
 
     def __init__(self, fitted: Fitted):
@@ -150,9 +150,9 @@ class NoveltyCount:
         # Which terms each class has counted: a table, or sorted keys if the counts are sparse.
         self._table = None if counts.is_sparse else counts.feature_count != 0
         self._keys = counts.keys if counts.is_sparse else np.zeros(0, dtype=np.int64)
-        self._classes = counts.class_count
+        self._class_count = counts.class_count
         self._used = fitted.form.used
-        self._rates = _rates(counts)
+        self._new_term_rates = _rates(counts)
         # Threads share the list: append is atomic.
         self._parts: list[tuple[int, float, int]] = []
 
@@ -162,28 +162,29 @@ class NoveltyCount:
         ``counts`` are of the model's terms: SparseRows (n_rows, n_terms). ``codes`` are indices of
         classes, -1 for a label that the model does not know: (n_rows,).
         """
-        known = codes >= 0
-        known[known] = self._classes[codes[known]] > 0
-        if not known.all():
-            counts, codes = counts[known], codes[known]
+        is_known = codes >= 0
+        is_known[is_known] = self._class_count[codes[is_known]] > 0
+        if not is_known.all():
+            counts, codes = counts[is_known], codes[is_known]
         used = self._used(counts)
         sizes = np.diff(used.indptr)
         unseen = self._are_unseen(np.repeat(codes, sizes), used.indices)
         rows_with_new = np.unique(
             np.searchsorted(used.indptr, np.flatnonzero(unseen), side="right"))
-        # 1 - exp(-m n/N), see the top of this module.
-        expected = -np.expm1(-np.asarray(used.sum(axis=1), dtype=np.float64) * self._rates[codes])
+        # 1 - exp(-m n/N): see the top of this module.
+        n_tokens = np.asarray(used.sum(axis=1), dtype=np.float64)
+        expected = -np.expm1(-n_tokens * self._new_term_rates[codes])
         self._parts.append((len(codes), float(expected.sum()), len(rows_with_new)))
 
     def _are_unseen(self, codes: NDArray[np.int64], columns: NDArray[Any]) -> NDArray[np.bool_]:
-        """Whether each column is new to the class."""
+        """Whether each column, a term, is new to the class beside it."""
         if self._table is not None:
             unseen: NDArray[np.bool_] = ~self._table[codes, columns]
             return unseen
-        return find(self._keys, columns.astype(np.int64) * len(self._classes) + codes) < 0
+        return find(self._keys, columns.astype(np.int64) * len(self._class_count) + codes) < 0
 
     def codes_of(self, actual: NDArray[Any]) -> NDArray[np.int64]:
-        """The label by which each row is judged: of several, that of the fewest documents.
+        """The label by which each row is judged: of several, the one with the fewest documents.
 
         ``actual`` is as in `HeldOut`.
         """
@@ -191,8 +192,8 @@ class NoveltyCount:
             return actual
         rows, codes = np.nonzero(actual)
         chosen = np.full(len(actual), UNKNOWN, dtype=np.int64)
-        # Of several assignments to a row, the last one stays.
-        order = np.argsort(-self._classes[codes], kind="stable")
+        # NumPy keeps the last of several assignments to a row.
+        order = np.argsort(-self._class_count[codes], kind="stable")
         chosen[rows[order]] = codes[order]
         return chosen
 
@@ -207,7 +208,7 @@ class NoveltyCount:
 
 
 def _rates(counts: Counts) -> Floats:
-    """The probability, in each class, that a token's column is new to the class: (n_classes,).
+    """The probability n / N that a token's term is new to the class, for each class: (n_classes,).
 
     >>> table = np.array([[3, 1, 0, 1], [2, 0, 1, 1]])
     >>> _rates(Counts.from_table(np.arange(2), np.ones(2), table)).tolist()
@@ -217,8 +218,9 @@ def _rates(counts: Counts) -> Floats:
     # Sums of weights have no singletons.
     if not np.issubdtype(counts.values.dtype, np.integer) or not len(total):
         return np.zeros(n_classes)
-    once = (counts.values == 1) & (total > total.min())[counts.columns]
-    rates: Floats = np.bincount(counts.codes[once], minlength=n_classes) / np.maximum(
+    # A term with the minimum total of all columns might be no column without its one token.
+    is_singleton = (counts.values == 1) & (total > total.min())[counts.columns]
+    rates: Floats = np.bincount(counts.codes[is_singleton], minlength=n_classes) / np.maximum(
         1, counts.class_totals)
     return rates
 

@@ -1,11 +1,11 @@
 """Judge documents in order, and learn each block after it was judged: the order of a mailbox.
 
-    block 0 -> learned
-    block 1 -> judged by what was learned -> learned
-    block 2 -> judged ...
+    block 0 -> learn
+    block 1 -> judge by the model of block 0 -> learn
+    block 2 -> judge by the model of blocks 0 and 1 -> learn ...
 
-The setting and its measures are those of the TREC spam track: G. V. Cormack, T. R. Lynam (2005),
-TREC 2005 spam track overview. Delayed and partial feedback are those of TREC 2006 and 2007.
+The setting and its measures come from the TREC spam track: G. V. Cormack, T. R. Lynam (2005), TREC
+2005 spam track overview. Delayed and partial feedback come from TREC 2006 and 2007.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from textnb.selection.splits import time_order
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
-# The share of ham that may be called spam where misses are measured (hm% = .1).
+# The share of ham that may be called spam when the rate of missed spam is measured (hm% = .1).
 HAM_SHARE = 0.001
 # The numbers of bootstrap samples, and of parts of the curve.
-_SAMPLES, _PARTS = 200, 10
+_N_SAMPLES, _N_PARTS = 200, 10
 Interval = tuple[float, float]
 
 
@@ -56,17 +56,18 @@ class OnlineResult:
     roca : float
         1-ROCA%: see `HeldOut.roca`.
     missed_at_share : float
-        Per cent of the positive documents that are missed where 0.1 % of the others are called
+        Per cent of the positive documents that are missed if 0.1 % of the others are called
         positive: sm% at hm% = .1.
     false_positives, false_negatives : float
-        Per cent of the other documents that are called positive (hm%), and of the positive ones
-        that are not (sm%): at log-odds 0, or at the thresholds that the models have chosen.
+        Per cent of the other documents that are called positive (hm%), and of the positive
+        documents that are not (sm%): at log-odds 0, or at the thresholds of the models.
     roca_interval, missed_interval : (float, float)
         95 % intervals, from 200 bootstrap samples of the documents.
     curve : DataFrame
-        A row per tenth of the documents: ``documents`` judged up to its end, ``learned`` by the
-        model that judged the last of them, and ``roca``, ``false_positives`` and
-        ``false_negatives`` in it; null if it lacks one side.
+        A row per tenth of the documents: the number of ``documents`` that were judged up to its
+        end, the number of documents ``learned`` by the model that judged the last of them, and
+        ``roca``, ``false_positives`` and ``false_negatives`` of the tenth, null if it has only
+        positive documents, or none.
     """
 
     held: HeldOut
@@ -85,7 +86,7 @@ class OnlineResult:
                 f"{100 * HAM_SHARE:g} % false positives)")
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the scores, JSON-ready."""
+        """All measures, JSON-ready; without the scores."""
         return {"method": self.held.method, "positive": self.positive,
                 "documents": len(self.held), "roca": self.roca,
                 "roca_interval": list(self.roca_interval),
@@ -102,8 +103,8 @@ def validate_online(
 ) -> OnlineResult | HeldOut:
     """Judge documents in order, each block by a model of those before it.
 
-    Models that follow from sums of counts learn each block after it was judged. Others
-    (`NBLinear`, ``l="auto"``) are fitted again for each block: choose larger blocks.
+    If sums of counts determine the model, it learns each block after it was judged. Other models
+    (`NBLinear`, ``l="auto"``) are fitted again for each block: choose larger blocks for them.
 
     Parameters
     ----------
@@ -112,37 +113,36 @@ def validate_online(
     frame : DataFrame, LazyFrame or path
         With the model's text and label columns. It is collected in memory.
     positive : label, optional
-        The class whose errors are measured against all others; by default "spam". None for lists of
-        labels, of which all are measured.
+        The class whose errors are measured against all others; by default "spam". Must be None for
+        lists of labels, all of which are measured.
     time : str, optional
-        Column in whose order the documents come; by default they come as they stand.
+        Column that gives the order of the documents; by default they come in the frame's order.
     block : int
-        Documents that are judged by the same model. The first block is learned and not judged; it
-        is longer where it lacks a class, or of lists of labels any label.
+        The number of documents that are judged by the same model. The first block is learned and
+        not judged; it is longer if it lacks a class or, for lists of labels, has no label.
     delay : int
-        Documents that come between a document and the time at which it is learned.
+        The number of documents that come between a document and the time at which it is learned.
     feedback : float
-        Share of the documents that are ever learned: in (0, 1].
+        The share of the documents that are learned at all: in (0, 1].
     seed : int
-        Chooses these documents.
+        Determines which documents are learned.
     max_false_positive_rate : float, optional
-        Each model chooses the threshold that holds the false positives to this share, from
-        documents that its own fit has scored by models of others, as ``textnb train`` does for
-        mail; where it has too few documents, the threshold is 0. Scores are then those above the
-        threshold, in the model's units: margins of models that were fitted apart have no common
-        zero, and compare better so.
+        Each model chooses the threshold that limits the false positives to this share, on its
+        out-of-fold scores of the documents that it learned, as ``textnb train`` does for mail; with
+        too few documents, the threshold is 0. It is subtracted from the scores, because the margins
+        of models that were fitted apart have no common zero, and are easier to compare then.
     progress : callable, optional
         Called with the number of documents of each block.
 
     Returns
     -------
-    OnlineResult, or `HeldOut` where documents have lists of labels
+    OnlineResult, or `HeldOut` if documents have lists of labels
 
     Raises
     ------
     ParameterError
-        If a setting is out of range, ``positive`` is not a class, or the model's fit scores no
-        documents by models of others, as that of `NBLinear` does.
+        If a setting is out of range, ``positive`` is not a class, or the model's fit makes no
+        out-of-fold scores (`NBLinear` does), which ``max_false_positive_rate`` needs.
     DataError
         If there are no rows, only one class, a label or time is null, or nothing is left to judge.
 
@@ -160,12 +160,11 @@ def validate_online(
         model, "validate_online", with_scores_left_out=max_false_positive_rate is not None)
     names, label = recipe.settings.columns, recipe.settings.label
     with reading(frame):
-        keys = [] if time is None else [time]
-        rows = recipe.scan(frame).select(
-            *dict.fromkeys([*names, label, *keys])).collect()
+        time_columns = [] if time is None else [time]
+        rows = recipe.scan(frame).select(*dict.fromkeys([*names, label, *time_columns])).collect()
         if not rows.height:
             raise DataError.no_rows("the input")
-        # An error names the row as it was given.
+        # Before rows are sorted, so that an error names the number of a row in the frame.
         labels = labels_of(rows[label])
         if time is not None:
             rows = rows[time_order(rows[time], time)]
@@ -179,12 +178,12 @@ def validate_online(
         else:
             positive = "spam" if positive is None else positive
             check_positive(labels.classes.tolist(), positive)
-        learned = np.random.default_rng(seed).random(rows.height) < feedback
-        held, learned_by = _judge_blocks(
-            recipe, rows, labels, learned, block, delay, progress,
+        has_feedback = np.random.default_rng(seed).random(rows.height) < feedback
+        held, n_learned = _judge_blocks(
+            recipe, rows, labels, has_feedback, block, delay, progress,
             None if max_false_positive_rate is None else lambda fitted: threshold_by_fit(
                 fitted, positive, max_false_positive_rate))
-    return held if labels.link == "sigmoid" else measure_online(held, positive, learned_by)
+    return held if labels.link == "sigmoid" else measure_online(held, positive, n_learned)
 
 
 def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
@@ -197,41 +196,43 @@ def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
 
 
 def _judge_blocks(
-    recipe: Recipe, rows: pl.DataFrame, labels: Labels, feedback: NDArray[np.bool_], block: int,
+    recipe: Recipe, rows: pl.DataFrame, labels: Labels, has_feedback: NDArray[np.bool_], block: int,
     delay: int, progress: Progress | None, threshold_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
-    """Scores of the blocks after the first, and how many documents the model of each learned."""
-    learner, n_learned = _learner(recipe), 0
-    begin = _first_to_judge(labels, feedback, block, delay)
+    """Score the blocks after the first.
+
+    Returns the scores, and for each document how many the model that scored it had learned.
+    ``threshold_of`` gives the scores of a model that are its threshold.
+    """
+    learn, n_seen = _learner(recipe), 0
+    begin = _first_to_judge(labels, has_feedback, block, delay)
     scores = ScoresByModels(labels.of_rows(np.arange(rows.height) >= begin), False, True)
     blocks = np.arange(rows.height - begin) // block
-    numbers = []
+    n_learned = []
     for start in range(begin, rows.height, block):
         end = max(0, start - delay)
-        new, past = (rows[first:end].filter(pl.Series(feedback[first:end]))
-                     for first in (n_learned, 0))
-        fitted, n_learned = learner(new, past), end
+        new, past = (rows[first:end].filter(pl.Series(has_feedback[first:end]))
+                     for first in (n_seen, 0))
+        fitted, n_seen = learn(new, past), end
         batch = rows[start:start + block].select(recipe.settings.columns)
         scores.score(fitted, np.arange(batch.height) + (start - begin), batch,
                      None if threshold_of is None else threshold_of(fitted))
-        numbers.append(past.height)
+        n_learned.append(past.height)
         if progress is not None:
             progress(batch.height)
-    held = scores.held_out(_method(feedback, block, delay, threshold_of is not None), blocks)
-    return held, np.array(numbers)[blocks]
+    held = scores.held_out(_method(has_feedback, block, delay, threshold_of is not None), blocks)
+    return held, np.array(n_learned)[blocks]
 
 
-def _method(
-    feedback: NDArray[np.bool_], block: int, delay: int, with_thresholds: bool
-) -> str:
+def _method(has_feedback: NDArray[np.bool_], block: int, delay: int, with_thresholds: bool) -> str:
     return ", ".join([
         f"online, blocks of {block:,}", *([f"delay {delay:,}"] if delay else []),
-        *([f"feedback on {feedback.mean():.1%}"] if not feedback.all() else []),
+        *([f"feedback on {has_feedback.mean():.1%}"] if not has_feedback.all() else []),
         *(["each model's own threshold"] if with_thresholds else [])])
 
 
 def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
-    """Make a function from the new documents and from all of them to the model of all."""
+    """Make the function that fits a model of all documents, from the new ones or from all."""
     if not recipe.from_counts:
         return lambda _, rows: recipe.fit(rows)
     settings, total = recipe.settings, list[Counts]()
@@ -245,24 +246,24 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     return learn
 
 
-def _first_to_judge(labels: Labels, feedback: NDArray[np.bool_], block: int, delay: int) -> int:
-    """The number of the first document to judge: by a model of all classes, or of some label."""
+def _first_to_judge(labels: Labels, has_feedback: NDArray[np.bool_], block: int, delay: int) -> int:
+    """The number of the first document to judge: when the model knows all classes, or a label."""
     if not len(labels.classes):
         raise DataError(NO_LABELS)
-    usable = feedback[labels.rows]
-    # Of each label, the first document that is learned.
-    codes, first = np.unique(labels.codes[usable], return_index=True)
-    documents = labels.rows[usable][first]
-    needed = 1 if labels.link == "sigmoid" else max(2, len(labels.classes))
-    if len(codes) < needed:
+    is_usable = has_feedback[labels.rows]
+    # The first document with each label that is learned.
+    codes, positions = np.unique(labels.codes[is_usable], return_index=True)
+    documents = labels.rows[is_usable][positions]
+    min_labels = 1 if labels.link == "sigmoid" else max(2, len(labels.classes))
+    if len(codes) < min_labels:
         problem = "have no label" if labels.link == "sigmoid" else "lack a class"
         raise DataError(f"the documents that are learned {problem}: there is nothing to judge by")
-    first, problem = ((documents.min(), "a label") if labels.link == "sigmoid"
-                      else (documents.max(), "every class"))
-    # The end of the block that holds it (at least one block), and the delay.
-    begin = max(block, -(-(int(first) + 1) // block) * block) + delay
+    last_needed, need = ((documents.min(), "a label") if labels.link == "sigmoid"
+                         else (documents.max(), "every class"))
+    # The end of the block that holds this document, and then the delay.
+    begin = max(block, -(-(int(last_needed) + 1) // block) * block) + delay
     if begin >= len(labels):
-        raise DataError(f"all {len(labels):,} documents are needed before {problem} was learned "
+        raise DataError(f"all {len(labels):,} documents are needed before {need} was learned "
                         "once: give more of them, smaller blocks or a shorter delay")
     return begin
 
@@ -270,47 +271,49 @@ def _first_to_judge(labels: Labels, feedback: NDArray[np.bool_], block: int, del
 def measure_online(
     held: HeldOut, positive: Any, learned: NDArray[np.int64] | None = None
 ) -> OnlineResult:
-    """Measures of the scores of documents that were judged, in order or by folds.
+    """Measure the scores of documents that were judged in order or by folds.
 
-    For the curve, ``learned`` is how many documents the model of each had learned: (n_documents,).
+    For the curve, ``learned`` is how many documents the model that judged each document had
+    learned: (n_documents,).
     """
     if learned is None:
         learned = np.zeros(len(held), dtype=np.int64)
-    spam, odds = held.against_rest(positive)
+    is_spam, odds = held.against_rest(positive)
     rng = np.random.default_rng(0)
     samples = []
-    for _ in range(_SAMPLES):
-        sample = rng.integers(len(spam), size=len(spam))
-        labels, scores = spam[sample], odds[sample]
+    for _ in range(_N_SAMPLES):
+        sample = rng.integers(len(is_spam), size=len(is_spam))
+        labels, scores = is_spam[sample], odds[sample]
         if labels.any() and not labels.all():
             samples.append((roc(labels, scores).area_above, _miss_rate(scores, labels)))
     low, high = np.percentile(np.array(samples), [2.5, 97.5], axis=0)
     return OnlineResult(
-        held, positive, held.roca(positive), _miss_rate(odds, spam), *_errors(odds, spam),
+        held, positive, held.roca(positive), _miss_rate(odds, is_spam), *_errors(odds, is_spam),
         (float(low[0]), float(high[0])), (float(low[1]), float(high[1])),
-        _curve(odds, spam, learned))
+        _curve(odds, is_spam, learned))
 
 
-def _miss_rate(odds: Floats, spam: NDArray[np.bool_]) -> float:
-    """Per cent of spam below the lowest threshold that calls `HAM_SHARE` of ham spam at most."""
-    ham = np.sort(odds[~spam])[::-1]
-    allowed = int(HAM_SHARE * len(ham))
-    threshold = ham[allowed] if allowed < len(ham) else -np.inf
-    return float((odds[spam] <= threshold).mean() * 100.0)
+def _miss_rate(odds: Floats, is_spam: NDArray[np.bool_]) -> float:
+    """Per cent of spam below the lowest threshold that at most `HAM_SHARE` of ham is above."""
+    ham_odds = np.sort(odds[~is_spam])[::-1]
+    n_allowed = int(HAM_SHARE * len(ham_odds))
+    threshold = ham_odds[n_allowed] if n_allowed < len(ham_odds) else -np.inf
+    return float((odds[is_spam] <= threshold).mean() * 100.0)
 
 
-def _errors(odds: Floats, spam: NDArray[np.bool_]) -> tuple[float, float]:
-    """Per cent of ham above log-odds 0, and of spam that is not."""
-    return (float((odds[~spam] > 0.0).mean() * 100.0), float((odds[spam] <= 0.0).mean() * 100.0))
+def _errors(odds: Floats, is_spam: NDArray[np.bool_]) -> tuple[float, float]:
+    """Per cent of ham with log-odds above 0, and of spam with log-odds of at most 0."""
+    return (float((odds[~is_spam] > 0.0).mean() * 100.0),
+            float((odds[is_spam] <= 0.0).mean() * 100.0))
 
 
-def _curve(odds: Floats, spam: NDArray[np.bool_], learned: NDArray[np.int64]) -> pl.DataFrame:
+def _curve(odds: Floats, is_spam: NDArray[np.bool_], learned: NDArray[np.int64]) -> pl.DataFrame:
     rows = []
-    for part in np.array_split(np.arange(len(odds)), min(_PARTS, len(odds))):
+    for part in np.array_split(np.arange(len(odds)), min(_N_PARTS, len(odds))):
         row: dict[str, Any] = {"documents": int(part[-1]) + 1, "learned": int(learned[part[-1]])}
-        if spam[part].any() and not spam[part].all():
-            wrong, missed = _errors(odds[part], spam[part])
-            row |= {"roca": roc(spam[part], odds[part]).area_above, "false_positives": wrong,
+        if is_spam[part].any() and not is_spam[part].all():
+            wrong, missed = _errors(odds[part], is_spam[part])
+            row |= {"roca": roc(is_spam[part], odds[part]).area_above, "false_positives": wrong,
                     "false_negatives": missed}
         rows.append(row)
     return pl.DataFrame(rows, schema={

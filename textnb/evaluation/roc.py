@@ -1,4 +1,4 @@
-"""Rates of errors of one class against the rest: of its predictions, and over all thresholds."""
+"""Error rates of one class against the rest: for its predictions, and for all thresholds."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Rates:
 
     @property
     def sensitivity(self) -> float | None:
-        """Share of the positives that are found: recall, true-positive rate."""
+        """Share of the positives that are predicted positive: recall, true-positive rate."""
         return _share(self.true_positives, self.false_negatives)
 
     @property
     def specificity(self) -> float | None:
-        """Share of the negatives that are not called positive: true-negative rate."""
+        """Share of the negatives that are predicted negative: true-negative rate."""
         return _share(self.true_negatives, self.false_positives)
 
     @property
@@ -86,11 +86,11 @@ class Roc:
     Attributes
     ----------
     points : DataFrame
-        ``threshold``, ``false_positive_rate``, ``true_positive_rate``: one row per distinct score
-        (tied rows move together), from the threshold that calls nothing positive.
+        ``threshold``, ``false_positive_rate``, ``true_positive_rate``: one row per distinct score,
+        after a first threshold of inf, which no score reaches.
     auc : float
-        Area under the points: the chance that a positive scores above a negative, a tie counting
-        half.
+        Area under the points: the probability that a positive scores above a negative, where a tie
+        counts one half.
     """
 
     points: pl.DataFrame
@@ -127,7 +127,7 @@ def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
     ----------
     positive : bool array (n_rows,)
     score : float array (n_rows,)
-        Higher for what is more likely positive. Infinite scores are allowed.
+        Higher for rows that are more likely positive. Infinite scores are allowed.
 
     Raises
     ------
@@ -140,35 +140,35 @@ def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
     >>> round(result.auc, 3), result.points["true_positive_rate"].round(2).to_list()
     (0.833, [0.0, 0.33, 0.67, 0.67, 1.0, 1.0])
     """
-    truth = np.asarray(positive, dtype=np.bool_)
-    if truth.all() or not truth.any():
+    is_positive = np.asarray(positive, dtype=np.bool_)
+    if is_positive.all() or not is_positive.any():
         raise DataError("ROC needs positive and negative rows; all are "
-                        f"{'positive' if truth.any() else 'negative'}")
-    thresholds, misses, hits = errors_by_threshold(truth, np.asarray(score, dtype=np.float64))
-    true, false = np.append(0.0, hits / hits[-1]), np.append(0.0, misses / misses[-1])
+                        f"{'positive' if is_positive.any() else 'negative'}")
+    thresholds, wrong, hits = errors_by_threshold(is_positive, np.asarray(score, dtype=np.float64))
+    true_rate, false_rate = np.append(0.0, hits / hits[-1]), np.append(0.0, wrong / wrong[-1])
     points = pl.DataFrame({"threshold": np.append(np.inf, thresholds),
-                           "false_positive_rate": false, "true_positive_rate": true})
-    return Roc(points, float(np.trapezoid(true, false)))
+                           "false_positive_rate": false_rate, "true_positive_rate": true_rate})
+    return Roc(points, float(np.trapezoid(true_rate, false_rate)))
 
 
 def errors_by_threshold(
     positive: NDArray[np.bool_], score: Floats
 ) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
-    """The scores that occur, the highest first, and how many rows reach each of them.
+    """The distinct scores, descending, and how many negative and positive rows reach each of them.
 
     Examples
     --------
-    >>> scores, others, positives = errors_by_threshold(
+    >>> scores, negatives, positives = errors_by_threshold(
     ...     np.array([True, False, True]), np.array([2.0, 1.0, 1.0]))
-    >>> scores.tolist(), others.tolist(), positives.tolist()
+    >>> scores.tolist(), negatives.tolist(), positives.tolist()
     ([2.0, 1.0], [0, 1], [1, 2])
     """
     # Ranks keep order and ties, and work for infinite scores.
     distinct, ranks = np.unique(score, return_inverse=True)
-    others, positives = (np.bincount(ranks[rows], minlength=len(distinct))[::-1].cumsum()
-                         for rows in (~positive, positive))
-    # + 0.0 makes 0.0 of -0.0.
-    return distinct[::-1] + 0.0, others, positives
+    negatives, positives = (np.bincount(ranks[rows], minlength=len(distinct))[::-1].cumsum()
+                            for rows in (~positive, positive))
+    # + 0.0 turns -0.0 into 0.0.
+    return distinct[::-1] + 0.0, negatives, positives
 
 
 def check_two_classes(classes: Sequence[Any]) -> None:
@@ -201,7 +201,7 @@ def thin_points(x: Floats, y: Floats, points: int = POINTS) -> pl.DataFrame:
     >>> thin_points(np.linspace(0, 1, 1001), np.linspace(0, 1, 1001), 3).rows()
     [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)]
     """
-    along = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
-    places = np.searchsorted(along, np.linspace(0.0, along[-1], points), side="left")
-    chosen = np.unique(np.concatenate([[0], places, [len(x) - 1]]).clip(max=len(x) - 1))
-    return pl.DataFrame({"x": x[chosen], "y": y[chosen]})
+    distances = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(x)) + np.abs(np.diff(y)))])
+    inner = np.searchsorted(distances, np.linspace(0.0, distances[-1], points), side="left")
+    indices = np.unique(np.concatenate([[0], inner, [len(x) - 1]]).clip(max=len(x) - 1))
+    return pl.DataFrame({"x": x[indices], "y": y[indices]})

@@ -1,21 +1,22 @@
-"""Rows in another script than the rest, such as Cyrillic among Latin."""
+"""Rows in another script than most rows, such as Cyrillic among Latin."""
 
 from __future__ import annotations
 
 import polars as pl
 
-# By the names of the Unicode standard; the three scripts that Japanese mixes count as one.
+# Names of scripts in the Unicode standard, and patterns of their characters. The three scripts that
+# Japanese mixes count as one.
 _SCRIPTS = {"Chinese or Japanese": r"\p{Han}\p{Hiragana}\p{Katakana}"} | {
     name: rf"\p{{{name}}}" for name in (
         "Latin", "Cyrillic", "Greek", "Arabic", "Hebrew", "Armenian", "Georgian", "Hangul",
         "Devanagari", "Bengali", "Gurmukhi", "Gujarati", "Tamil", "Telugu", "Kannada", "Malayalam",
         "Sinhala", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Ethiopic")}
-# The size of the sample of rows, and the share of them that have a usual script.
-_SAMPLE, _USUAL = 1000, 0.05
+# The number of rows in the sample, and the minimum share of them that makes a script usual.
+_SAMPLE_SIZE, _MIN_SHARE = 1000, 0.05
 
 
-def _letters(texts: pl.DataFrame) -> pl.DataFrame:
-    """The number of letters in each script, and of all letters in ``any``."""
+def _count_letters(texts: pl.DataFrame) -> pl.DataFrame:
+    """Count the letters of each text by script, and in column ``any`` all its letters."""
     text = pl.col("text")
     return texts.select(any=text.str.count_matches(r"\p{L}"), **{
         name: text.str.count_matches(f"[{letters}&&\\p{{L}}]")
@@ -25,7 +26,7 @@ def _letters(texts: pl.DataFrame) -> pl.DataFrame:
 def rows_in_another_script(texts: pl.Series) -> pl.DataFrame:
     """The rows most of whose letters are in no usual script: ``row``, ``script`` and ``share``.
 
-    A script is usual if most letters of at least 5 % of the rows are in it, which a sample tells.
+    A script is usual if it has most letters of at least 5 % of the rows, in a sample.
 
     Parameters
     ----------
@@ -37,18 +38,18 @@ def rows_in_another_script(texts: pl.Series) -> pl.DataFrame:
     [(1, 'Cyrillic', 1.0)]
     """
     frame = texts.rename("text").to_frame().with_row_index("row")
-    counts = _letters(frame.gather_every(-(-frame.height // _SAMPLE)).filter(
+    counts = _count_letters(frame.gather_every(-(-frame.height // _SAMPLE_SIZE)).filter(
         pl.col("text").str.contains(r"\p{L}")))
     is_usual = counts.select(
-        (pl.col(name) * 2 > pl.col("any")).mean() >= _USUAL for name in _SCRIPTS)
+        (pl.col(name) * 2 > pl.col("any")).mean() >= _MIN_SHARE for name in _SCRIPTS)
     usual = "".join(letters for name, letters in _SCRIPTS.items() if is_usual[name].item())
     if not usual:
         return pl.DataFrame(schema={"row": pl.UInt32, "script": pl.String, "share": pl.Float64})
-    other = pl.col("text").str.count_matches(rf"[\p{{L}}--[{usual}]]")
-    rows = frame.filter(pl.col("text").str.contains(rf"[\p{{L}}--[{usual}]]")).with_columns(
-        share=other / pl.col("text").str.count_matches(r"\p{L}")).filter(pl.col("share") > 0.5)
-    counts = _letters(rows).drop("any")
-    script = counts.select(
-        pl.concat_list(pl.all()).list.arg_max().alias("place")).to_series()
+    unusual = rf"[\p{{L}}--[{usual}]]"
+    n_unusual = pl.col("text").str.count_matches(unusual)
+    rows = frame.filter(pl.col("text").str.contains(unusual)).with_columns(
+        share=n_unusual / pl.col("text").str.count_matches(r"\p{L}")).filter(pl.col("share") > 0.5)
+    counts = _count_letters(rows).drop("any")
+    script = counts.select(pl.concat_list(pl.all()).list.arg_max().alias("place")).to_series()
     names = pl.Series(list(_SCRIPTS), dtype=pl.String)
     return rows.select("row", script=names.gather(script), share="share")

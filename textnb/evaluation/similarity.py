@@ -1,9 +1,9 @@
 """A search for sets that share most of their elements, without comparing all pairs.
 
-Elements are put in one order, rarest first. Two sets of Jaccard similarity t or more then share an
-element among the first few of each: a sparse product of these prefixes, block by block, gives the
-pairs that may be similar. Each of them is compared in full: every reported pair is similar, and no
-similar set is missed.
+The elements of all sets are put in one order, rarest first. Two sets with a Jaccard similarity of
+at least t then share an element among the first few of each, its prefix [1]_: a sparse product of
+prefixes, block by block, gives the pairs that may be similar. Each pair is then compared in full:
+every reported pair is similar, and no similar set is missed.
 
 References
 ----------
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# A round compares a set with this many others that hold the same element: 8 at first, and in each
-# later round four times as many, up to a maximum.
-_FIRST, _MAX_OTHERS = 8, 1 << 16
+# In each round, a set is compared with this many others that share an element: with 8 in the first
+# round, and in each later round with four times as many, up to a maximum.
+_FIRST_ROUND, _MAX_ROUND = 8, 1 << 16
 # The maximum numbers of pairs, and of elements of pairs, in memory at a time.
-_PAIRS, _ELEMENTS = 1 << 20, 1 << 22
-# What rounding may add to a product.
-_SLACK = 1e-9
+_MAX_PAIRS, _MAX_ELEMENTS = 1 << 20, 1 << 22
+# The maximum rounding error of a product.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """Sets of elements. Elements that only one set has are counted, and not stored.
+    """Sets of elements. Elements that only one set has are counted but not stored.
 
     Attributes
     ----------
     sizes : int64 (n_sets,)
-        The sizes of the whole sets.
+        The number of elements of each set, stored or not.
     cells : csr_array (n_sets, n_elements)
-        1 if a set has an element; the columns are in the order of rarity.
+        1 if a set has an element; the rarest element is the first column.
     """
 
     sizes: Ints
@@ -57,24 +57,24 @@ class Sets:
         return len(self.sizes)
 
     def prefixes(self, share: float) -> sp.csr_array:
-        """The rarest elements of each set: a set that has ``share`` of all has one of these."""
-        stored = np.diff(self.cells.indptr)
+        """The rarest elements of each set, enough that any ``share`` of the set has one of them."""
+        n_stored = np.diff(self.cells.indptr)
         # The place of each element in its set, after the elements that only this set has.
         place = np.arange(self.cells.nnz) - np.repeat(
-            self.cells.indptr[:-1] - (self.sizes - stored), stored)
-        last = self.sizes - np.ceil(share * self.sizes - _SLACK)
-        return _select(self.cells, place <= np.repeat(last, stored))
+            self.cells.indptr[:-1] - (self.sizes - n_stored), n_stored)
+        last = self.sizes - np.ceil(share * self.sizes - _ROUNDING)
+        return _select(self.cells, place <= np.repeat(last, n_stored))
 
 
 def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
-    """Make each sequence the set of its runs of ``width`` codes; a shorter one is one run.
+    """Make a set of each sequence: of its runs of ``width`` codes. A shorter sequence is one run.
 
     Parameters
     ----------
     lengths : int64 (n_sequences,)
-        1 or more.
+        The lengths of the sequences, 1 or more.
     codes : int64 (sum of lengths,)
-        From 0.
+        The codes of all sequences, one after the other; 0 or more.
 
     Examples
     --------
@@ -84,14 +84,15 @@ def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
     """
     if not len(lengths):
         return _sets(lengths, codes)
+    # base - 1 pads shorter sequences.
     base = int(codes.max()) + 2
-    long = np.maximum(lengths, width)
-    padded = np.full(long.sum(), base - 1, dtype=np.int64)
-    padded[_ranges(np.cumsum(long) - long, lengths)] = codes
-    runs = long - width + 1
-    starts = _ranges(np.cumsum(long) - long, runs)
+    padded_lengths = np.maximum(lengths, width)
+    padded = np.full(padded_lengths.sum(), base - 1, dtype=np.int64)
+    padded[_ranges(np.cumsum(padded_lengths) - padded_lengths, lengths)] = codes
+    n_runs = padded_lengths - width + 1
+    starts = _ranges(np.cumsum(padded_lengths) - padded_lengths, n_runs)
     # The codes of a run are the digits of its key, in this base. Keys that would be too large for
-    # int64 are replaced by their ranks.
+    # int64 are replaced by their ranks, from 0 to bound - 1.
     keys, bound = padded[starts], base
     for ahead in range(1, width):
         if bound > 2**62 // base:
@@ -101,11 +102,11 @@ def shingles(lengths: Ints, codes: Ints, width: int) -> Sets:
         keys += padded[starts + ahead]
         bound *= base
     del padded, starts
-    return _sets(runs, keys)
+    return _sets(n_runs, keys)
 
 
 def _sets(counts: Ints, keys: Ints) -> Sets:
-    """Make sets of keys: ``counts`` of them each, of which some may be equal."""
+    """Make sets of consecutive keys, ``counts`` keys each; some keys of a set may be equal."""
     import scipy.sparse as sp
 
     owners = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
@@ -113,19 +114,19 @@ def _sets(counts: Ints, keys: Ints) -> Sets:
     # Whether each of the sorted keys is the first of those equal to it.
     is_first = np.ones(len(keys), dtype=np.bool_)
     np.not_equal(keys[order[1:]], keys[order[:-1]], out=is_first[1:])
-    # Most runs of words occur once in all texts: these are only counted.
+    # Most runs of words occur once in all texts. They are only counted.
     is_repeated = np.diff(np.flatnonzero(is_first), append=len(keys)) > 1
-    stored = is_repeated[np.cumsum(is_first) - 1]
-    owners, ids = owners[order[stored]], np.cumsum(is_first[stored]) - 1
+    is_stored = is_repeated[np.cumsum(is_first) - 1]
+    owners, ids = owners[order[is_stored]], np.cumsum(is_first[is_stored]) - 1
     sizes = counts - np.bincount(owners, minlength=len(counts))
     cells = sp.csr_array((np.ones(len(ids), dtype=np.int32), (owners, ids)),
                          shape=(len(counts), int(is_repeated.sum())))
     cells.data[:] = 1
     sizes += np.diff(cells.indptr)
-    # Equal keys may all be of one set: elements of fewer than two sets are left out here too.
-    holders = np.bincount(cells.indices, minlength=cells.shape[1])
-    rarest = np.argsort(holders, kind="stable")
-    cells = cells[:, rarest[np.searchsorted(holders[rarest], 2):]]
+    # If equal keys are all of one set, the element is left out here too.
+    n_holders = np.bincount(cells.indices, minlength=cells.shape[1])
+    rarest = np.argsort(n_holders, kind="stable")
+    cells = cells[:, rarest[np.searchsorted(n_holders[rarest], 2):]]
     cells.sort_indices()
     return Sets(sizes, cells)
 
@@ -149,35 +150,38 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
         with the round in which it finds a similar one.
     similarities : float64 (n_sets,)
     """
-    partners, best = np.full(len(sets), -1, dtype=np.int64), np.zeros(len(sets))
-    # Two similar sets share an element of the larger one's long prefix and the smaller one's short
-    # prefix [2]_.
+    partners, similarities = np.full(len(sets), -1, dtype=np.int64), np.zeros(len(sets))
+    # Two similar sets share an element in the long prefix of the larger set and the short prefix of
+    # the smaller one [2]_.
     long, short = sets.prefixes(near), sets.prefixes(2 * near / (1 + near))
     searches = [(long, short.tocsc()), (short, long.tocsc())]
-    begin, step = 0, _FIRST
+    begin, n_others = 0, _FIRST_ROUND
     while any(begin < np.diff(holders.indptr).max(initial=0) for _, holders in searches):
         searching = np.flatnonzero((partners < 0) & (limits > 0))
-        for larger, (own, holders) in enumerate(searches):
-            for left, right in _pairs(own[searching], _holders(holders, begin, begin + step)):
+        for other_is_larger, (own, holders) in enumerate(searches):
+            for left, right in _pairs(own[searching], _holders(holders, begin, begin + n_others)):
                 left = searching[left]
                 size, other = sets.sizes[left], sets.sizes[right]
-                fits = (right < limits[left]) & ((other > size) if larger else (other <= size)) & (
-                    np.minimum(size, other) >= near * np.maximum(size, other) - _SLACK)
-                _note_best(sets, left[fits], right[fits], near, partners, best)
-        begin, step = begin + step, min(4 * step, _MAX_OTHERS)
-    return partners, best
+                may_fit = (right < limits[left]) & ((other > size) == other_is_larger) & (
+                    np.minimum(size, other) >= near * np.maximum(size, other) - _ROUNDING)
+                _note_best(sets, left[may_fit], right[may_fit], near, partners, similarities)
+        begin, n_others = begin + n_others, min(4 * n_others, _MAX_ROUND)
+    return partners, similarities
 
 
 def _holders(holders: sp.csc_array, begin: int, end: int) -> sp.csr_array:
-    """The sets that hold each element (n_elements, n_sets), from one place to another."""
-    numbers = np.diff(holders.indptr)
-    place = np.arange(holders.nnz) - np.repeat(holders.indptr[:-1], numbers)
+    """Some of the sets that hold each element, from number ``begin`` to ``end``: a matrix.
+
+    Its shape is (n_elements, n_sets).
+    """
+    n_holders = np.diff(holders.indptr)
+    place = np.arange(holders.nnz) - np.repeat(holders.indptr[:-1], n_holders)
     return _select(holders, (place >= begin) & (place < end)).T
 
 
 def _pairs(own: sp.csr_array, holders: sp.csr_array) -> Iterator[tuple[Ints, Ints]]:
-    """Pairs of a row of elements and a set that holds one of them, some rows at a time."""
-    for block in _blocks(own @ np.diff(holders.indptr), _PAIRS):
+    """Pairs of a row of ``own`` and a set that shares an element with it, some rows at a time."""
+    for block in _blocks(own @ np.diff(holders.indptr), _MAX_PAIRS):
         shared = (own[block] @ holders).tocoo()
         yield shared.row + block.start, shared.col
 
@@ -187,21 +191,21 @@ def _note_best(
 ) -> None:
     """Note for each set the most similar other one, if it is better than the best so far."""
     similarity = _jaccard(sets, left, right)
-    better = (similarity >= near) & ((similarity > best[left]) | (
+    is_better = (similarity >= near) & ((similarity > best[left]) | (
         (similarity == best[left]) & (right < partners[left])))
-    left, right, similarity = left[better], right[better], similarity[better]
-    # Of several assignments to a place, the last one stays: of the most similar, the first set.
+    left, right, similarity = left[is_better], right[is_better], similarity[is_better]
+    # NumPy keeps the last of several assignments: the most similar set, and the first on a tie.
     order = np.lexsort((-right, similarity))
     partners[left[order]], best[left[order]] = right[order], similarity[order]
 
 
 def _jaccard(sets: Sets, left: Ints, right: Ints) -> Floats:
-    """The Jaccard similarity of each pair: shared elements / elements of either set."""
-    stored = np.diff(sets.cells.indptr)
-    common = np.zeros(len(left), dtype=np.int64)
-    for block in _blocks(stored[left] + stored[right], _ELEMENTS):
-        common[block] = sets.cells[left[block]].multiply(sets.cells[right[block]]).sum(axis=1)
-    similarity: Floats = common / (sets.sizes[left] + sets.sizes[right] - common)
+    """The Jaccard similarity of each pair: the size of the intersection / the size of the union."""
+    n_stored = np.diff(sets.cells.indptr)
+    n_common = np.zeros(len(left), dtype=np.int64)
+    for block in _blocks(n_stored[left] + n_stored[right], _MAX_ELEMENTS):
+        n_common[block] = sets.cells[left[block]].multiply(sets.cells[right[block]]).sum(axis=1)
+    similarity: Floats = n_common / (sets.sizes[left] + sets.sizes[right] - n_common)
     return similarity
 
 
@@ -221,10 +225,10 @@ def _ranges(starts: Ints, lengths: Ints) -> Ints:
 
 def _blocks(amounts: Ints, max_sum: int) -> Iterator[slice]:
     """Slices whose amounts sum to at most ``max_sum``, or that hold a single item."""
-    ends = np.cumsum(amounts)
+    sums = np.cumsum(amounts)
     start = 0
     while start < len(amounts):
-        spent = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, spent + max_sum, side="right")))
+        sum_before = int(sums[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(sums, sum_before + max_sum, side="right")))
         yield slice(start, stop)
         start = stop

@@ -1,4 +1,4 @@
-"""The smoothing path: losses and accuracy for each ``l``, from one count."""
+"""The smoothing path: losses and accuracy for each ``l``, from counting documents once."""
 
 from __future__ import annotations
 
@@ -36,16 +36,15 @@ class SmoothingPath:
     Attributes
     ----------
     table : DataFrame
-        A row per ``l``, ascending: ``l``; ``log_loss``, the mean of -log P(own label | document),
-        base e; ``accuracy``; ``temperature``, the one with the lowest loss;
-        ``calibrated_log_loss``, the loss of softmax(scores / temperature); and its
-        ``standard_error``. Losses are infinite where a document is impossible under its own class
-        (``l`` = 0); there is then no temperature and no error.
+        A row per ``l``, ascending: ``l``; ``log_loss``, the mean of -log P(label | document), base
+        e; ``accuracy``; ``temperature``, the one with the lowest loss; ``calibrated_log_loss``, the
+        loss of softmax(scores / temperature); and its ``standard_error``. Losses are infinite if a
+        document is impossible under its own class (``l`` = 0); temperature and error are then null.
     best : float
         The largest ``l`` whose calibrated log loss is within one standard error of the lowest, or
         is below log((n + 2) / (n + 1)): by Laplace's rule, n documents can't show a smaller loss.
-        For ComplementNB, whose scores are not log-probabilities, the largest ``l`` of the highest
-        accuracy. ``l="auto"`` chooses the same from the default grid.
+        For ComplementNB, whose scores are not log-probabilities, the largest ``l`` with the highest
+        accuracy. ``l="auto"`` chooses the same value from the default grid.
     method : str
         "leave-one-out"; with ``test``, as in `HeldOut`.
     documents, excluded : int
@@ -87,7 +86,7 @@ def smoothing_path(
         The documents that the model has learned: each is scored without itself, as
         `leave_one_out` does. The matrix of their counts is kept in memory meanwhile.
     grid : iterable of float, optional
-        Values >= 0. The default is 17 values from 0.001 to 10, four to a decade.
+        Values >= 0. The default is 17 values from 0.001 to 10, four per factor of ten.
     test : DataFrame, LazyFrame or path, optional
         Documents that the model has not learned, instead of ``frame``.
     progress : callable, optional
@@ -109,12 +108,12 @@ def smoothing_path(
     Notes
     -----
     Naive Bayes treats the words of a document as independent, and is overconfident about long
-    documents, right or wrong. A few documents then decide the plain log loss: on AG News and 20
-    Newsgroups the ``l`` with the lowest leave-one-out log loss is 10 and 0.56, and their accuracy
-    on the test set is 0.011 and 0.010 below that of the best of 1, 0.1 and 0.01. A separate
-    temperature for each ``l`` [1]_ removes this effect, and the one standard error rule [2]_
-    reduces that of near copies among the documents. Accuracy of ``best`` on test data, less that of
-    the best of the three:
+    documents, right or wrong. A few documents then determine the log loss without calibration: on
+    AG News and 20 Newsgroups, the ``l`` with the lowest leave-one-out log loss is 10 and 0.56, and
+    its accuracy on the test set is 0.011 and 0.010 below the accuracy of the best of 1, 0.1 and
+    0.01. A separate temperature for each ``l`` [1]_ removes this effect, and the one standard error
+    rule [2]_ reduces the effect of near-duplicates among the documents. The accuracy of ``best`` on
+    test data, minus the accuracy of the best of 1, 0.1 and 0.01:
 
     ============= ============= =========== ============
     corpus        MultinomialNB BernoulliNB ComplementNB
@@ -127,7 +126,7 @@ def smoothing_path(
     IMDB          +0.0052       +0.0025     -0.0033
     ============= ============= =========== ============
 
-    The first two are means over five folds; the others have a test set.
+    The first two rows are means over five folds; the other corpora have a test set.
 
     References
     ----------
@@ -148,32 +147,33 @@ def smoothing_path(
     fitted = check_texts(model, LEAVING_OUT if test is None else None)
     if test is not None:
         check_one_label(fitted, "a smoothing path of other documents")
-    counting = model_that_counts(fitted)
+    counting_model = model_that_counts(fitted)
     values = _check_grid(GRID if grid is None else grid)
     if (frame is None) == (test is None):
         raise ParameterError("give either frame, the documents that were learned, or test, other "
                              "documents: one of them")
     if test is None:
-        free = replace(counting, l=1.0)
-        reader, documents = open_leave_one_out(fitted, frame, free, progress)
+        # The model's own l has no effect, and may be an array that does not fit.
+        with_any_l = replace(counting_model, l=1.0)
+        reader, documents = open_leave_one_out(fitted, frame, with_any_l, progress)
         with reading(frame):
             path = measure_path(reader.leave_out(documents, values), values)
-        scored, method = reader.statistics.documents, "leave-one-out"
+        n_documents, method = reader.statistics.documents, "leave-one-out"
     else:
         counts: list[SparseRows] = []
         held = score_held_out(fitted, test, progress, lambda _, rows: counts.append(rows))
         if held.novelty is not None:
             held.novelty.warn()
-        countable = held.actual != UNKNOWN
-        if not countable.any():
+        has_known_label = held.actual != UNKNOWN
+        if not has_known_label.any():
             raise no_known_label(held.labels[0], fitted.labels)
-        labels, scored, method = (
+        labels, n_documents, method = (
             Labels.of_codes(fitted.classes, held.actual), len(held), held.method)
-        left_out = (LeftOut(_score(fitted, counts, l), labels, countable, held.lengths)
+        left_out = (LeftOut(_score(fitted, counts, l), labels, has_known_label, held.lengths)
                     for l in values)
         path = measure_path(left_out, values)
-    best = best_smoothing(path, counting.scores_are_log_probabilities)
-    return SmoothingPath(_table(path), best, method, scored, scored - path[0].rows)
+    best = best_smoothing(path, counting_model.scores_are_log_probabilities)
+    return SmoothingPath(_table(path), best, method, n_documents, n_documents - path[0].rows)
 
 
 def _check_grid(grid: Iterable[Any]) -> list[float]:
@@ -194,6 +194,6 @@ def _score(fitted: Fitted, counts: list[SparseRows], l: float) -> Floats:
 
 
 def _table(path: list[SmoothingResult]) -> pl.DataFrame:
-    return pl.DataFrame([asdict(each) for each in path]).with_columns(
+    return pl.DataFrame([asdict(result) for result in path]).with_columns(
         pl.col("temperature", "standard_error").fill_nan(None)
     ).select("l", "log_loss", "accuracy", "calibrated_log_loss", "standard_error", "temperature")

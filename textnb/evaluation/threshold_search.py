@@ -14,11 +14,11 @@ from textnb.errors import DataError, quantity
 from textnb.evaluation.binomial import errors_allowed, lower_bound, trials_needed, upper_bound
 
 # The relative distance of a threshold from the score below it: larger than rounding errors.
-_CLEARANCE = 1e-6
+_RELATIVE_DISTANCE = 1e-6
 # In the search for a precision, each prefix is this many times as long as the one before.
 _GROWTH = 1.1
-# Multiples of the number of rows that are tried, to say how many rows would show a precision.
-_MORE_ROWS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+# To say how many rows would show a precision, these multiples of the number of rows are tried.
+_MULTIPLES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
 def lowest_threshold_of_rate(
@@ -26,33 +26,36 @@ def lowest_threshold_of_rate(
 ) -> tuple[float, dict[str, Any]]:
     """Find the lowest threshold that keeps a rate of errors, and the evidence for it.
 
-    A document of ``wrong`` is an error if its score reaches the threshold.
+    ``wrong`` is which documents are errors if their score reaches the threshold. For messages,
+    ``rows`` describes these documents, and ``error`` is "false_positive" or "false_negative".
     """
     n = int(wrong.sum())
-    allowed = errors_allowed(n, rate, confidence)
-    if allowed < 0:
-        needed = trials_needed(rate, confidence)
+    n_allowed = errors_allowed(n, rate, confidence)
+    if n_allowed < 0:
+        n_needed = trials_needed(rate, confidence)
         raise DataError(
             f"to show at {confidence:g} confidence that at most {rate:g} of the {rows} are "
-            f"answered wrongly takes {needed:,} of them, if none is; there are {n:,}, so "
-            f"{needed - n:,} more are needed. Score more, or allow a higher rate")
-    excluded = float(np.sort(scores[wrong])[n - 1 - allowed])
+            f"answered wrongly takes {n_needed:,} of them, if none is; there are {n:,}, so "
+            f"{n_needed - n:,} more are needed. Score more, or allow a higher rate")
+    excluded = float(np.sort(scores[wrong])[n - 1 - n_allowed])
     if excluded == np.inf:
-        raise DataError(f"more than {allowed:,} of {n:,} {rows} are certain to be answered wrongly "
-                        "(log-odds inf, as l = 0 gives them): no threshold leaves them out")
+        raise DataError(f"more than {n_allowed:,} of {n:,} {rows} are certain to be answered "
+                        "wrongly (log-odds inf, as l = 0 gives them): no threshold leaves them out")
     return threshold_above(excluded, scores), {
-        f"max_{error}_rate": rate, f"{error}s_allowed": allowed,
-        f"{error}_rate_bound": upper_bound(allowed, n, confidence)}
+        f"max_{error}_rate": rate, f"{error}s_allowed": n_allowed,
+        f"{error}_rate_bound": upper_bound(n_allowed, n, confidence)}
 
 
 def threshold_above(excluded: float, scores: Floats) -> float:
     """A threshold that every score above ``excluded`` reaches, and ``excluded`` does not."""
     higher = scores[scores > excluded]
-    following = float(higher.min()) if len(higher) else np.inf
+    next_score = float(higher.min()) if len(higher) else np.inf
     if excluded == -np.inf:
-        return following - _CLEARANCE * max(1.0, abs(following)) if following < np.inf else 0.0
-    step = min(_CLEARANCE * max(1.0, abs(excluded)), (following - excluded) / 2)
-    return excluded + step if excluded < excluded + step else following
+        distance = _RELATIVE_DISTANCE * max(1.0, abs(next_score))
+        return next_score - distance if next_score < np.inf else 0.0
+    distance = min(_RELATIVE_DISTANCE * max(1.0, abs(excluded)), (next_score - excluded) / 2)
+    # If the distance is lost in rounding, the next score is the threshold.
+    return excluded + distance if excluded < excluded + distance else next_score
 
 
 def lowest_threshold_of_precision(
@@ -61,17 +64,18 @@ def lowest_threshold_of_precision(
 ) -> dict[str, Any]:
     """Find the lowest threshold, from ``floor`` on, at which the precision of a class can be shown.
 
-    ``right`` is which documents have the label: (n_documents,), as ``odds``.
+    ``right`` is which documents have the label, and ``odds`` are their log-odds: (n_documents,).
 
     Returns
     -------
     dict
-        ``label``, ``threshold`` (None if it can't be shown), ``answered``, ``correct``,
-        ``precision_bound``, ``candidates``, ``starts``.
+        ``label``, ``threshold`` (None if the precision can't be shown), ``answered`` (documents
+        that reach it), ``correct`` (documents of the label among them), ``precision_bound``,
+        ``candidates`` (documents that reach ``floor``) and ``starts`` (lengths of first prefixes).
     """
-    candidates = odds >= floor
-    order = np.argsort(-odds[candidates], kind="stable")
-    scores, hits = odds[candidates][order], right[candidates][order].cumsum()
+    is_candidate = odds >= floor
+    order = np.argsort(-odds[is_candidate], kind="stable")
+    scores, hits = odds[is_candidate][order], right[is_candidate][order].cumsum()
     starts, level = _start_lengths(len(scores), min_precision, confidence)
     entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
              "precision_bound": None, "candidates": len(scores), "starts": starts}
@@ -84,8 +88,8 @@ def lowest_threshold_of_precision(
             if bound < min_precision:
                 break
             if n > int(entry["answered"]):
-                left_out = float(scores[n]) if n < len(scores) else -np.inf
-                entry |= {"threshold": max(floor, threshold_above(left_out, scores)), "answered": n,
+                excluded = float(scores[n]) if n < len(scores) else -np.inf
+                entry |= {"threshold": max(floor, threshold_above(excluded, scores)), "answered": n,
                           "correct": int(hits[n - 1]), "precision_bound": bound}
             if n == len(scores):
                 break
@@ -97,7 +101,7 @@ def shown_instead(
     label: Any, odds: Floats, right: NDArray[np.bool_], min_precision: float, confidence: float,
     floor: float = 0.0,
 ) -> dict[str, Any]:
-    """What can be shown of a class whose precision can't be, and how many rows would show it.
+    """Which precision of a class can be shown, if not the minimum, and how many rows would show it.
 
     Parameters are those of `lowest_threshold_of_precision`.
 
@@ -105,8 +109,8 @@ def shown_instead(
     -------
     dict
         ``precision``, the highest whole percentage that can be shown, None below 50 %;
-        ``answered`` and ``correct`` answers above its threshold; ``times``, by what the number of
-        rows must be multiplied, if more rows are like these; None if no number would do.
+        ``answered`` and ``correct``, as in `lowest_threshold_of_precision`; ``times``, how many
+        times as many rows like these would show ``min_precision``, None if no number would.
     """
     shown: dict[str, Any] = {"precision": None, "answered": 0, "correct": 0, "times": None}
     for percent in range(math.ceil(100 * min_precision) - 1, 49, -1):
@@ -115,10 +119,10 @@ def shown_instead(
             shown |= {"precision": percent / 100, "answered": entry["answered"],
                       "correct": entry["correct"]}
             break
-    candidates = odds >= floor
-    for times in _MORE_ROWS if candidates.any() else ():
+    is_candidate = odds >= floor
+    for times in _MULTIPLES if is_candidate.any() else ():
         entry = lowest_threshold_of_precision(
-            label, np.repeat(odds[candidates], times), np.repeat(right[candidates], times),
+            label, np.repeat(odds[is_candidate], times), np.repeat(right[is_candidate], times),
             min_precision, confidence, floor)
         if entry["threshold"] is not None:
             shown["times"] = times
@@ -127,7 +131,7 @@ def shown_instead(
 
 
 def shown_instead_words(shown: Mapping[str, Any], min_precision: float) -> str:
-    """A sentence of `shown_instead`.
+    """The result of `shown_instead` as a sentence.
 
     Examples
     --------
@@ -135,24 +139,24 @@ def shown_instead_words(shown: Mapping[str, Any], min_precision: float) -> str:
     ...     {"precision": 0.96, "answered": 500, "correct": 494, "times": 2}, 0.97)
     '0.96 can be (494 of its 500 answers are right); 0.97 would take 2 times as many rows'
     """
-    less = ("no lower one from 0.5 on can be either" if shown["precision"] is None
-            else f"{shown['precision']:g} can be ({shown['correct']:,} of its "
-                 f"{quantity(shown['answered'], 'answer', 'is', 'are')} right)")
-    more = ("no number of rows like these would do" if shown["times"] is None
-            else f"{min_precision:g} would take {shown['times']} times as many rows")
-    return f"{less}; {more}"
+    can_be_shown = ("no lower one from 0.5 on can be either" if shown["precision"] is None
+                    else f"{shown['precision']:g} can be ({shown['correct']:,} of its "
+                         f"{quantity(shown['answered'], 'answer', 'is', 'are')} right)")
+    would_take = ("no number of rows like these would do" if shown["times"] is None
+                  else f"{min_precision:g} would take {shown['times']} times as many rows")
+    return f"{can_be_shown}; {would_take}"
 
 
 def _start_lengths(n: int, min_precision: float, confidence: float) -> tuple[list[int], float]:
-    """The lengths of the first prefixes, and the confidence of each of their tests.
+    """The lengths of the first prefixes of searches, and the confidence of each of their tests.
 
     >>> _start_lengths(300, 0.95, 0.95)
     ([80, 160], 0.9833333333333333)
     """
-    fewest = trials_needed(1.0 - min_precision, confidence)
-    if n < fewest:
+    min_length = trials_needed(1.0 - min_precision, confidence)
+    if n < min_length:
         return [], confidence
-    shares = 1 + int(math.log2(n / fewest))
-    level = 1.0 - (1.0 - confidence) / shares
+    n_searches = 1 + int(math.log2(n / min_length))
+    level = 1.0 - (1.0 - confidence) / n_searches
     first = trials_needed(1.0 - min_precision, level)
-    return [length for j in range(shares) if (length := first << j) <= n], level
+    return [length for j in range(n_searches) if (length := first << j) <= n], level
