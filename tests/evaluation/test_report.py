@@ -372,7 +372,7 @@ def test_the_measures_and_mistakes_of_lists_are_shown(page, topics):
         for _, row, label in sorted(mistakes):
             labels.setdefault(row, []).append(label)
         cards += [f"Row {row}: {', '.join(own)} {kind}"
-                  for row, own in [*labels.items()][:data.MISTAKES]]
+                  for row, own in [*labels.items()][:data.MAX_MISTAKES]]
     assert text_of(tree, ".mistakes h3") == cards
     assert any("," in card for card in cards)
 

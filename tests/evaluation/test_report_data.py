@@ -74,7 +74,7 @@ def test_only_the_worst_mistakes_are_kept():
     counts = np.random.default_rng(4).permutation(9000) % 300
     test = pl.DataFrame({"text": ["good " * n for n in counts.tolist()], "label": ["neg"] * 9000})
     rows = [row for row, _ in data.wrong_answers(data.score_rows(model, test))]
-    expected = np.argsort(-counts, kind="stable")[:data.MISTAKES]
+    expected = np.argsort(-counts, kind="stable")[:data.MAX_MISTAKES]
     assert rows == expected.tolist()
     texts = data.rows_at(model, test, rows)
     assert [texts[row]["text"].count("good") for row in rows] == counts[expected].tolist()

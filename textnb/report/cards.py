@@ -17,22 +17,25 @@ from textnb.runtime.charts import INK, MUTED, RIGHT, WRONG
 from textnb.runtime.display import names_of, number, percent, shorten, visible
 from textnb.scoring.texts import explanation_against
 
-# The maximum number of labels whose terms are shown with weights; of more labels, only names.
-_WITH_WEIGHTS = 6
-# How many are shown of a label's terms with weights, and of its terms by name; of the terms that
-# explain an answer; and of the labels that a label is confused with.
-_TERMS, _NAMED, _EXPLAINED, _CONFUSED = 12, 10, 6, 5
-# How many labels of one document are explained, and how many of its features are shown.
-_LABELS, _FEATURES = 5, 12
+# Up to this number of labels, their terms are shown with weights; if there are more, without.
+_MAX_LABELS_WITH_WEIGHTS = 6
+# The numbers of terms of a label that are shown, with and without weights.
+_N_WEIGHTED_TERMS, _N_TERMS = 12, 10
+# The maximum numbers of terms that explain an answer, of labels that a label is confused with, of
+# labels of a document that are explained, and of its features that are shown.
+_MAX_REASONS, _MAX_CONFUSED, _MAX_EXPLAINED, _MAX_FEATURES = 6, 5, 5, 12
 # The maximum number of characters of a term.
-_LONGEST_TERM = 40
+_MAX_TERM_LENGTH = 40
 # The size of a label's chart.
 _WIDTH, _HEIGHT = 200, 60
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A term with a value; ``width`` is the value in percent of the largest one."""
+    """A term with a value, which is negative if it speaks ``against`` the label.
+
+    ``width`` is the value's size in percent of the largest one.
+    """
 
     term: str
     count: str
@@ -45,11 +48,13 @@ class Bar:
 class Card:
     """One label: its figures, the chart of its scores, its terms, and what it is confused with.
 
-    ``place`` is its row in `Scored.labels`. ``chart`` is an SVG with the lowest and the highest
-    score. ``bars`` are its terms with their weights, by ``measure``; ``terms`` are names of terms.
+    ``row`` is its row in `Scored.labels`. ``chart`` is an SVG with the lowest and the highest
+    score. ``bars`` are terms with their weights, and ``measure`` says what a weight is; of many
+    labels, ``terms`` are terms without weights. ``confused`` are pairs of a wrong answer, or of a
+    label that is predicted wrongly, and its number of documents.
     """
 
-    place: int
+    row: int
     name: str
     anchor: str
     letter: str
@@ -76,22 +81,23 @@ class Reason:
 class Mistake:
     """The wrong answers to one document, or its missed labels: its text, and what decided them.
 
-    ``relation`` is between the ``labels`` and the ``other`` one, such as "instead of".
+    ``relation`` is the words between the ``labels`` and the ``other`` one, such as "instead of".
+    ``certainty`` says how sure the model is. ``texts`` are as `shown_texts` returns them.
     """
 
     row: str
     labels: Sequence[str]
     relation: str
     other: str
-    sure: str
+    certainty: str
     texts: Sequence[tuple[str, str, int]]
     reasons: Sequence[Reason] = ()
     note: str = ""
 
 
 def cards_of(scored: Scored) -> list[Card]:
-    """The labels in their order: of more than `MAX_LABELS`, those of most documents."""
-    labels, known = scored.labels, {label: k for k, label in enumerate(scored.classes)}
+    """The cards of all labels in order, or of the `MAX_LABELS` labels with the most documents."""
+    labels, code_of = scored.labels, {label: k for k, label in enumerate(scored.classes)}
     names = names_of(labels["label"])
     name_of = dict(zip(labels["label"].to_list(), names, strict=True))
     confused: dict[Any, list[tuple[str, str]]] = {}
@@ -99,38 +105,39 @@ def cards_of(scored: Scored) -> list[Card]:
     for label, predicted, n in scored.confused.rows():
         confused.setdefault(label, []).append(
             (nothing if predicted is None else name_of[predicted], f"{n:,}"))
-    with_weights, terms, measure = labels.height <= _WITH_WEIGHTS, {}, ""
+    with_weights, terms_of, measure = labels.height <= _MAX_LABELS_WITH_WEIGHTS, {}, ""
     if isinstance(scored.model, TextClassifier):
-        table = scored.model.top(_TERMS if with_weights else _NAMED)
+        table = scored.model.top(_N_WEIGHTED_TERMS if with_weights else _N_TERMS)
         measure = str(table["measure"].first())
-        terms = {label: rows.to_dicts() for (label,), rows in table.group_by("class")}
+        terms_of = {label: rows.to_dicts() for (label,), rows in table.group_by("class")}
     documents = labels["documents"].to_numpy()
     cards = []
     for i in sorted(np.argsort(-documents, kind="stable")[:MAX_LABELS].tolist()):
         row = labels.row(i, named=True)
-        own_terms, k = terms.get(row["label"], []), known.get(row["label"])
+        own_terms, k = terms_of.get(row["label"], []), code_of.get(row["label"])
         cards.append(Card(
             i, names[i], f"label-{i}", names[i][0].upper(),
             row["documents"], f"{quantity(row['documents'], scored.unit)}, F1 {number(row['f1'])}",
             None if k is None else _chart(scored, k),
-            confused.get(row["label"], [])[:_CONFUSED],
+            confused.get(row["label"], [])[:_MAX_CONFUSED],
             bars_of(own_terms, measure) if with_weights else (),
             () if with_weights else [shown_term(term["term"]) for term in own_terms], measure))
     return cards
 
 
 def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
-    """Histograms of documents with the label (up) and of others (down), and their ends.
+    """Draw histograms of documents with the label (up) and of others (down).
 
-    Altair would take twenty times as long, and there may be hundreds of them.
+    Returns the SVG, and the lowest and the highest score. Altair would take twenty times as long,
+    and there may be hundreds of labels.
     """
     from markupsafe import Markup
 
     threshold = 0.0 if scored.thresholds is None else scored.thresholds[k]
     with np.errstate(invalid="ignore"):
-        above = np.nan_to_num(scored.odds[:, k] - threshold, nan=-np.inf, neginf=-np.inf,
-                              posinf=np.inf)
-    table = histogram(above, {"own": scored.has(k), "other": ~scored.has(k)})
+        excess = np.nan_to_num(scored.odds[:, k] - threshold, nan=-np.inf, neginf=-np.inf,
+                               posinf=np.inf)
+    table = histogram(excess, {"own": scored.has_label(k), "other": ~scored.has_label(k)})
     low, high = table["low"].to_numpy().min(), table["high"].to_numpy().max()
     middle, step = _HEIGHT / 2, _WIDTH / (table.height / 2)
     parts = []
@@ -141,7 +148,7 @@ def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
             f"M{i * step:.4g} {middle:g}v{sign * max(n / max(counts) * (middle - 3), 0.8):.1f}"
             f"h{step - 1:.4g}V{middle:g}z" for i, n in enumerate(counts) if n)
         parts.append(f'<path fill="{colour}" d="{path}"/>')
-    # Markup is not escaped: it holds numbers and fixed colours only.
+    # Markup is not escaped. It holds only numbers and fixed colours here.
     svg = Markup(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'aria-hidden="true" focusable="false">{"".join(parts)}'
@@ -151,7 +158,7 @@ def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
 
 
 def bars_of(rows: Sequence[Mapping[str, Any]], measure: str) -> list[Bar]:
-    """Bars of rows with a ``term``, its ``count``, and its value in the column ``measure``."""
+    """Make bars of rows with a ``term``, its ``count``, and its value in the column ``measure``."""
     sizes = np.nan_to_num(np.abs([row[measure] for row in rows]), nan=0.0, posinf=np.inf)
     largest = max(sizes[np.isfinite(sizes)], default=1.0) or 1.0
     return [Bar(shown_term(row["term"]), "" if row["count"] is None else f"{row['count']:,}",
@@ -161,16 +168,16 @@ def bars_of(rows: Sequence[Mapping[str, Any]], measure: str) -> list[Bar]:
 
 
 def shown_term(term: str) -> str:
-    """A term; of a long one, the beginning."""
-    text, left = shorten(term, _LONGEST_TERM)
-    return visible(text) + ("…" if left else "")
+    """A term, or the beginning of a long one."""
+    text, n_left_out = shorten(term, _MAX_TERM_LENGTH)
+    return visible(text) + ("…" if n_left_out else "")
 
 
 def mistakes_of(scored: Scored, frame: Any, missed: bool = False) -> list[Mistake]:
     """The most confident wrong answers, with their texts and the contributions of terms.
 
-    For lists of labels, the labels that are predicted wrongly, or with ``missed`` those that are
-    missing: one mistake for each document.
+    For lists of labels, there is one mistake for each document: its labels that are predicted
+    wrongly, or with ``missed`` its labels that are not predicted.
     """
     wrong = wrong_answers(scored, missed)
     rows = rows_at(scored.model, frame, [row for row, _ in wrong])
@@ -183,18 +190,18 @@ def _mistake(
     scored: Scored, row: int, answers: Sequence[tuple[int, float]], columns: Mapping[str, Any]
 ) -> Mistake:
     model, [(k, log_odds)] = scored.model, answers
-    sure = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
-            if scored.has_probabilities else f"margin {number(log_odds, 1)}")
+    certainty = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
+                 if scored.has_probabilities else f"margin {number(log_odds, 1)}")
     label = scored.classes[scored.held.actual[row]]
     answer, [other] = names_of([scored.classes[k]]), names_of([label])
-    mistake = Mistake(f"{row:,}", answer, "instead of", other, sure, [_features(columns)])
+    mistake = Mistake(f"{row:,}", answer, "instead of", other, certainty, [_features(columns)])
     if not isinstance(model, TextClassifier):
         return mistake
     difference = scored.estimator.difference_name
     measure = f"{difference} of the answer" + (
         ", base e, not calibrated" if difference == "log-odds" else "")
-    table = explanation_against(model.fitted_, dict(columns), _EXPLAINED, label)
-    return _explained(scored, mistake, columns, [
+    table = explanation_against(model.fitted_, dict(columns), _MAX_REASONS, label)
+    return _add_reasons(scored, mistake, columns, [
         _reason(scored, table, f"The terms that decided it, against {other}", measure)])
 
 
@@ -206,27 +213,28 @@ def _list_mistake(
     labels = [scored.classes[k] for k, _ in answers]
     names = names_of(labels)
     actual = names_of(scored.held.classes[scored.held.actual[row]])
-    more = f" and {len(names) - _LABELS} more" if len(names) > _LABELS else ""
+    more = f" and {len(names) - _MAX_EXPLAINED} more" if len(names) > _MAX_EXPLAINED else ""
+    relation = f"{more} missed" if missed else f"{more} predicted wrongly"
     mistake = Mistake(
-        f"{row:,}", names[:_LABELS], f"{more} missed" if missed else f"{more} predicted wrongly",
-        "", f"Labels of the document: {', '.join(actual) or 'none'}", ())
+        f"{row:,}", names[:_MAX_EXPLAINED], relation, "",
+        f"Labels of the document: {', '.join(actual) or 'none'}", ())
     reasons = []
-    for label, name in zip(labels[:_LABELS], names, strict=False):
-        table = scored.model.explain(dict(columns), _EXPLAINED, [label])
+    for label, name in zip(labels[:_MAX_EXPLAINED], names, strict=False):
+        table = scored.model.explain(dict(columns), _MAX_REASONS, [label])
         reasons.append(_reason(
             scored, table, f"“{name}”: score {number(table['score'][0], 2)}, threshold "
             f"{number(table['threshold'][0], 2)}", f"score of “{name}”, not calibrated"))
-    return _explained(scored, mistake, columns, reasons)
+    return _add_reasons(scored, mistake, columns, reasons)
 
 
-def _explained(
+def _add_reasons(
     scored: Scored, mistake: Mistake, columns: Mapping[str, Any], reasons: Sequence[Reason]
 ) -> Mistake:
-    """A mistake about texts: with its texts, and the terms that decided it if any is known."""
-    known = any(reason.bars for reason in reasons)
+    """Add the texts to a mistake, and the terms that decided it, if the model knows any."""
+    has_terms = any(reason.bars for reason in reasons)
     return replace(
-        mistake, texts=shown_texts(columns), reasons=reasons if known else (),
-        note="" if known else "No term of this text is known: the answer rests on "
+        mistake, texts=shown_texts(columns), reasons=reasons if has_terms else (),
+        note="" if has_terms else "No term of this text is known: the answer rests on "
         f"{scored.estimator.without_terms}.")
 
 
@@ -236,7 +244,7 @@ def _reason(scored: Scored, table: pl.DataFrame, title: str, measure: str) -> Re
     rest = [f"{quantity(count, 'other term')} add{'s' if count == 1 else ''} {number(value, 2)}"
             for count, value in table.filter(part="other terms").select(
                 "count", "contribution").iter_rows()]
-    # What the intercept of naive Bayes is made of.
+    # The intercept of naive Bayes is the prior and, in Bernoulli's model, the absent terms.
     base, verb = ("the prior and absent terms", "add") if (
         scored.estimator.from_counts and scored.estimator.scores_are_log_probabilities) else (
         "the intercept", "adds")
@@ -248,16 +256,16 @@ def _reason(scored: Scored, table: pl.DataFrame, title: str, measure: str) -> Re
 
 
 def shown_texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:
-    """Texts by column: the name of one of several columns, the text, and what is left out."""
+    """For each column: its name if there are several, its text, and how many characters are cut."""
     shown = []
     for name, value in columns.items():
         value = " ".join(value) if isinstance(value, list) else value
-        text, left = shorten("" if value is None else " ".join(str(value).split()))
-        shown.append((visible(name) if len(columns) > 1 else "", visible(text), left))
+        text, n_left_out = shorten("" if value is None else " ".join(str(value).split()))
+        shown.append((visible(name) if len(columns) > 1 else "", visible(text), n_left_out))
     return shown
 
 
 def _features(columns: Mapping[str, Any]) -> tuple[str, str, int]:
-    named = (f"{name} = {value}" for name, value in list(columns.items())[:_FEATURES])
-    text, left = shorten(", ".join(named))
-    return "", visible(text) + (", ..." if len(columns) > _FEATURES else ""), left
+    features = (f"{name} = {value}" for name, value in list(columns.items())[:_MAX_FEATURES])
+    text, n_left_out = shorten(", ".join(features))
+    return "", visible(text) + (", ..." if len(columns) > _MAX_FEATURES else ""), n_left_out

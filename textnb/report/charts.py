@@ -12,10 +12,10 @@ from textnb.errors import ParameterError
 from textnb.report.data import Curve
 from textnb.runtime.charts import INSTALL, LINES
 
-# The curve of a label of fewer documents has too few steps to be read.
-FEW = 20
+# If a label has fewer documents, its curve has too few steps to be read.
+_MIN_DOCUMENTS = 20
 _SVG = "http://www.w3.org/2000/svg"
-# The elements and attributes that a chart needs. Others must not get into the page.
+# The elements and attributes that a chart needs. No others may be in the page.
 _ELEMENTS = {"svg", "g", "path", "rect", "line", "text", "tspan"}
 _ATTRIBUTES = {
     "viewBox", "width", "height", "x", "y", "x2", "y2", "d", "transform", "fill", "fill-opacity",
@@ -41,12 +41,12 @@ def check_installed() -> None:
 
 
 def select_curves(curves: Sequence[Curve]) -> list[Curve]:
-    """Select as many curves as a chart has colours: those with the lowest average precision.
+    """Select the curves with the lowest average precision, as many as a chart has colours.
 
-    Labels of few documents, whose curves are steps, come last.
+    Curves of labels with few documents come last.
     """
     return sorted(curves, key=lambda curve: (
-        curve.documents < FEW, curve.average_precision))[:len(LINES)]
+        curve.documents < _MIN_DOCUMENTS, curve.average_precision))[:len(LINES)]
 
 
 def draw(chart: Any) -> str:
@@ -54,14 +54,14 @@ def draw(chart: Any) -> str:
     import vl_convert
 
     specification = chart.to_dict()
-    # So that the page's background is seen, which may be dark.
+    # The page's background, which may be dark, shall be visible.
     specification["config"]["background"] = "transparent"
-    # The data are in the specification, so no address may be loaded.
+    # The data are in the specification, so no address needs to be loaded.
     return clean(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]))
 
 
 def clean(svg: str) -> str:
-    """Reduce an SVG to the elements and attributes of charts: no name, link, style or script.
+    """Remove all but the elements and attributes of charts from an SVG: names, links, scripts.
 
     Raises
     ------
@@ -82,6 +82,7 @@ def clean(svg: str) -> str:
 
 
 def _prune(element: ElementTree.Element) -> None:
+    """Remove attributes that charts do not need, and invisible or empty elements, inside too."""
     name = element.tag.removeprefix(f"{{{_SVG}}}")
     if name not in _ELEMENTS:
         raise ValueError(f"a chart has no element {name!r}")
@@ -96,6 +97,6 @@ def _prune(element: ElementTree.Element) -> None:
 
 
 def _is_invisible(element: ElementTree.Element) -> bool:
-    hidden = element.get("display") == "none" or element.get("opacity") == "0"
+    is_hidden = element.get("display") == "none" or element.get("opacity") == "0"
     role = element.get("class", "")
-    return hidden or (element.tag in _SHAPES and role in ("background", "foreground"))
+    return is_hidden or (element.tag in _SHAPES and role in ("background", "foreground"))

@@ -37,14 +37,14 @@ from textnb.learning.fitted import fitted_texts
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
-# The maximum number of labels to show one by one: those with the most documents.
-MAX_LABELS = 1000
-# At most this many classes have curves, those with the most rows: each curve sorts all rows.
-MAX_CURVES = 250
-BINS = 40
+# The maximum numbers of labels that are shown one by one, and of labels with curves, as each curve
+# sorts all rows: the labels with the most documents.
+MAX_LABELS, _MAX_CURVES = 1000, 250
+_N_BINS = 40
 # The maximum number of mistakes of one kind that a report shows.
-MISTAKES = 12
+MAX_MISTAKES = 12
 UNCALIBRATED = "not calibrated"
+# No column of a user has this name.
 _ROW = "\0row"
 
 
@@ -57,14 +57,16 @@ class Scored:
     model : TextClassifier or TableClassifier
     evaluation : Evaluation or LabelEvaluation
     held : HeldOut
-        Not calibrated. For lists of labels, those of at most `MAX_LABELS` known labels.
+        Not calibrated. For lists of labels, the scores of at most `MAX_LABELS` known labels.
     posterior : HeldOut
         The same documents, calibrated if the model is. Decisions compare these scores; for lists of
-        labels, those of ``held``.
+        labels, they compare the scores of ``held``.
     answers : (n_documents,) or (n_documents, n_labels)
-        The model's decisions, or else its predictions, as in `HeldOut.predicted`; -1 for unsure.
+        The answers: the model's decisions (-1 for unsure) or, if it has none, its predictions, as
+        in `HeldOut.predicted`.
     right : bool (n_documents,)
-        Whether the prediction is right: all labels are predicted, and no others.
+        Whether the prediction is right; for lists, whether exactly the document's labels are
+        predicted.
     coverage : TermCoverage or None
         For models of texts: how many rows hold a known term.
     """
@@ -112,28 +114,29 @@ class Scored:
 
     @property
     def estimator(self) -> Any:
-        """The model of counts or features, with its parameters."""
+        """The model of counts or features, which has the parameters."""
         return (self.model.fitted_.model if isinstance(self.model, TextClassifier)
                 else self.model.estimator_)
 
     @property
     def accuracy_interval(self) -> tuple[float, float]:
-        """Wilson's interval of the accuracy, with 95 % confidence."""
+        """Wilson's 95 % confidence interval of the accuracy."""
         low, high = binomtest(int(self.right.sum()), len(self.right)).proportion_ci(
             0.95, method="wilson")
         return float(low), float(high)
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether the model gives probabilities: it is calibrated, or its scores are logarithms.
+        """Whether the model gives probabilities.
 
-        The scores of ComplementNB, for example, are not.
+        It does if it is calibrated or its scores are log-probabilities, which those of
+        ComplementNB, for example, are not.
         """
         return self.calibration is not None or bool(self.estimator.scores_are_log_probabilities)
 
     @property
     def difference_name(self) -> str:
-        """The name of the values that thresholds of classes are compared with."""
+        """The name of the values that are compared with the thresholds of classes."""
         return "log-odds" if self.has_probabilities else "margin"
 
     @cached_property
@@ -143,23 +146,24 @@ class Scored:
             return np.array([self.decision.thresholds[label] for label in self.classes])
         return np.zeros(len(self.classes)) if self.of_lists else None
 
-    def has(self, k: int) -> NDArray[np.bool_]:
+    def has_label(self, k: int) -> NDArray[np.bool_]:
         """Which documents have the label: (n_documents,)."""
-        return _of_label(self.held.actual, k)
+        return _has_code(self.held.actual, k)
 
     def has_answer(self, k: int) -> NDArray[np.bool_]:
         """Which documents get the label as an answer: (n_documents,)."""
-        return _of_label(self.answers, k)
+        return _has_code(self.answers, k)
 
     def rates(self, k: int) -> Rates:
         """The counts and rates of a label's answers."""
-        return rates_of(self.has(k), self.has_answer(k))
+        return rates_of(self.has_label(k), self.has_answer(k))
 
     @cached_property
     def odds(self) -> Floats:
-        """The values that thresholds are compared with: (n_documents, n_labels).
+        """The values that are compared with thresholds: (n_documents, n_labels).
 
-        Log-odds of classes, of which impossible rows favour none, or uncalibrated scores of labels.
+        Log-odds of classes, equal for all classes in impossible rows; for lists, uncalibrated
+        scores of labels.
         """
         return self.held.scores if self.of_lists else self.posterior.fair_odds
 
@@ -181,12 +185,12 @@ class Scored:
 
     @cached_property
     def labels(self) -> pl.DataFrame:
-        """``label``, ``documents``, ``predicted``, ``precision``, ``recall``, ``f1`` of each."""
+        """By label: ``label``, ``documents``, ``predicted``, ``precision``, ``recall``, ``f1``."""
         if isinstance(self.evaluation, LabelEvaluation):
             return self.evaluation.labels
         table = self.evaluation.per_class.rename({"class": "label"}).with_columns(
             predicted=pl.Series(self.evaluation.confusion[:, :-1].sum(axis=0)))
-        # Classes that are neither in the test nor predicted are added.
+        # Add classes that no test row has as label or prediction.
         classes = pl.DataFrame({"label": pl.Series(self.classes, dtype=table.schema["label"])})
         return table.join(classes, on="label", how="full", coalesce=True).with_columns(
             pl.col("documents", "predicted").fill_null(0)).sort("label")
@@ -195,7 +199,7 @@ class Scored:
     def confused(self) -> pl.DataFrame:
         """``label``, ``predicted``, ``documents``: the most frequent confusions first.
 
-        ``predicted`` is null if no wrong label is predicted.
+        ``predicted`` is null for documents that miss the label and have no wrong answer.
         """
         if isinstance(self.evaluation, LabelEvaluation):
             return self.evaluation.confused
@@ -211,13 +215,14 @@ class Scored:
             "documents": counts[i, j]})
 
     @cached_property
-    def learned(self) -> list[int]:
+    def n_learned_rows(self) -> list[int]:
         """The number of rows of each label that the model has learned."""
         sizes = dict(zip(self.model.classes_.tolist(), learned_rows(self.model), strict=True))
         return [int(sizes[label]) for label in self.classes]
 
 
-def _of_label(codes: NDArray[Any], k: int) -> NDArray[np.bool_]:
+def _has_code(codes: NDArray[Any], k: int) -> NDArray[np.bool_]:
+    """Which documents have class ``k``, by the codes of classes or the mask of labels of lists."""
     mask: NDArray[np.bool_] = codes == k if codes.ndim == 1 else codes[:, k]
     return mask
 
@@ -272,7 +277,7 @@ def _score_classes(model: Model, frame: Any, progress: Progress | None) -> Score
 
 
 def rows_at(model: Model, frame: Any, rows: list[int]) -> dict[int, dict[str, Any]]:
-    """The columns that the model reads, of some rows, which are read again."""
+    """Read some rows again: the columns that the model reads, by number of the row."""
     with reading(frame):
         scanned = scan_for(model, frame)
         selected = scanned.select(model.input_columns(scanned)).with_row_index(_ROW).filter(
@@ -283,34 +288,34 @@ def rows_at(model: Model, frame: Any, rows: list[int]) -> dict[int, dict[str, An
 def wrong_answers(
     scored: Scored, missed: bool = False
 ) -> list[tuple[int, list[tuple[int, float]]]]:
-    """The rows of the most confident wrong answers, the worst first; their labels are known.
+    """The rows with the most confident wrong answers, the worst first, if the label is known.
 
-    For lists of labels, an answer is a label that is predicted wrongly, or with ``missed`` one that
-    is missing.
+    For lists of labels, an answer is a label that is predicted wrongly, or with ``missed`` a label
+    that is not predicted.
 
     Returns
     -------
     list of (row, list of (k, sure))
-        The indices of the row's wrong or missed labels, the worst first, and how sure the model is:
-        the log-odds (base e) of a wrong class; for lists, how far the score of the label is from
-        its threshold.
+        The indices of the row's wrong or missed labels, the worst first, and how sure the model is
+        of each: the log-odds (base e) of a wrong class; for lists, how far the score of the label
+        is from its threshold.
     """
     held, thresholds = scored.held, scored.thresholds
     if scored.of_lists and thresholds is not None:
-        wrong = held.actual & ~scored.answers if missed else scored.answers & ~held.actual
-        rows, places = np.nonzero(wrong)
+        is_wrong = held.actual & ~scored.answers if missed else scored.answers & ~held.actual
+        rows, codes = np.nonzero(is_wrong)
         with np.errstate(invalid="ignore"):
-            sure = (held.scores[rows, places] - thresholds[places]) * (-1 if missed else 1)
+            sure = (held.scores[rows, codes] - thresholds[codes]) * (-1 if missed else 1)
     else:
         rows = np.flatnonzero(~scored.right & (held.actual != UNKNOWN)
                               & (held.predicted != UNKNOWN))
-        places = held.predicted[rows]
-        sure = scored.odds[rows, places]
-    worst = np.argsort(-np.nan_to_num(sure, nan=-np.inf, posinf=np.inf, neginf=-np.inf),
+        codes = held.predicted[rows]
+        sure = scored.odds[rows, codes]
+    order = np.argsort(-np.nan_to_num(sure, nan=-np.inf, posinf=np.inf, neginf=-np.inf),
                        kind="stable")
-    rows, places, sure = rows[worst], places[worst], sure[worst]
-    first = np.sort(np.unique(rows, return_index=True)[1])[:MISTAKES]
-    return [(row, [*zip(places[rows == row].tolist(), sure[rows == row].tolist(), strict=True)])
+    rows, codes, sure = rows[order], codes[order], sure[order]
+    first = np.sort(np.unique(rows, return_index=True)[1])[:MAX_MISTAKES]
+    return [(row, [*zip(codes[rows == row].tolist(), sure[rows == row].tolist(), strict=True)])
             for row in rows[first].tolist()]
 
 
@@ -322,9 +327,9 @@ class Curve:
     ----------
     label : label
     documents : int
-        How many have the label.
+        The number of documents with the label.
     roc, precision_recall : DataFrame
-        ``x``, ``y``: a selection of the points, which keeps the curve's shape.
+        ``x``, ``y``: a selection of points of the curve, enough for its shape.
     auc : float
         Area under the ROC.
     average_precision : float
@@ -339,51 +344,52 @@ class Curve:
 
 
 def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[Curve]:
-    """Compute the curves of the labels with the most rows, at most `MAX_CURVES`.
+    """Compute the curves of the labels with the most rows, at most `_MAX_CURVES`.
 
-    A label needs rows of its own and other rows. Labels that the model does not know count as
-    others. ``actual`` is as in `HeldOut`; ``odds`` are (n_documents, n_labels).
+    A curve needs rows with and without the label. Rows whose label the model does not know count as
+    without. ``actual`` is as in `HeldOut`; ``odds`` are (n_documents, n_labels).
     """
     if actual.ndim == 1 and len(classes) < 2:
         return []
-    truth = [_of_label(actual, k) for k in range(len(classes))]
-    sizes = np.array([int(rows.sum()) for rows in truth])
-    possible = np.flatnonzero((sizes > 0) & (sizes < len(actual)))
-    largest = possible[np.argsort(-sizes[possible], kind="stable")[:MAX_CURVES]]
-    return [_curve(classes[k], truth[k], odds[:, k]) for k in sorted(largest.tolist())]
+    has_label = [_has_code(actual, k) for k in range(len(classes))]
+    sizes = np.array([int(mask.sum()) for mask in has_label])
+    with_curve = np.flatnonzero((sizes > 0) & (sizes < len(actual)))
+    largest = with_curve[np.argsort(-sizes[with_curve], kind="stable")[:_MAX_CURVES]]
+    return [_curve(classes[k], has_label[k], odds[:, k]) for k in sorted(largest.tolist())]
 
 
-def _curve(label: Any, truth: NDArray[np.bool_], odds: Floats) -> Curve:
-    _, wrong, hits = errors_by_threshold(truth, odds)
-    false, recall, precision = wrong / wrong[-1], hits / hits[-1], hits / (hits + wrong)
-    x, y = np.append(0.0, false), np.append(0.0, recall)
+def _curve(label: Any, has_label: NDArray[np.bool_], odds: Floats) -> Curve:
+    _, wrong, hits = errors_by_threshold(has_label, odds)
+    false_positive_rate, recall = wrong / wrong[-1], hits / hits[-1]
+    precision = hits / (hits + wrong)
+    x, y = np.append(0.0, false_positive_rate), np.append(0.0, recall)
     return Curve(label, int(hits[-1]), thin_points(x, y), thin_points(recall, precision),
                  float(np.trapezoid(y, x)),
                  float((np.diff(recall, prepend=0.0) * precision).sum()))
 
 
-def rates_of(positive: NDArray[np.bool_], called: NDArray[np.bool_]) -> Rates:
-    """The counts and rates of rows that are called positive."""
-    hits = int((positive & called).sum())
-    return Rates(hits, int(called.sum()) - hits, int(positive.sum()) - hits,
-                 int((~positive & ~called).sum()))
+def rates_of(is_positive: NDArray[np.bool_], is_called: NDArray[np.bool_]) -> Rates:
+    """The counts and rates of answers: rows that are positive, and rows that are called so."""
+    hits = int((is_positive & is_called).sum())
+    return Rates(hits, int(is_called.sum()) - hits, int(is_positive.sum()) - hits,
+                 int((~is_positive & ~is_called).sum()))
 
 
 def histogram(values: Floats, groups: dict[str, NDArray[np.bool_]]) -> pl.DataFrame:
     """Count the values of groups of rows in bins: ``low``, ``high``, ``group``, ``documents``.
 
-    The bins reach from the 1st to the 99th percentile of every group; the outer ones also hold all
-    values beyond.
+    The bins reach from the lowest 1st to the highest 99th percentile of the groups. The first and
+    the last bin also hold all values beyond.
     """
     finite = [values[rows & np.isfinite(values)] for rows in groups.values()]
-    reach = [np.quantile(group, [0.01, 0.99]) for group in finite if len(group)]
+    ranges = [np.quantile(group, [0.01, 0.99]) for group in finite if len(group)]
     # The bins include -1 to 1, so that zero, where decisions change, is always shown.
-    low = min([-1.0, *(float(lowest) for lowest, _ in reach)])
-    high = max([1.0, *(float(highest) for _, highest in reach)])
-    step = (high - low) / BINS
+    low = min([-1.0, *(float(lowest) for lowest, _ in ranges)])
+    high = max([1.0, *(float(highest) for _, highest in ranges)])
+    step = (high - low) / _N_BINS
     edges = step * np.arange(np.floor(low / step), np.ceil(high / step) + 1)
-    inside = np.clip(values, edges[0], edges[-1])
+    clipped = np.clip(values, edges[0], edges[-1])
     return pl.concat([
         pl.DataFrame({"low": edges[:-1], "high": edges[1:], "group": [name] * (len(edges) - 1),
-                      "documents": np.histogram(inside[rows], edges)[0]})
+                      "documents": np.histogram(clipped[rows], edges)[0]})
         for name, rows in groups.items()])

@@ -1,6 +1,6 @@
 """Warnings, next steps and notes: how far the figures of a report can be trusted, what to do.
 
-Commands stand between backticks, which the page shows as code.
+Commands are between backticks, and the page shows them as code.
 """
 
 from __future__ import annotations
@@ -21,37 +21,38 @@ from textnb.report.data import UNCALIBRATED, Scored
 from textnb.runtime.display import names_of, number, percent
 from textnb.text.tokens import Tokenizer
 
-# With fewer test rows, a share of one half has a 95 % interval of more than 20 points each way.
-FEW_TESTED = 20
-FEW_LEARNED = 10
+# With fewer test rows, the 95 % interval of a share of one half is wider than 20 points each way.
+_MIN_TESTED = 20
+_MIN_LEARNED = 10
 # Classes are unbalanced if the largest has more than this many times the rows of the smallest.
-UNBALANCED = 10.0
-# A larger share of copies gives a warning: fewer hardly change a figure.
-MANY = 0.01
-# From this calibration error on, probabilities are said to need calibration.
-MISCALIBRATED = 0.05
+_MAX_RATIO = 10.0
+# A larger share of copies gives a warning, as it may change figures.
+_MAX_COPIES = 0.01
+# With a larger calibration error, calibration is a next step.
+_MAX_CALIBRATION_ERROR = 0.05
 # The maximum number of labels that a finding names.
-_NAMED = 5
+_MAX_NAMED = 5
 
 Kind = Literal["warning", "next step", "note"]
-# A warning says that figures may be misleading, a next step what makes the model better to use.
+# A warning says that figures may mislead, a next step what would make the model more useful.
 Finding = tuple[Kind, str]
 Findings = Iterator[Finding]
 
 
 def findings(scored: Scored, frame: Any, train: Any = None) -> list[Finding]:
-    """Check the rows, and list what was found: warnings first, next steps, then notes.
+    """Check the rows, and list the findings: warnings first, then next steps, then notes.
 
-    ``frame`` are the test rows, which are read again for duplicates, and ``train`` the rows that
+    ``frame`` are the test rows, which are read again for duplicates. ``train`` are the rows that
     the model learned.
     """
     all_findings = chain(
-        _learned(scored), _stale(scored), _labels(scored), _never(scored), _texts(scored),
-        _sizes(scored), _copies(scored, frame, train), _calibration(scored))
+        _check_novelty(scored), _check_staleness(scored), _check_labels(scored),
+        _check_answers(scored), _check_texts(scored), _check_sizes(scored),
+        _check_copies(scored, frame, train), _check_calibration(scored))
     return sorted(all_findings, key=lambda finding: get_args(Kind).index(finding[0]))
 
 
-def _learned(scored: Scored) -> Findings:
+def _check_novelty(scored: Scored) -> Findings:
     """Check whether the model has learned the rows."""
     novelty = scored.evaluation.novelty
     if novelty is not None and novelty.message:
@@ -59,14 +60,14 @@ def _learned(scored: Scored) -> Findings:
                f"{novelty.message[0].upper()}{novelty.message[1:]}.")
 
 
-def _stale(scored: Scored) -> Findings:
+def _check_staleness(scored: Scored) -> Findings:
     for name, value in (("calibration", scored.calibration), ("decision", scored.decision)):
         if value is not None and value.stale:
             yield "warning", (f"The model's {name} is stale: {value.stale}. Choose it again for "
                               "the model as it is now.")
 
 
-def _labels(scored: Scored) -> Findings:
+def _check_labels(scored: Scored) -> Findings:
     unit, result, held = scored.unit, scored.evaluation, scored.held
     if result.unknown_labels:
         counted = "missed" if scored.of_lists else "errors, and in no figure of probabilities"
@@ -74,7 +75,7 @@ def _labels(scored: Scored) -> Findings:
             f"The model does not know {quantity(len(result.unknown_labels), 'label')} "
             f"({_enumerate(result.unknown_labels)}): counted as {counted}. Correct them, or learn "
             f"{unit}s of them.")
-    absent = [label for k, label in enumerate(scored.classes) if not scored.has(k).any()]
+    absent = [label for k, label in enumerate(scored.classes) if not scored.has_label(k).any()]
     if absent:
         yield "note", (f"{quantity(len(absent), scored.noun)} of the model without a test {unit} "
                        f"({_enumerate(absent)}): the figures say nothing about them.")
@@ -92,11 +93,11 @@ def _labels(scored: Scored) -> Findings:
                        f"{int((sizes == 0).sum()):,} have none.")
 
 
-def _never(scored: Scored) -> Findings:
+def _check_answers(scored: Scored) -> Findings:
     """Name the labels that are never answered rightly, and what may help."""
-    right = {k: bool((own & scored.has_answer(k)).any()) for k in range(len(scored.classes))
-             if (own := scored.has(k)).any()}
-    never = sorted((k for k in right if not right[k]), key=lambda k: -int(scored.has(k).sum()))
+    tested = [k for k in range(len(scored.classes)) if scored.has_label(k).any()]
+    never = [k for k in tested if not (scored.has_label(k) & scored.has_answer(k)).any()]
+    never.sort(key=lambda k: -int(scored.has_label(k).sum()))
     if not never:
         return
     advice = [f"more {scored.unit}s of them"]
@@ -108,12 +109,12 @@ def _never(scored: Scored) -> Findings:
             advice.append("a threshold for each label (`textnb threshold --by f1`)")
     verb = "is" if len(never) == 1 else "are"
     yield "warning", (
-        f"{len(never)} of {quantity(len(right), scored.noun)} {verb} never answered rightly "
+        f"{len(never)} of {quantity(len(tested), scored.noun)} {verb} never answered rightly "
         f"({_enumerate([scored.classes[k] for k in never])}): try "
         f"{' or '.join(filter(None, (', '.join(advice[:-1]), advice[-1])))}.")
 
 
-def _texts(scored: Scored) -> Findings:
+def _check_texts(scored: Scored) -> Findings:
     coverage = scored.coverage
     if coverage is None:
         return
@@ -129,30 +130,30 @@ def _texts(scored: Scored) -> Findings:
         yield "warning", f"{coverage.message}."
 
 
-def _sizes(scored: Scored) -> Findings:
+def _check_sizes(scored: Scored) -> Findings:
     noun, unit = scored.noun, scored.unit
-    tested = np.array([int(scored.has(k).sum()) for k in range(len(scored.classes))])
-    present = tested[tested > 0]
-    few = [label for label, n in zip(scored.classes, tested, strict=True) if 0 < n < FEW_TESTED]
+    sizes = np.array([int(scored.has_label(k).sum()) for k in range(len(scored.classes))])
+    filled = sizes[sizes > 0]
+    few = [label for label, n in zip(scored.classes, sizes, strict=True) if 0 < n < _MIN_TESTED]
     if few:
-        yield "warning", (f"{quantity(len(few), noun)} with fewer than {FEW_TESTED} test {unit}s "
+        yield "warning", (f"{quantity(len(few), noun)} with fewer than {_MIN_TESTED} test {unit}s "
                           f"({_enumerate(few)}): their figures are rough. Test more of them.")
-    if len(present) == 1:
+    if len(filled) == 1:
         yield "warning", (f"All {unit}s have one label: the figures do not show how well the "
                           f"{scored.nouns} are told apart.")
-    elif not scored.of_lists and present.max() > UNBALANCED * present.min():
-        yield "note", (f"The classes are unbalanced ({present.max():,} {unit}s against "
-                       f"{present.min():,}): always answering the largest would be right in "
-                       f"{percent(present.max() / len(scored.held))}. Read the figures per class.")
-    rare = [label for label, n in zip(scored.classes, scored.learned, strict=True)
-            if n < FEW_LEARNED]
+    elif not scored.of_lists and filled.max() > _MAX_RATIO * filled.min():
+        yield "note", (f"The classes are unbalanced ({filled.max():,} {unit}s against "
+                       f"{filled.min():,}): always answering the largest would be right in "
+                       f"{percent(filled.max() / len(scored.held))}. Read the figures per class.")
+    rare = [label for label, n in zip(scored.classes, scored.n_learned_rows, strict=True)
+            if n < _MIN_LEARNED]
     if rare:
-        yield "warning", (f"{quantity(len(rare), noun)} learned from fewer than {FEW_LEARNED} "
+        yield "warning", (f"{quantity(len(rare), noun)} learned from fewer than {_MIN_LEARNED} "
                           f"{unit}s ({_enumerate(rare)}): learn more of them.")
 
 
-def _copies(scored: Scored, frame: Any, train: Any) -> Findings:
-    """Check for copies: among the test documents, and of training rows if these are given."""
+def _check_copies(scored: Scored, frame: Any, train: Any) -> Findings:
+    """Check for copies among the test documents, and of training rows if they are given."""
     model = scored.model
     if not isinstance(model, TextClassifier):
         yield "note", "Duplicates are looked for in texts, not in feature tables."
@@ -160,28 +161,29 @@ def _copies(scored: Scored, frame: Any, train: Any) -> Findings:
     find = partial(
         find_duplicates, text=model.text_columns, label=model.label_column, near=None,
         tokenizer=Tokenizer(token_columns=tuple(model.fitted_.token_columns)))
-    repeated = find(frame)
-    if repeated.exact:
-        yield ("warning" if repeated.share > MANY else "note",
-               f"{_repeats(repeated, 'an earlier one')}. Each copy counts again; "
+    repetitions = find(frame)
+    if repetitions.exact:
+        yield ("warning" if repetitions.share > _MAX_COPIES else "note",
+               f"{_repeats(repetitions, 'an earlier one')}. Each copy counts again; "
                "`textnb duplicates` lists them.")
     if train is None:
         yield "note", ("Not checked: whether test documents are among those that were learned. "
                        "Give the training rows (train, or --train) to have it checked.")
         return
-    learned = find(train, frame)
-    if not learned.exact:
+    copies = find(train, frame)
+    if not copies.exact:
         yield "note", ("No test document repeats one of the "
-                       f"{quantity(learned.against, 'training row')}.")
+                       f"{quantity(copies.against, 'training row')}.")
         return
-    new = np.ones(len(scored.right), dtype=np.bool_)
-    new[learned.pairs["row"].to_numpy()] = False
+    is_new = np.ones(len(scored.right), dtype=np.bool_)
+    is_new[copies.pairs["row"].to_numpy()] = False
     measure = "all labels are right in" if scored.of_lists else "accuracy is"
-    rest = f" Without them, {measure} {percent(scored.right[new].mean())}." if new.any() else ""
-    many = learned.share > MANY
-    by_heart = ": the figures show in part what was learned by heart" if many else ""
-    yield ("warning" if many else "note",
-           f"{_repeats(learned, 'a training row')}{by_heart}.{rest}")
+    share = percent(scored.right[is_new].mean()) if is_new.any() else ""
+    without_copies = f" Without them, {measure} {share}." if share else ""
+    has_many = copies.share > _MAX_COPIES
+    by_heart = ": the figures show in part what was learned by heart" if has_many else ""
+    yield ("warning" if has_many else "note",
+           f"{_repeats(copies, 'a training row')}{by_heart}.{without_copies}")
 
 
 def _repeats(duplicates: Duplicates, row: str) -> str:
@@ -191,10 +193,10 @@ def _repeats(duplicates: Duplicates, row: str) -> str:
     return f"{repeats} {row} word for word ({percent(duplicates.share)}){conflicts}"
 
 
-def _calibration(scored: Scored) -> Findings:
+def _check_calibration(scored: Scored) -> Findings:
     table = scored.reliability.get(UNCALIBRATED)
     if scored.calibration is None and table is not None and (
-            table.expected_calibration_error > MISCALIBRATED):
+            table.expected_calibration_error > _MAX_CALIBRATION_ERROR):
         error = table.expected_calibration_error
         yield "next step", (f"The calibration error is {number(error)}: probabilities are off by "
                             f"{percent(error)} on average. Calibrate the model (`textnb "
@@ -202,5 +204,5 @@ def _calibration(scored: Scored) -> Findings:
 
 
 def _enumerate(labels: Sequence[Any]) -> str:
-    more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
-    return ", ".join(f"“{name}”" for name in names_of(labels[:_NAMED])) + more
+    more = f" and {len(labels) - _MAX_NAMED} more" if len(labels) > _MAX_NAMED else ""
+    return ", ".join(f"“{name}”" for name in names_of(labels[:_MAX_NAMED])) + more

@@ -42,7 +42,7 @@ def write_report(
         With the columns that the model reads, and its label column. It is scored once; texts are
         read again for duplicates and mistakes.
     path : path
-        The page; it is written whole or not at all.
+        The page. It is written completely or not at all.
     train : DataFrame, LazyFrame or path, optional
         The rows that a TextClassifier learned: the page then reports texts that are in both.
     positive : label, optional
@@ -54,12 +54,12 @@ def write_report(
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
     audit : Audit, optional
-        What `textnb.audit` found in the rows that the model learned: a section shows it.
+        The findings of `textnb.audit` in the rows that the model learned: a section shows them.
 
     Returns
     -------
     Evaluation
-        The same as `evaluate` returns: of a model of lists of labels `LabelEvaluation`.
+        As `evaluate` returns it: for a model of lists of labels, a `LabelEvaluation`.
 
     Raises
     ------
@@ -83,14 +83,14 @@ def write_report(
     check_installed()
     check_target(path)
     check_is_fitted(model)
-    lists = isinstance(model, TextClassifier) and model.fitted_.is_multilabel
+    of_lists = isinstance(model, TextClassifier) and model.fitted_.is_multilabel
     classes = model.classes_.tolist()
     if positive is not None and positive not in classes:
         raise ParameterError.unknown_choice("positive", positive, classes)
     if train is not None and not isinstance(model, TextClassifier):
         raise ParameterError("train is for models of texts; this is one of feature tables")
     scored = score_rows(model, frame, progress)
-    if positive is None and not lists:
+    if positive is None and not of_lists:
         positive = scored.decision.positive if scored.decision is not None else None
         if positive is None and len(classes) == 2:
             positive = classes[1]
@@ -109,7 +109,7 @@ def _render(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         loader=PackageLoader("textnb.report", "templates"))
     environment.filters.update(
-        commands=_commands, number=number, percent=percent, quantity=quantity, visible=visible)
+        commands=_mark_commands, number=number, percent=percent, quantity=quantity, visible=visible)
     page: str = environment.get_template("report.html.jinja").render(
         title=visible(title or f"How well {type(scored.estimator).__name__} does"),
         date=None if date is None else date.isoformat(), version=__version__,
@@ -117,8 +117,8 @@ def _render(
     return page
 
 
-def _commands(text: str) -> Any:
-    """Text, escaped, with commands between backticks as code."""
+def _mark_commands(text: str) -> Any:
+    """Escape a text, and show commands between backticks as code."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([a-z -]+[0-9]?)`", r"<code>\1</code>", str(escape(text))))

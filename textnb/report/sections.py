@@ -109,12 +109,12 @@ def _label_tables(scored: Scored, cards: Sequence[Card]) -> list[Table]:
     header = [scored.noun, "tested", "learned", "predicted", "precision", "recall", "F1", "AUC",
               "avg. precision", *([] if thresholds is None else ["threshold"])]
     rows: list[list[str]] = []
-    labels = [scored.labels.row(card.place, named=True) for card in cards]
+    labels = [scored.labels.row(card.row, named=True) for card in cards]
     for card, row in zip(cards, labels, strict=True):
         k, curve = codes.get(row["label"]), curves.get(row["label"])
         rows.append([
             card.name, f"{row['documents']:,}",
-            "unknown" if k is None else f"{scored.learned[k]:,}",
+            "unknown" if k is None else f"{scored.n_learned_rows[k]:,}",
             f"{row['predicted']:,}", percent(row["precision"]), percent(row["recall"]),
             number(row["f1"]), *(["–", "–"] if curve is None else [
                 number(curve.auc, 4), number(curve.average_precision, 4)]),
@@ -214,7 +214,7 @@ def _decision_table(scored: Scored, decision: Decision) -> Table:
     is_unsure, rows = scored.answers == UNKNOWN, []
     for k, (label, name) in enumerate(zip(scored.classes, names_of(scored.classes), strict=True)):
         rates, threshold = scored.rates(k), decision.thresholds[label]
-        n_unsure = int((scored.has(k) & is_unsure).sum())
+        n_unsure = int((scored.has_label(k) & is_unsure).sum())
         probability = percent(expit(threshold) if scored.has_probabilities else None)
         rows.append([name, number(threshold, 2), probability, *(f"{n:,}" for n in (
             rates.true_positives, rates.false_negatives - n_unsure, n_unsure,
@@ -276,7 +276,8 @@ def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
         assert scored.thresholds is not None
         return {"decision": (float(scored.thresholds[k]), scored.rates(k))}
     threshold = 0.0 if len(scored.classes) == 2 else np.nan
-    marks = {"most probable": (threshold, rates_of(scored.has(k), scored.held.predicted == k))}
+    marks = {"most probable": (
+        threshold, rates_of(scored.has_label(k), scored.held.predicted == k))}
     if scored.thresholds is not None:
         # If both give the same answers, there is one mark.
         if marks["most probable"][1] == scored.rates(k):
