@@ -42,7 +42,7 @@ from fuzzing import harness, pages
 from textnb import TextClassifier
 from textnb.filter import learner
 from textnb.filter.ledger import SUFFIX, Ledger, message_key
-from textnb.filter.protocol import JUDGING, Request, answer_to_tell
+from textnb.filter.protocol import VERDICT_COMMANDS, Request, answer_to_tell
 from textnb.filter.service import Counters, Settings, counters_size
 from textnb.filter.worker import Worker
 from textnb.mail.columns import message_columns
@@ -153,7 +153,7 @@ def client(number: int, model: str, path: str, rate: float, killed: Any, ended: 
                     was_cut and answer == answer_to_tell(label, False))
                 told[n] = label
             else:
-                command, place = random.choice(JUDGING), random.randrange(MESSAGES)
+                command, place = random.choice(VERDICT_COMMANDS), random.randrange(MESSAGES)
                 before = expected(command, place)
                 answer, _ = send(command, messages[place][0])
                 # Around a reload, the model may be replaced twice.

@@ -116,7 +116,7 @@ def filled(model):
 @pytest.mark.sweep(10)
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(("place", "name"), [
-    (learner, "save_fitted"), (ledgers, "_keep_rights"), (os, "replace"),
+    (learner, "save_fitted"), (ledgers, "_copy_permissions"), (os, "replace"),
     (ledgers, "sync_rename"), (Ledger, "settle")])
 def test_learning_is_done_once_wherever_it_ends(model, tmp_path, monkeypatch, place, name, before):
     expected = filled(saved(tmp_path / "expected.textnb"))

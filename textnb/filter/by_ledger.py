@@ -1,6 +1,6 @@
-"""Learn and forget rows by a ledger: each once.
+"""Learn and forget rows by a ledger, so that each is learned once.
 
-    rows -> keys -> what the ledger knows -> learn, forget -> Changes
+    rows -> keys -> classes in the ledger -> learn, forget -> Changes
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from textnb.frames.batches import Progress
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
 
-# The column of a Message-ID, in a table of mail or any other.
+# The column of Message-IDs, in a table of mail or any other.
 MESSAGE_ID = "message_id"
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """A model that has learned or forgotten rows by a ledger, before both are written.
+    """A model that has learned or forgotten rows, before it and the ledger are written.
 
     Attributes
     ----------
@@ -31,14 +31,14 @@ class Changes:
     labels : dict of bytes to label
         The class as which the model has now learned each message; None if it forgot it.
     learned, relearned, forgotten : int
-        Rows that are new to the ledger, that were learned as another class before, and that are
-        forgotten.
+        Rows that are new to the ledger, rows that were learned as another class before, and rows
+        that are forgotten.
     known : int
-        Rows that changed nothing: learned as this class before, or twice among the rows.
+        Rows that changed nothing: learned as this class before, or repeated later among the rows.
     right : int
-        Rows that were not learned, as the model judges them rightly.
+        Rows that were not learned, because the model's answer is right.
     unknown : int
-        Rows to forget that the ledger does not know, without a class.
+        Rows that can't be forgotten: the ledger does not know them, and they have no class.
     """
 
     fitted: Fitted
@@ -52,7 +52,7 @@ class Changes:
 
 
 def keys_of(fitted: Fitted, rows: pl.DataFrame) -> list[bytes]:
-    """The key of each row: a hash of its Message-ID, if it has that column, and of its texts."""
+    """The key of each row: a hash of its Message-ID, if there is that column, and of its texts."""
     ids: Iterable[str | None] = (
         rows[MESSAGE_ID] if rows.schema.get(MESSAGE_ID) == pl.String else [None] * rows.height)
     texts = rows.select(fitted.columns).iter_rows(named=True)
@@ -63,70 +63,70 @@ def learn(
     fitted: Fitted, ledger: Ledger, rows: pl.DataFrame, classes: Iterable[Any] | None = None, *,
     answer: Callable[[pl.DataFrame], Sequence[Any]] | None = None, progress: Progress | None = None,
 ) -> Changes:
-    """Learn labelled rows that the ledger does not know, and correct those of another class.
+    """Learn labelled rows that the ledger does not know, or knows with another class.
 
     Parameters
     ----------
     fitted : Fitted
     ledger : Ledger
-        It is read; `Ledger.replace_model` writes it.
+        It is only read; `Ledger.replace_model` writes it.
     rows : DataFrame
         The model's text and label columns, and ``message_id`` if there is one.
     classes : iterable of label, optional
         As in `TextClassifier.partial_fit`.
     answer : callable, optional
-        Gives the model's answers to rows: of new rows, only those are learned that it misjudges.
+        Gives the model's answers to rows; new rows are then only learned if the answer is wrong.
     progress : callable, optional
     """
     label = fitted.label
     if rows[label].null_count():
         raise DataError.null_label(label, int(rows[label].is_null().arg_true()[0]))
     keys, labels = keys_of(fitted, rows), rows[label].to_list()
-    # If a message has several rows, the last one says its class.
-    last = {key: place for place, key in enumerate(keys)}
-    before = {place: ledger.learned_label(key) for key, place in last.items()}
-    new = [place for place, old in before.items() if old is None]
-    wrong = [place for place, old in before.items() if old not in (None, labels[place])]
-    known = rows.height - len(new) - len(wrong)
-    right = 0
+    # If a message has several rows, the last one determines its class.
+    last_rows = {key: row for row, key in enumerate(keys)}
+    old_labels = {row: ledger.learned_label(key) for key, row in last_rows.items()}
+    new = [row for row, old in old_labels.items() if old is None]
+    wrong = [row for row, old in old_labels.items() if old not in (None, labels[row])]
+    n_known, n_right = rows.height - len(new) - len(wrong), 0
     if answer is not None and new:
-        misjudged = [place for place, predicted in zip(new, answer(rows[new]), strict=True)
-                     if predicted != labels[place]]
-        new, right = misjudged, len(new) - len(misjudged)
-    places = new + wrong
-    changed = change(
-        fitted, rows[places], [before[place] for place in places],
-        [labels[place] for place in places], classes=classes, progress=progress)
+        misjudged = [row for row, predicted in zip(new, answer(rows[new]), strict=True)
+                     if predicted != labels[row]]
+        new, n_right = misjudged, len(new) - len(misjudged)
+    to_learn = new + wrong
+    fitted = change(
+        fitted, rows[to_learn], [old_labels[row] for row in to_learn],
+        [labels[row] for row in to_learn], classes=classes, progress=progress)
     return Changes(
-        changed, {keys[place]: labels[place] for place in places},
-        learned=len(new), relearned=len(wrong), known=known, right=right)
+        fitted, {keys[row]: labels[row] for row in to_learn},
+        learned=len(new), relearned=len(wrong), known=n_known, right=n_right)
 
 
 def forget(
     fitted: Fitted, ledger: Ledger, rows: pl.DataFrame, *, progress: Progress | None = None
 ) -> Changes:
-    """Forget rows as the class under which the ledger has them.
+    """Forget rows, as the class under which the ledger has them.
 
     Parameters
     ----------
     fitted : Fitted
     ledger : Ledger
     rows : DataFrame
-        The model's text columns, ``message_id`` if there is one, and the label column if there is
-        one: the class of rows that the ledger does not know. Without it, such rows are left out.
+        The model's text columns, and ``message_id`` if there is one. A label column gives the class
+        of rows that the ledger does not know; without it, such rows are left out.
     progress : callable, optional
     """
     keys = keys_of(fitted, rows)
-    own = rows[fitted.label].to_list() if fitted.label in rows.columns else [None] * rows.height
-    places = {key: place for place, key in enumerate(keys)}
-    before = {key: ledger.learned_label(key) for key in places}
-    labels = {place: own[place] if before[key] is None else before[key]
-              for key, place in places.items()}
-    to_forget = [place for place, label in labels.items() if label is not None]
-    changed = change(fitted, rows[to_forget], [labels[place] for place in to_forget],
-                     [None] * len(to_forget), progress=progress)
-    return Changes(changed, {keys[place]: None for place in to_forget}, forgotten=len(to_forget),
-                   known=rows.height - len(places), unknown=len(places) - len(to_forget))
+    classes = rows[fitted.label].to_list() if fitted.label in rows.columns else [None] * rows.height
+    last_rows = {key: row for row, key in enumerate(keys)}
+    labels = {}
+    for key, row in last_rows.items():
+        learned = ledger.learned_label(key)
+        labels[row] = classes[row] if learned is None else learned
+    to_forget = [row for row, label in labels.items() if label is not None]
+    fitted = change(fitted, rows[to_forget], [labels[row] for row in to_forget],
+                    [None] * len(to_forget), progress=progress)
+    return Changes(fitted, {keys[row]: None for row in to_forget}, forgotten=len(to_forget),
+                   known=rows.height - len(last_rows), unknown=len(last_rows) - len(to_forget))
 
 
 def change(
@@ -141,18 +141,19 @@ def change(
     rows : DataFrame
         The model's text columns.
     before, after : sequence of label or None
-        The class as which each row was learned, and the one as which it is to be learned; or None.
+        The class as which each row was learned, and the class as which it is to be learned; None if
+        there is none.
     classes, progress
         As in `learn`.
     """
-    def labelled(labels: Sequence[Any], others: Sequence[Any]) -> pl.DataFrame:
-        """The rows whose label differs from their other one."""
-        places = [place for place, (label, other) in enumerate(zip(labels, others, strict=True))
-                  if label is not None and label != other]
-        return rows[places].select(fitted.columns).with_columns(pl.Series(
-            fitted.label, [labels[place] for place in places], dtype=fitted.label_type))
+    def rows_with(labels: Sequence[Any], others: Sequence[Any]) -> pl.DataFrame:
+        """The rows with a label that is not their other one, labelled with it."""
+        selected = [row for row, (label, other) in enumerate(zip(labels, others, strict=True))
+                    if label is not None and label != other]
+        return rows[selected].select(fitted.columns).with_columns(pl.Series(
+            fitted.label, [labels[row] for row in selected], dtype=fitted.label_type))
 
-    to_learn, to_forget = labelled(after, before), labelled(before, after)
+    to_learn, to_forget = rows_with(after, before), rows_with(before, after)
     # Learn first: a model must not lose its last document.
     if to_learn.height:
         fitted = fitting.learn_more(

@@ -1,9 +1,9 @@
-"""Remembers the messages in ``new/`` of a Maildir that were judged, not to judge them again.
+"""A record of the judged messages in ``new/`` of a Maildir, so that they are not judged again.
 
 A message stays in ``new/`` until a mail program has shown it, because moving it would hide that it
 is new. So the names of judged messages are kept in a file of the Maildir, ``.textnb-judged``. The
-file belongs to one model and its settings: with others, or if it is missing or damaged, all
-messages are judged again.
+file is valid for one model and its settings. With other settings, or if it is missing or damaged,
+all messages are judged again.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from textnb.files.replace import replace_file
 
 NAME = ".textnb-judged"
 _VERSION = 2
-# A name has up to 255 bytes, and JSON takes up to six for one.
+# A name has up to 255 bytes, and each takes up to six in JSON: enough for 100,000 messages or more.
 _MAX_BYTES = 256 << 20
 
 
 def judge_key(checksum: str, settings: Mapping[str, Any]) -> str:
-    """A hash of all that a verdict depends on, apart from the message."""
+    """A hash of everything that a verdict depends on, except the message."""
     document = json.dumps([_VERSION, checksum, settings], sort_keys=True, default=str)
     return hashlib.sha256(document.encode()).hexdigest()
 
 
 class JudgedMessages:
-    """The messages that one filter has judged and left in ``new/`` of one Maildir.
+    """The messages in ``new/`` of one Maildir that one filter has judged and left there.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class JudgedMessages:
         return self._known.get(os.path.basename(path), ()) == _state(path)
 
     def add(self, path: str) -> None:
-        """Remember a message that stays where it is."""
+        """Remember a judged message that stays where it is."""
         state = _state(path)
         if state is not None:
             self._added[os.path.basename(path)] = state
@@ -62,20 +62,20 @@ class JudgedMessages:
         Raises
         ------
         OSError, SourceError
-            If it can't be written. Then the messages are judged again.
+            If the file can't be written. Then the messages are judged again.
         """
         if not self._added:
             return
         with ExitStack() as stack:
-            # Without a lock, messages that another process adds may be lost, and judged again.
+            # Without the lock, messages of another process may be lost, and are judged again.
             with suppress(SourceError):
                 stack.enter_context(lock_path(self._maildir))
             present = set(os.listdir(os.path.join(self._maildir, "new")))
             messages = {name: state for name, state in {**self._read(), **self._added}.items()
                         if name in present}
             document = json.dumps({"judge": self._key, "messages": messages})
-            # A program that reads the mail of other users, as root does, must not write where
-            # their links point.
+            # A program that reads the mail of other users, perhaps as root, must not write where
+            # their symbolic links point: with `private`, a link itself is replaced.
             with replace_file(self._path, private=True) as file:
                 file.write(document.encode("ascii"))
 
@@ -88,14 +88,14 @@ class JudgedMessages:
                 document = json.loads(file.read(_MAX_BYTES))
             if document["judge"] != self._key:
                 return {}
-            return {str(name): (int(size), int(changed))
-                    for name, (size, changed) in document["messages"].items()}
+            return {str(name): (int(size), int(modified))
+                    for name, (size, modified) in document["messages"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}
 
 
 def _state(path: str) -> tuple[int, int] | None:
-    """Size and time of a file, in case a mail system uses the name of a message twice."""
+    """The size and the time of a file: they tell messages apart if a name is used twice."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""A short-lived process that learns into models what clients have told a server.
+"""A short-lived process: models learn the messages whose classes clients have told a server.
 
     pending messages of the ledger -> what to forget, what to learn -> a new model in its place
 """
@@ -20,7 +20,8 @@ from textnb.learning.fitted import Fitted
 from textnb.mail.columns import message_columns
 from textnb.storage.textmodel import load_fitted, save_fitted
 
-_BATCH = 1000
+# The maximum number of messages that are learned at a time.
+_BATCH_SIZE = 1000
 
 
 def check(model: str) -> None:
@@ -33,31 +34,32 @@ def check(model: str) -> None:
 def learn(model: str) -> int:
     """Learn all pending messages of a model, and return their number.
 
-    A message that can't be learned, or forgotten, is given up: the log says why.
+    A message that can't be learned, or forgotten, is dropped, and the log says why.
     """
-    count = 0
+    n_done = 0
     with lock_path(model), Ledger(model) as ledger:
         ledger.finish()
-        while pending := ledger.pending(_BATCH):
-            count += _learn(model, ledger, pending)
+        while pending := ledger.pending(_BATCH_SIZE):
+            n_done += _learn(model, ledger, pending)
         ledger.drop_oldest()
-    return count
+    return n_done
 
 
 def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
-    # The last word on a message counts.
+    """Learn some pending messages, and return their number without those that were dropped."""
+    # The last entry of a message counts.
     last = {entry.id: entry for entry in pending}
-    before = {id: ledger.learned_label(id) for id in last}
-    entries = [entry for id, entry in last.items() if entry.label != before[id]]
+    old_labels = {id: ledger.learned_label(id) for id in last}
+    entries = [entry for id, entry in last.items() if entry.label != old_labels[id]]
     if not entries:
         ledger.settle(pending[-1].number)
         return len(pending)
     fitted = load_fitted(model)
-    old, new = [before[entry.id] for entry in entries], [entry.label for entry in entries]
+    old, new = [old_labels[entry.id] for entry in entries], [entry.label for entry in entries]
     try:
         fitted = change(fitted, _rows(fitted, entries), old, new)
     except (SourceError, EngineError):
-        # The messages are not the cause: they are learned later.
+        # The messages are not the cause. They stay pending, and are learned later.
         raise
     except TextnbError as error:
         if len(pending) == 1:
@@ -73,7 +75,7 @@ def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
 
 
 def _rows(fitted: Fitted, entries: Sequence[Pending]) -> pl.DataFrame:
-    """The columns of messages that a model learns."""
+    """The columns of messages from which a model learns."""
     rows = [message_columns(entry.message, fitted.columns, fitted.token_columns)[0]
             for entry in entries]
     return pl.DataFrame(rows, schema={
@@ -82,9 +84,9 @@ def _rows(fitted: Fitted, entries: Sequence[Pending]) -> pl.DataFrame:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """``check MODEL...`` or ``learn MODEL...``; ends with 1 if a model can't learn."""
+    """``check MODEL...`` or ``learn MODEL...``; exits with code 1 if a model can't learn."""
     verb, *models = arguments
-    failed = False
+    has_failed = False
     for model in models:
         try:
             if verb == "check":
@@ -92,12 +94,12 @@ def main(arguments: Sequence[str]) -> None:
             else:
                 learn(model)
         except TextnbError as error:
-            failed = True
+            has_failed = True
             if verb == "check":
                 sys.stdout.write(f"{model}: {error}")
                 break
             log("not learned", model=model, reason=first_line(error))
-    sys.exit(int(failed))
+    sys.exit(int(has_failed))
 
 
 if __name__ == "__main__":

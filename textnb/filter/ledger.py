@@ -1,15 +1,15 @@
 """A ledger of the messages that a model has learned, and of those that it is to learn.
 
     server    add (durable) -> pending -> learned into the model file -> learned
-    command                   changes -> learned into the model file -> learned
+    command                    changes -> learned into the model file -> learned
 
-It is a database of SQLite beside the model file. A message that was learned is a hash, a class and
-a date; one that is pending is kept as it came until the model has learned it, and is then
-overwritten.
+It is an SQLite database beside the model file, and ``pending``, ``changes`` and ``learned`` are its
+tables. A learned message is stored as a hash, a class and a date. A pending message is stored
+whole until the model has learned it, and is then overwritten.
 
 A message is learned once, even if the learning process is killed. The new model is written to a
-file of its own, which the ledger names, and then moved over the old one: if that file is gone, the
-move was made.
+file of its own, whose name is in the table ``moving``, and then moved over the old model. If that
+file is gone, the move was made.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ from textnb.errors import SourceError
 from textnb.files.replace import report_write_errors, sync_rename
 
 SUFFIX = ".ledger"
-_NEXT = ".next"
+_NEXT_SUFFIX = ".next"
 _VERSION = 2
-_APPLICATION = 0x746E6C67
+# "tnlg" in ASCII: the application id of the database.
+_APPLICATION_ID = 0x746E6C67
+# How long a process waits for another one's transaction.
 _BUSY_SECONDS = 5.0
 # The maximum number of messages to remember: their hashes and classes take 60 MB.
 MAX_LEARNED = 1_000_000
@@ -53,11 +55,11 @@ class Pending(NamedTuple):
     Attributes
     ----------
     number : int
-        Ascending, in order of arrival.
+        Ascending in the order of arrival.
     id : bytes
-        See `message_key`.
+        The `message_key`.
     label : label or None
-        The class that it is learned as; None to forget it.
+        The class as which it is learned; None to forget it.
     message : bytes
     """
 
@@ -68,16 +70,16 @@ class Pending(NamedTuple):
 
 
 def message_key(message_id: str | None, texts: Mapping[str, Any]) -> bytes:
-    """A hash of a message's Message-ID and of the texts that a model learns of it.
+    """A hash of a message's Message-ID and of the texts from which a model learns.
 
-    Headers that servers add do not change it, unless the model learns them.
+    Headers that servers add do not change it, unless the model learns from them.
     """
     content = json.dumps([message_id, sorted(texts.items())])
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
 
 
 class Ledger:
-    """The ledger of a model file; it is made if there is none.
+    """The ledger of a model file; it is created if there is none.
 
     Parameters
     ----------
@@ -92,8 +94,8 @@ class Ledger:
     def __init__(self, model: str | os.PathLike[str]) -> None:
         self._model = os.path.realpath(model)
         self.path = self._model + SUFFIX
-        with self._reporting():
-            # Before SQLite opens it, so that nobody else can ever read it.
+        with self._report_errors():
+            # Created here and not by SQLite, so that no other user can ever read it.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0),
                              0o600))
             self._database = sqlite3.connect(
@@ -107,7 +109,7 @@ class Ledger:
     def _begin(self) -> None:
         run = self._database.execute
         run("PRAGMA journal_mode = WAL")
-        # Sync fully: an answer to a client says that the message is safe.
+        # Sync fully, because an answer promises a client that the message is safe.
         run("PRAGMA synchronous = FULL")
         run("PRAGMA secure_delete = ON")
         with self._transaction():
@@ -117,9 +119,9 @@ class Ledger:
                     "SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 for statement in filter(str.strip, _TABLES.split(";")):
                     run(statement)
-                run(f"PRAGMA application_id = {_APPLICATION}")
+                run(f"PRAGMA application_id = {_APPLICATION_ID}")
                 run(f"PRAGMA user_version = {_VERSION}")
-            elif (application, version) != (_APPLICATION, _VERSION):
+            elif (application, version) != (_APPLICATION_ID, _VERSION):
                 raise SourceError(
                     f"{self.path} is no ledger of this version of textnb: move it away")
 
@@ -133,18 +135,18 @@ class Ledger:
         self.close()
 
     def __len__(self) -> int:
-        """The number of messages that were learned."""
-        with self._reporting():
+        """The number of learned messages."""
+        with self._report_errors():
             number: int = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
             return number
 
     def label_of(self, id: bytes) -> Any:
-        """The class of a message once all pending ones are learned; None if it has none."""
-        with self._reporting():
+        """The class of a message once all pending messages are learned; None if it has none."""
+        with self._report_errors():
             row = self._database.execute(
                 "SELECT class FROM pending WHERE id = ? ORDER BY number DESC LIMIT 1",
                 (id,)).fetchone()
-            return self.learned_label(id) if row is None else _label(row[0])
+            return self.learned_label(id) if row is None else _from_json(row[0])
 
     def add(self, id: bytes, label: Any, message: bytes) -> bool:
         """Note durably that a message is to be learned as a class, or forgotten (None).
@@ -152,55 +154,56 @@ class Ledger:
         Returns
         -------
         bool
-            Whether that changes anything.
+            Whether it has another class than before.
         """
         with self._transaction():
             if self.label_of(id) == label:
                 return False
             self._database.execute(
                 "INSERT INTO pending (id, class, message, at) VALUES (?, ?, ?, ?)",
-                (id, _stored(label), message, int(time.time())))
+                (id, _to_json(label), message, int(time.time())))
             return True
 
     def pending(self, limit: int) -> list[Pending]:
-        """The first messages that are pending."""
-        with self._reporting():
+        """The first pending messages, at most ``limit``."""
+        with self._report_errors():
             rows = self._database.execute(
                 "SELECT number, id, class, message FROM pending ORDER BY number LIMIT ?", (limit,))
-            return [Pending(number, id, _label(label), message)
+            return [Pending(number, id, _from_json(label), message)
                     for number, id, label, message in rows]
 
     def learned_label(self, id: bytes) -> Any:
-        """The class under which the model has learned a message; None if it has not."""
-        with self._reporting():
+        """The class as which the model has learned a message; None if it has not learned it."""
+        with self._report_errors():
             row = self._database.execute("SELECT class FROM learned WHERE id = ?", (id,)).fetchone()
-            return None if row is None else _label(row[0])
+            return None if row is None else _from_json(row[0])
 
     def drop(self, number: int) -> None:
-        """Give up a message that can't be learned."""
+        """Drop a pending message that can't be learned."""
         with self._transaction():
             self._database.execute("DELETE FROM pending WHERE number = ?", (number,))
 
     @property
     def next_model(self) -> str:
-        """The path for the model that has learned the pending messages, before it is moved."""
-        return self.path + _NEXT
+        """The path to which the new model is written before it is moved."""
+        return self.path + _NEXT_SUFFIX
 
     def replace_model(self, last: int, labels: Mapping[bytes, Any] | None = None) -> None:
-        """Move `next_model` over the model; what it has learned is in the ledger then.
+        """Move `next_model` over the model, and note in the ledger what it has learned.
 
         Parameters
         ----------
         last : int
-            All that is pending up to this number is learned.
+            The model has learned all pending messages up to this number.
         labels : mapping, optional
-            The class as which each further message is learned; None if it is forgotten.
+            Further messages, and the class as which the model has learned each; None if it is
+            forgotten.
         """
-        with self._reporting():
+        with self._report_errors():
             try:
                 with report_write_errors(self._model):
-                    _keep_rights(self._model, self.next_model)
-                    self._announce(last, labels or {})
+                    _copy_permissions(self._model, self.next_model)
+                    self._note_changes(last, labels or {})
                     os.replace(self.next_model, self._model)
             except SourceError:
                 with suppress(SourceError):
@@ -212,7 +215,7 @@ class Ledger:
             raise error.after(f"{self._model} is written, which the next change notes in its "
                               "ledger: ") from error
 
-    def _announce(self, last: int, labels: Mapping[bytes, Any]) -> None:
+    def _note_changes(self, last: int, labels: Mapping[bytes, Any]) -> None:
         """Note what the model will have learned once it is moved."""
         with self._transaction():
             run = self._database.execute
@@ -221,14 +224,14 @@ class Ledger:
             run("INSERT INTO moving VALUES (?, ?)", (last, os.path.basename(self.next_model)))
             self._database.executemany(
                 "INSERT INTO changes VALUES (?, ?, ?)",
-                [(id, _stored(label), int(time.time())) for id, label in labels.items()])
+                [(id, _to_json(label), int(time.time())) for id, label in labels.items()])
 
     def finish(self) -> None:
         """Finish the work of a process that was killed; the caller holds the model's lock."""
-        with self._reporting():
+        with self._report_errors():
             row = self._database.execute("SELECT last FROM moving").fetchone()
             if row is None or os.path.exists(self.next_model):
-                # The move was not made: pending messages are learned again.
+                # The move was not made, so pending messages will be learned again.
                 if row is not None:
                     with self._transaction():
                         self._database.execute("DELETE FROM moving")
@@ -236,12 +239,12 @@ class Ledger:
                 if os.path.exists(self.next_model):
                     os.unlink(self.next_model)
                 return
-            # What is settled is not learned again, so the model must be there for good.
+            # Settled messages are not learned again, so the new model must be on the disk.
             sync_rename(Path(self._model))
             self.settle(row[0])
 
     def settle(self, last: int) -> None:
-        """Note that the model has learned all pending messages up to a number."""
+        """Note that the model has learned all pending messages up to a number, and the changes."""
         with self._transaction():
             run = self._database.execute
             rows = run("SELECT id, class, at FROM pending WHERE number <= ? ORDER BY number",
@@ -258,33 +261,33 @@ class Ledger:
     def drop_oldest(self) -> None:
         """Drop the oldest learned messages, so that at most `MAX_LEARNED` are left.
 
-        The model keeps what it has learned of the others; they can't be forgotten any more. If the
-        disk fails now, they are dropped after the next change.
+        The model keeps what it learned from the dropped messages, and can't forget it any more. If
+        the disk fails now, they are dropped after the next change.
         """
         with suppress(SourceError), self._transaction():
-            count = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
-            if count > MAX_LEARNED:
+            n_learned = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
+            if n_learned > MAX_LEARNED:
                 self._database.execute(
                     "DELETE FROM learned WHERE id IN "
-                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (count - MAX_LEARNED,))
+                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (n_learned - MAX_LEARNED,))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._reporting():
+        with self._report_errors():
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield
                 self._database.execute("COMMIT")
             except BaseException:
-                # SQLite has ended it itself after some failures. A transaction that stays open
-                # would keep the ledger from everybody.
+                # After some failures, SQLite has ended the transaction itself. If one stayed open,
+                # no other process could write the ledger.
                 if self._database.in_transaction:
                     self._database.execute("ROLLBACK")
                 raise
 
     @contextmanager
-    def _reporting(self) -> Iterator[None]:
-        """Name the file in every error."""
+    def _report_errors(self) -> Iterator[None]:
+        """Turn every error into a SourceError that names the file."""
         try:
             yield
         except SourceError:
@@ -296,15 +299,15 @@ class Ledger:
             raise SourceError(f"the ledger {self.path} is damaged: {error}") from error
 
 
-def _stored(label: Any) -> str | None:
+def _to_json(label: Any) -> str | None:
     return None if label is None else json.dumps(label)
 
 
-def _label(stored: str | None) -> Any:
-    return None if stored is None else json.loads(stored)
+def _from_json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
 
 
-def _keep_rights(model: str, path: str) -> None:
+def _copy_permissions(model: str, path: str) -> None:
     """Give a new model file the mode of the old one, and its owner and group if root does it."""
     state = Path(model).stat()
     os.chmod(path, stat.S_IMODE(state.st_mode))

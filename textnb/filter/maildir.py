@@ -1,4 +1,4 @@
-"""Moves messages to other folders of a Maildir; a message is complete at every moment."""
+"""Moving messages to other folders of a Maildir; a message is complete at every moment."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from textnb.files.replace import sync_path
 
 
 class MessageMoved(Exception):
-    """A message is no longer at its path: another program has filed it, or shown it."""
+    """A message is no longer at its path: another program has moved it."""
 
 
 def new_messages(maildir: str) -> tuple[list[str], dict[str, int]]:
-    """Paths of the messages in ``new``, sorted; other programs may move them at any time.
+    """List the messages in ``new``; other programs may move them at any time.
 
     Returns
     -------
     list of str, dict
-        The paths; and how many other entries there are, per kind. Symbolic links are not
-        followed, as they may lead to files that the owner of the Maildir may not read.
+        The paths of messages, sorted, and the number of other entries of each kind. Symbolic links
+        are not followed, as they may lead to files that the owner of the Maildir may not read.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def new_messages(maildir: str) -> tuple[list[str], dict[str, int]]:
         try:
             mode = os.lstat(path).st_mode
         except FileNotFoundError:
-            # It has gone since it was listed; the reader counts it.
+            # It has gone since it was listed. It counts as a message, whose reader will report it.
             mode = stat.S_IFREG
         if stat.S_ISREG(mode):
             paths.append(path)
@@ -68,9 +68,9 @@ def subfolder(maildir: str, name: str) -> str:
     Raises
     ------
     ParameterError
-        If the name leads elsewhere.
+        If the name is not that of a folder of the Maildir.
     SourceError
-        If a symbolic link does.
+        If a symbolic link leads outside the Maildir.
     """
     if not name.startswith(".") or "/" in name or name.strip(".") == "" or ".." in name:
         raise ParameterError.out_of_range(
@@ -118,7 +118,7 @@ def file_message(path: str, folder: str) -> str:
     Raises
     ------
     OSError
-        If it can't be moved, or the folder has a message of its name; it then stays in place.
+        If it can't be moved, or the folder has another message of its name; it stays in place.
     MessageMoved
         If another program has moved it.
     SourceError
@@ -137,11 +137,11 @@ def file_message(path: str, folder: str) -> str:
             # Unlike a rename, a link never replaces a file.
             os.link(path, target)
         except FileExistsError:
-            # A run that ended between link and unlink leaves the same message in both folders.
+            # If an earlier run ended between link and unlink, the message is in both folders.
             if not os.path.samefile(path, target):
                 raise
-        # A loss of power must not take back the link alone.
+        # The link must be on the disk before the message is unlinked, in case of a power failure.
         sync_path(Path(target).parent)
-        # If two processes file it at the same time, one of them removes it.
+        # If two processes move it at the same time, only one of them removes it.
         os.unlink(path)
     return target

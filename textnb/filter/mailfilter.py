@@ -40,9 +40,9 @@ class MailFilter:
         Sorted, one per weight.
     tokenizer : Tokenizer
     columns : list of str
-        Columns of a mail table (see `scan_mail`); other names are names of headers.
+        Columns of a mail table (see `scan_mail`), or names of headers.
     judging : Judging
-        The class of spam, the messages learned per class, thresholds, and stale choices.
+        The class of spam, the number of learned messages per class, thresholds, and stale choices.
     calibration : Calibration or None
 
     Examples
@@ -77,26 +77,27 @@ class MailFilter:
         cutoffs: Cutoffs | None = None,
         max_bytes: int = MAX_BYTES,
     ) -> Self:
-        """The filter of a model file.
+        """Load the filter of a model file.
 
         Parameters
         ----------
         path : path
         spam : label, optional
             The class that is filtered out; by default the class for which the model's decision was
-            chosen, else "spam". There is no default if the decision was chosen for another class
-            and the model also has a class "spam".
+            chosen, or "spam" if there is none. There is no default if the decision was chosen for
+            another class and the model also has a class "spam".
         min_learned : int
-            With fewer messages of spam, or of the rest, every verdict is "unsure".
+            If fewer messages of spam, or of all other classes, were learned, every verdict is
+            "unsure".
         cutoffs : (float, float), optional
             Log-odds of spam, base e, in place of the model's decision.
         max_bytes : int
-            A file whose contents would take more memory than this is refused.
+            A file is refused if its contents would take more memory.
 
         Raises
         ------
         ModelFileError, SourceError
-            As `textnb.load`, and for a model of feature tables.
+            As `textnb.load`, and if it is a model of feature tables.
         ParameterError
             If the model has no such class, or it is not clear which of its classes is spam.
         """
@@ -110,7 +111,7 @@ class MailFilter:
 
     @classmethod
     def of_model(cls, name: str, fitted: Fitted, **settings: Any) -> Self:
-        """The filter of a model that is loaded; the name is for errors, the rest as of `load`."""
+        """The filter of a loaded model. ``name`` is for errors; ``settings`` are as of `load`."""
         counts = fitted.counts
         if counts.is_multilabel:
             raise ParameterError.multilabel("a mail filter")
@@ -156,8 +157,8 @@ class MailFilter:
         Returns
         -------
         list of (term, points)
-            What each adds to the log-odds of spam against the most probable other class, base e,
-            the largest first.
+            The points are what a term adds to the log-odds of spam against the most probable other
+            class, base e. The largest absolute value comes first.
         """
         columns, values = self.form.features.of_one(*self._counts(self._row(message)[0]))
         terms = self.terms.gather(columns).to_list()
@@ -165,10 +166,10 @@ class MailFilter:
             self.calibration.temperatures(np.array([values.sum()]))[0])
         weights = zip(terms, self.form.weights[columns].tolist(), strict=True)
         return deciding_terms([*zip(values.tolist(), weights, strict=True)],
-                              self.form.intercept.tolist(), self.judging.place, divisor, k)
+                              self.form.intercept.tolist(), self.judging.spam_index, divisor, k)
 
     def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:
-        """Joint log-probabilities (1, n_classes), and the sum of the counts that were scored."""
+        """Joint log-probabilities (1, n_classes), and the sum of the mapped counts of terms."""
         columns, counts = self._counts(row)
         length = self.form.features.of_one(columns, counts)[1].sum()
         return self.form.scores_of_one(columns, counts)[None, :], float(length)
@@ -182,13 +183,14 @@ class MailFilter:
                     for name in self.columns}), parsed
 
     def _counts(self, row: pl.DataFrame) -> tuple[NDArray[np.int64], Floats]:
-        """The columns of the terms of a message that the model has, sorted, and their counts."""
+        """The columns of the model's terms in a message, ascending, and their counts."""
         tokens = row.select(self.tokenizer.expr(self.columns).explode().alias("term")).to_series()
-        counted = tokens.drop_nulls().value_counts().sort("term")
-        places = self.terms.search_sorted(counted["term"]).to_numpy().astype(np.int64)
-        inside = places < len(self.terms)
-        known = np.zeros(len(places), dtype=np.bool_)
-        known[inside] = (self.terms.gather(places[inside])
-                         == counted["term"].filter(pl.Series(inside))).to_numpy()
-        return places[known], counted["count"].to_numpy()[known].astype(np.float64)
+        counts = tokens.drop_nulls().value_counts().sort("term")
+        columns = self.terms.search_sorted(counts["term"]).to_numpy().astype(np.int64)
+        # A term after all of the model's terms would have the column behind the last.
+        is_inside = columns < len(self.terms)
+        is_known = np.zeros(len(columns), dtype=np.bool_)
+        is_known[is_inside] = (self.terms.gather(columns[is_inside])
+                               == counts["term"].filter(pl.Series(is_inside))).to_numpy()
+        return columns[is_known], counts["count"].to_numpy()[is_known].astype(np.float64)
 

@@ -1,8 +1,8 @@
 """A verdict in spamd's terms: a score, a threshold, the names of rules, and headers of a message.
 
 The threshold is always 5, SpamAssassin's own, so that settings of mail systems keep their meaning.
-The score is 5 + the log-odds of spam (base e) - the log-odds from which the model says spam. So a
-message is spam if its score is at least 5, and each further point makes spam e times as likely.
+The score is 5 + the log-odds of spam (base e) - the minimum log-odds of a verdict "spam". So a
+message is spam if its score is at least 5, and each further point multiplies its odds by e.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from textnb.runtime import __version__
 from textnb.runtime.values import Value
 
 THRESHOLD = 5.0
-# The range of scores with one decimal that fit the columns of a log.
-_LOWEST, _HIGHEST = -999.9, 999.9
+# The range of scores, which have one decimal, that fits the columns of a log.
+_MIN_SCORE, _MAX_SCORE = -999.9, 999.9
+# The maximum number of stars in the header of the level, one per point.
 _MAX_STARS = 50
 # The number of characters of a description in a report.
-_WIDTH = 50
+_DESCRIPTION_WIDTH = 50
 
 
 class Mark(Value):
@@ -33,9 +34,9 @@ class Mark(Value):
     score : float
         With one decimal; the score of spam is at least `THRESHOLD`.
     symbols : tuple of str
-        Of SpamAssassin's kind, e.g. ("TEXTNB_SPAM",).
+        Names of rules, as SpamAssassin has them: ("TEXTNB_SPAM",), for example.
     report : str
-        For people.
+        Lines for people to read.
     status : str
         The value of ``X-Textnb-Status``.
     """
@@ -48,15 +49,15 @@ class Mark(Value):
 
 
 def mark_of(verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()) -> Mark:
-    """The verdict in spamd's terms.
+    """Express a verdict in spamd's terms.
 
     Parameters
     ----------
     verdict : Verdict
     min_odds : float
-        The log-odds from which the model says spam; infinite if it never or always does.
+        The minimum log-odds of a verdict "spam"; inf if there is never one, -inf if always.
     terms : sequence of (str, float)
-        The terms for the report, and what each adds to the score.
+        Terms for the report, and what each adds to the score.
 
     Examples
     --------
@@ -67,7 +68,7 @@ def mark_of(verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]
     """
     is_spam = verdict.status == SPAM
     score = _score(verdict.log_odds, min_odds)
-    # Neither rounding nor other rules of the model may contradict the verdict.
+    # Neither rounding nor thresholds of other classes may make the score contradict the verdict.
     score = max(score, THRESHOLD) if is_spam else min(score, THRESHOLD - 0.1)
     symbols = (f"TEXTNB_{verdict.status.upper()}",
                *(["TEXTNB_MALFORMED"] if verdict.errors else []))
@@ -81,24 +82,24 @@ def mark_of(verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]
 
 
 def _details(score: float, terms: Sequence[tuple[str, float]]) -> list[str]:
-    """The table of a report in the form of SpamAssassin's, which programs take apart."""
+    """The table of a report, in SpamAssassin's format, which other programs parse."""
     lines = [(points, "TEXTNB_TERM", _one_line(term)) for term, points in terms]
     rest = score - sum(points for _, points in terms)
-    if _LOWEST < score < _HIGHEST and math.isfinite(rest):
+    if _MIN_SCORE < score < _MAX_SCORE and math.isfinite(rest):
         lines.append((rest, "TEXTNB_REST", "all other terms, the prior and the threshold"))
     return ["", f"Content analysis details:   ({score} points, {THRESHOLD} required)", "",
             " pts rule name              description",
-            f"---- {'-' * 22} {'-' * _WIDTH}",
+            f"---- {'-' * 22} {'-' * _DESCRIPTION_WIDTH}",
             *(f"{points:4.1f} {rule:22} {text}" for points, rule, text in lines)]
 
 
 def _one_line(term: str) -> str:
-    """A term as a single line, whatever characters it has."""
-    return "".join(char if char.isprintable() else "?" for char in term[:_WIDTH])
+    """The beginning of a term, with "?" for each character that can't be printed."""
+    return "".join(char if char.isprintable() else "?" for char in term[:_DESCRIPTION_WIDTH])
 
 
 def headers_of(mark: Mark) -> list[str]:
-    """The headers of a verdict, a line each."""
+    """The headers of a verdict, one line each."""
     name = f"textnb {__version__}"
     stars = "*" * max(0, min(_MAX_STARS, int(mark.score)))
     return [
@@ -110,9 +111,9 @@ def headers_of(mark: Mark) -> list[str]:
         f"{STATUS}: {mark.status}"]
 
 
-def _score(odds: float, min_odds: float) -> float:
-    if math.isnan(odds):
+def _score(log_odds: float, min_log_odds: float) -> float:
+    if math.isnan(log_odds):
         return 0.0
-    if math.isinf(min_odds):
-        return _HIGHEST if min_odds < 0 else _LOWEST
-    return round(max(_LOWEST, min(_HIGHEST, THRESHOLD + odds - min_odds)), 1)
+    if math.isinf(min_log_odds):
+        return _MAX_SCORE if min_log_odds < 0 else _MIN_SCORE
+    return round(max(_MIN_SCORE, min(_MAX_SCORE, THRESHOLD + log_odds - min_log_odds)), 1)

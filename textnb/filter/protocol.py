@@ -24,13 +24,13 @@ MAX_LINE, MAX_HEADERS = 8192, 255
 # The answer to PING.
 PONG = b"SPAMD/1.5 0 PONG\r\n"
 # The commands that ask for a verdict.
-JUDGING = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
-COMMANDS = (*JUDGING, "PING", "SKIP", "TELL", "STATUS")
+VERDICT_COMMANDS = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
+COMMANDS = (*VERDICT_COMMANDS, "PING", "SKIP", "TELL", "STATUS")
 _FIRST_LINE = re.compile(r"([A-Z_]{1,32}) SPAMC/([0-9]{1,3})\.([0-9]{1,3})")
 _USER = re.compile(r"[-A-Za-z0-9_.@+]{1,128}")
-# The codes of sysexits.h; 79 is spamd's own.
-CODES = {"EX_OK": 0, "EX_DATAERR": 65, "EX_UNAVAILABLE": 69, "EX_SOFTWARE": 70, "EX_TEMPFAIL": 75,
-         "EX_PROTOCOL": 76, "EX_NOPERM": 77, "EX_TIMEOUT": 79}
+# The exit codes of sysexits.h; 79 is spamd's own.
+EXIT_CODES = {"EX_OK": 0, "EX_DATAERR": 65, "EX_UNAVAILABLE": 69, "EX_SOFTWARE": 70,
+              "EX_TEMPFAIL": 75, "EX_PROTOCOL": 76, "EX_NOPERM": 77, "EX_TIMEOUT": 79}
 
 
 class Refused(Exception):
@@ -39,9 +39,9 @@ class Refused(Exception):
     Parameters
     ----------
     code : str
-        A name of `CODES`.
+        A name of `EXIT_CODES`.
     why : str
-        One line for the client.
+        The reason, one line for the client.
     """
 
     def __init__(self, code: str, why: str) -> None:
@@ -50,21 +50,23 @@ class Refused(Exception):
 
     def answer(self) -> bytes:
         """The answer to the client."""
+        # Printable ASCII only.
         why = re.sub(r"[^ -~]+", " ", str(self))[:500]
-        return f"SPAMD/1.0 {CODES[self.code]} {self.code} {why}\r\n".encode("ascii")
+        return f"SPAMD/1.0 {EXIT_CODES[self.code]} {self.code} {why}\r\n".encode("ascii")
 
 
 class Request(Value):
-    """What a client asks, without the message.
+    """A request of a client, without its message.
 
     Attributes
     ----------
     command : str
         One of `COMMANDS`.
     version : (int, int)
-        Of the protocol.
+        The version of the protocol.
     length : int or None
-        Bytes of the message as they are sent; None if the client closes its side at the end.
+        The number of bytes of the message as it is sent, perhaps compressed; None if the client
+        closes its side of the connection at the end.
     user : str or None
     is_compressed : bool
         Whether the message is compressed by zlib.
@@ -81,7 +83,7 @@ class Request(Value):
 
 
 def parse_command(line: bytes) -> Request:
-    """The request that a first line begins.
+    """Parse the first line of a request.
 
     Raises
     ------
@@ -100,12 +102,12 @@ def parse_command(line: bytes) -> Request:
 
 
 def has_headers(request: Request) -> bool:
-    """Whether headers follow the first line; an old client waits for an answer after PING."""
+    """Whether headers follow the first line; after PING, an old client waits for the answer."""
     return request.command not in ("PING", "SKIP") or request.version >= (1, 5)
 
 
 def parse_headers(request: Request, lines: Iterable[bytes]) -> Request:
-    """A request with its headers.
+    """Add the headers to a request.
 
     Raises
     ------
@@ -118,36 +120,37 @@ def parse_headers(request: Request, lines: Iterable[bytes]) -> Request:
         if not colon:
             raise Refused("EX_PROTOCOL", f"header not in 'Name: value' format: {line[:60]!r}")
         if headers.setdefault(name.strip().lower(), value.strip()) != value.strip():
-            # With two lengths, readers could disagree where the message ends.
+            # If there are two lengths, for example, readers may disagree on the end of the message.
             raise Refused("EX_PROTOCOL", f"two headers {name.strip()[:60]!r}")
     length, user = headers.get("content-length"), headers.get("user")
     if length is not None and not re.fullmatch("[0-9]{1,15}", length):
         raise Refused("EX_PROTOCOL", f"Content-length is not a number: {length[:60]!r}")
     if user is not None and not _USER.fullmatch(user):
         raise Refused("EX_PROTOCOL", "the user is not a name")
-    compressed = headers.get("compress")
-    if compressed is not None and compressed.lower() != "zlib":
-        raise Refused("EX_PROTOCOL", f"compression is not zlib: {compressed[:60]!r}")
-    if compressed is not None and length is None:
+    compression = headers.get("compress")
+    if compression is not None and compression.lower() != "zlib":
+        raise Refused("EX_PROTOCOL", f"compression is not zlib: {compression[:60]!r}")
+    if compression is not None and length is None:
         raise Refused("EX_PROTOCOL", "Compress needs Content-length")
     return Request(request.command, request.version, None if length is None else int(length),
-                   user, compressed is not None, headers)
+                   user, compression is not None, headers)
 
 
 def message_of(request: Request, body: bytes, max_bytes: int) -> bytes:
-    """The message of a request, inflated where it is compressed.
+    """The message of a request, decompressed if it is compressed.
 
     Parameters
     ----------
     request : Request
     body : bytes
-        As it was sent.
+        The message as it was sent.
     max_bytes : int
         A longer message is refused before it takes more memory.
 
     Raises
     ------
     Refused
+        If the message is too long or damaged.
     """
     if request.length is not None and len(body) != request.length:
         raise Refused("EX_PROTOCOL", f"Content-length is {request.length}, and {len(body)} bytes "
@@ -181,7 +184,7 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
     Parameters
     ----------
     request : Request
-        Of a command of `JUDGING`.
+        A request with one of the `VERDICT_COMMANDS`.
     mark : Mark
         The verdict in spamd's terms.
     message : bytes
@@ -211,13 +214,13 @@ def answer(request: Request, mark: Mark, message: bytes) -> bytes:
     return f"SPAMD/1.1 0 EX_OK\r\n{headers}\r\n".encode("ascii") + body
 
 
-def class_told(request: Request) -> str | None:
-    """What a request TELL says of its message: "spam", "ham", or None to forget it.
+def parse_tell(request: Request) -> str | None:
+    """The class that a request TELL gives to its message, "spam" or "ham"; None to forget it.
 
     Raises
     ------
     Refused
-        If this server can't do what it says.
+        If the request is not one that this server can fulfil.
     """
     headers = request.headers
     is_set, is_removed = ("local" in headers.get(name, "").lower() for name in ("set", "remove"))
@@ -232,7 +235,9 @@ def class_told(request: Request) -> str | None:
 
 
 def answer_to_tell(label: str | None, changed: bool) -> bytes:
-    header = "" if not changed else "DidRemove: local\r\n" if label is None else "DidSet: local\r\n"
+    """The answer to a request TELL, by its `parse_tell` and whether the ledger has changed."""
+    done = "DidRemove" if label is None else "DidSet"
+    header = f"{done}: local\r\n" if changed else ""
     return f"SPAMD/1.1 0 EX_OK\r\n{header}Content-length: 0\r\n\r\n".encode("ascii")
 
 

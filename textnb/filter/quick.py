@@ -2,9 +2,10 @@
 
     message -> columns -> tokens in plain Python -> their weights -> log-odds -> verdict
 
-The scores are those of `textnb.filter.mailfilter.MailFilter`, except for rounding. A model, setting
-or message that this module can't judge is refused by name (`Unsupported`). So is a score so near a
-threshold that rounding could decide. `MailFilter` then judges: the verdicts are the same.
+The scores are those of `textnb.filter.mailfilter.MailFilter`, except for rounding. This module
+refuses models, settings and messages that it can't judge, and scores so near a threshold that
+rounding could change the verdict (`Unsupported`). `MailFilter` then judges, so the verdicts are the
+same.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from textnb.mail.columns import message_columns
 from textnb.mail.message import MAX_MESSAGE
 from textnb.storage.terms_reader import TermsReader, Weights, tokens_of
 
-# Relative difference between scores that are added up in two ways; the bound is generous.
+# A generous bound on the relative difference of scores that are sums in another order.
 _ROUNDING = 1e-10
-_T = TypeVar("_T")
+# An item that belongs to a count: see `_values`.
+_Item = TypeVar("_Item")
 
 
 class QuickFilter:
@@ -40,15 +42,15 @@ class QuickFilter:
     Attributes
     ----------
     columns, lists : list of str
-        The columns of a table of mail that are judged, and those that hold lists of tokens.
+        The columns of a table of mail that the model reads, and the columns of lists of tokens.
     judging : Judging
 
     Raises
     ------
     Unsupported
-        If this module can't judge with the model or the settings; it says why.
+        If this module can't judge with the model or the settings; the message says why.
     ModelFileError, SourceError
-        If the file can't be read, or the part that was read is damaged.
+        If the file can't be read, or the part that is read is damaged.
     ParameterError
         As `MailFilter.load`.
     """
@@ -106,47 +108,49 @@ class QuickFilter:
         """The terms that decide a verdict: as `MailFilter.deciding_terms`."""
         texts, _ = message_columns(message, self.columns, self.lists)
         counts = Counter(tokens_of(self._plan, texts))
-        weighted = self._values((counts[term], (term, weights))
-                             for term, weights in self._weights(counts))
+        features = self._values((counts[term], (term, weights))
+                                for term, weights in self._weights(counts))
         return deciding_terms(
-            weighted, self._reader.intercept, self.judging.place,
-            self._divisor(sum(value for value, _ in weighted)), k)
+            features, self._reader.intercept, self.judging.spam_index,
+            self._divisor(sum(value for value, _ in features)), k)
 
     def _divisor(self, length: float) -> float:
-        """What calibration divides the scores of a message by."""
+        """The temperature, by which calibration divides the scores of a message."""
         if self._calibration is None:
             return 1.0
         temperature, exponent = self._calibration.temperature, self._calibration.length_exponent
         return temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
 
     def _scores(self, tokens: Sequence[str]) -> tuple[Weights, float, float]:
-        """Scores of the classes, the sum of the counts that were scored, and the largest absolute
-        value of a score or of a partial sum of one."""
+        """Scores of the classes, the sum of the mapped counts, and the largest absolute value.
+
+        The latter is of all scores and their partial sums, and bounds their rounding errors.
+        """
         reader, counts = self._reader, Counter(tokens)
-        total = [0.0] * len(reader.labels)
+        sums = [0.0] * len(reader.labels)
         length = largest = 0.0
-        # In the order of the columns, as a sparse product adds them.
+        # Terms are in the order of the columns, in which a sparse product adds them too.
         for value, weights in self._values((counts[term], weights)
                                            for term, weights in self._weights(counts)):
             length += value
-            total = [score + value * weight for score, weight in zip(total, weights, strict=True)]
-            largest = max(largest, *map(abs, total))
-        scores = [score + b for score, b in zip(total, reader.intercept, strict=True)]
+            sums = [score + value * weight for score, weight in zip(sums, weights, strict=True)]
+            largest = max(largest, *map(abs, sums))
+        scores = [score + b for score, b in zip(sums, reader.intercept, strict=True)]
         return scores, length, max(largest, *map(abs, scores))
 
-    def _values(self, counts: Iterable[tuple[int, _T]]) -> list[tuple[float, _T]]:
+    def _values(self, counts: Iterable[tuple[int, _Item]]) -> list[tuple[float, _Item]]:
         """Map counts by the model's feature map; the item of each count stays with its value."""
         above = self._reader.above
         if above is not None:
-            weighted = [(1.0, item) for count, item in counts if count > above]
+            values = [(1.0, item) for count, item in counts if count > above]
         elif self._reader.is_sublinear:
-            weighted = [(1.0 + math.log(count), item) for count, item in counts]
+            values = [(1.0 + math.log(count), item) for count, item in counts]
         else:
-            weighted = [(float(count), item) for count, item in counts]
-        if not self._reader.has_unit_length or not weighted:
-            return weighted
-        norm = math.sqrt(math.fsum(value * value for value, _ in weighted))
-        return [(value / norm, item) for value, item in weighted]
+            values = [(float(count), item) for count, item in counts]
+        if not self._reader.has_unit_length or not values:
+            return values
+        norm = math.sqrt(math.fsum(value * value for value, _ in values))
+        return [(value / norm, item) for value, item in values]
 
     def _weights(self, terms: Collection[str]) -> Iterable[tuple[str, Weights]]:
         """The terms that the model has, in the order of its columns, and their weights."""
@@ -155,13 +159,12 @@ class QuickFilter:
             return self._reader.weights(terms).items()
         new = [term for term in terms if term not in remembered]
         if len(remembered) + len(new) > self._max_remembered:
-            # Forget all at once: that limits memory, and the words of the next messages soon come
-            # back.
+            # Forgetting all limits memory, and frequent terms soon come back.
             remembered.clear()
             new = list(terms)
         new_weights = self._reader.weights(new)
         remembered.update((term, new_weights.get(term)) for term in new)
-        # UTF-8 sorts in the order of code points.
+        # Columns are in the order of UTF-8, which is the order of code points.
         return [(term, weights) for term in sorted(terms)
                 if (weights := remembered[term]) is not None]
 
@@ -176,6 +179,6 @@ def _log_odds(scores: Weights) -> Weights:
     odds = []
     for k, score in enumerate(scores):
         others = scores[:k] + scores[k + 1:]
-        top = max(others)
-        odds.append(score - top - math.log(sum(math.exp(other - top) for other in others)))
+        best = max(others)
+        odds.append(score - best - math.log(sum(math.exp(other - best) for other in others)))
     return odds

@@ -2,10 +2,10 @@
 
     server ──> worker 1     each takes connections from the same sockets (textnb.filter.worker)
            ──> worker 2
-           ──> learner      now and then, if clients may correct verdicts
+           ──> learner      now and then, if clients may correct verdicts (textnb.filter.learner)
              <── shared counters: a worker that judges for too long is killed, and replaced
 
-The server itself reads no mail and no model, so nothing that is sent can make it fail.
+The server itself reads no mail and no model, so no message can make it fail.
 """
 
 from __future__ import annotations
@@ -30,19 +30,21 @@ from textnb.filter.worker import BAD_SETTINGS, READY
 
 _BACKLOG = 256
 _SOCKET_MODE = 0o660
+# The time between two looks at the workers.
 _WATCH_SECONDS = 0.2
-# How much later than the worker's own alarm the server kills it, if it hangs in a library.
-_LATER_SECONDS = 2.0
-# A worker that ends sooner than this after its start will end again.
-_SHORT_SECONDS = 1.0
-_START_SECONDS = 120.0
+# A worker's own alarm may not work if it hangs in a library: so much later, the server kills it.
+_KILL_DELAY_SECONDS = 2.0
+# If a worker ends sooner after its start, it will probably end again: the server waits a little.
+_MIN_LIFE_SECONDS = 1.0
+# The maximum time that a worker takes to read its models.
+_MAX_START_SECONDS = 120.0
 # -P: processes import no modules from the folder in which the server is started.
-_PYTHON = (sys.executable, "-P", "-m")
-_LEARNER = (*_PYTHON, "textnb.filter.learner")
+_RUN_MODULE = (sys.executable, "-P", "-m")
+_LEARNER = (*_RUN_MODULE, "textnb.filter.learner")
 
 
 def listen(address: str) -> socket.socket:
-    """A listening socket.
+    """Open a listening socket.
 
     Parameters
     ----------
@@ -54,7 +56,7 @@ def listen(address: str) -> socket.socket:
     ParameterError
         If the address is not local to this machine.
     SourceError
-        If nothing can listen there, for example because another server does.
+        If it is impossible to listen there, for example because another server does.
     """
     host, colon, port = address.rpartition(":")
     try:
@@ -68,19 +70,19 @@ def listen(address: str) -> socket.socket:
 def _listen_tcp(address: str, host: str, port: str) -> socket.socket:
     try:
         ip = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
-        number = int(port)
+        port_number = int(port)
     except ValueError:
         raise ParameterError.out_of_range(
             "--listen", "the path of a socket, or HOST:PORT such as 127.0.0.1:783", address
             ) from None
-    if not ip.is_loopback or not 0 <= number < 1 << 16:
+    if not ip.is_loopback or not 0 <= port_number < 1 << 16:
         raise ParameterError(
             f"--listen {address}: the protocol has no passwords, so TCP is for loopback addresses "
             "such as 127.0.0.1:783 alone")
     family = socket.AF_INET6 if ip.version == 6 else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((str(ip), number))
+    listener.bind((str(ip), port_number))
     listener.listen(_BACKLOG)
     return listener
 
@@ -93,13 +95,13 @@ def _listen_unix(path: str) -> socket.socket:
             try:
                 probe.connect(path)
             except ConnectionRefusedError:
-                # Its server was killed.
+                # The server of this socket was killed.
                 os.unlink(path)
             else:
                 raise SourceError(f"can't listen at {path}: another server does")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    # The mode must hold from the start, before anybody can connect.
-    before = os.umask(0o777 & ~_SOCKET_MODE)
+    # The socket must have its mode from the start, before anybody can connect.
+    old_mask = os.umask(0o777 & ~_SOCKET_MODE)
     try:
         listener.bind(path)
     except OSError as error:
@@ -108,7 +110,7 @@ def _listen_unix(path: str) -> socket.socket:
                               "bytes") from None
         raise
     finally:
-        os.umask(before)
+        os.umask(old_mask)
     listener.listen(_BACKLOG)
     return listener
 
@@ -124,18 +126,18 @@ class Server:
 
     def __init__(self, settings: Settings, listeners: Sequence[socket.socket]) -> None:
         self._settings, self._listeners = settings, listeners
-        # It is open as long as the server runs.
+        # Workers write their counters to this file, which is open as long as the server runs.
         self._shared = tempfile.TemporaryFile()  # noqa: SIM115
         self._shared.truncate(counters_size(settings.workers))
         self._counters = Counters(self._shared.fileno(), settings.workers)
         self._workers: list[tuple[subprocess.Popen[bytes], float]] = []
-        # Workers that were replaced, and answer the last of their requests.
+        # Workers that were replaced, and still answer their last requests.
         self._leaving: list[subprocess.Popen[bytes]] = []
         self._signals: set[int] = set()
         self._learner: subprocess.Popen[bytes] | None = None
-        # How many messages clients had corrected (TELL) when the last learner began, and its start.
-        # -1 at first, because corrections may be pending from an earlier run.
-        self._told_before, self._learned_at = -1, -math.inf
+        # The number of corrections by clients (TELL) when the last learner started, and the time of
+        # its start. -1 at first, because corrections may be pending from an earlier run.
+        self._n_told, self._learner_start = -1, -math.inf
 
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT; SIGHUP replaces the workers, one after the other.
@@ -149,12 +151,12 @@ class Server:
             signal.signal(number, lambda number, _: self._signals.add(number))
         try:
             if self._settings.tellers:
-                _check_learning(self._settings.models)
+                _check_that_models_learn(self._settings.models)
             started = [self._start(number) for number in range(self._settings.workers)]
             self._workers = [(worker, time.monotonic()) for worker in started]
             for worker in started:
                 _wait_for(worker)
-            log("serving", listen=[_name(listener) for listener in self._listeners],
+            log("serving", listen=[_address_of(listener) for listener in self._listeners],
                 workers=len(started), model=self._settings.model)
             while not self._signals & {signal.SIGTERM, signal.SIGINT}:
                 self._watch()
@@ -168,7 +170,7 @@ class Server:
         self._counters.free(number)
         descriptors = [listener.fileno() for listener in self._listeners]
         return subprocess.Popen(
-            [*_PYTHON, "textnb.filter.worker", self._settings.as_text(),
+            [*_RUN_MODULE, "textnb.filter.worker", self._settings.as_text(),
              str(self._shared.fileno()), str(number), *map(str, descriptors)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=True,
             pass_fds=[self._shared.fileno(), *descriptors], start_new_session=True)
@@ -176,15 +178,15 @@ class Server:
     def _watch(self) -> None:
         """Replace the workers that have ended or hang, and all of them after SIGHUP."""
         limit = self._settings.timeout
-        for number, (worker, since) in enumerate(self._workers):
-            if limit and self._counters.busy_seconds(number) > limit + _LATER_SECONDS:
+        for number, (worker, start) in enumerate(self._workers):
+            if limit and self._counters.busy_seconds(number) > limit + _KILL_DELAY_SECONDS:
                 log("killed", worker=worker.pid, reason="it judges one message for too long")
                 worker.kill()
                 worker.wait()
             if worker.poll() is not None:
                 log("ended", worker=worker.pid, code=worker.returncode)
-                if time.monotonic() - since < _SHORT_SECONDS:
-                    time.sleep(_SHORT_SECONDS)
+                if time.monotonic() - start < _MIN_LIFE_SECONDS:
+                    time.sleep(_MIN_LIFE_SECONDS)
                 self._replace(number)
         if signal.SIGHUP in self._signals:
             self._signals.discard(signal.SIGHUP)
@@ -203,28 +205,32 @@ class Server:
             if self._learner.poll() is None:
                 return
             if self._learner.returncode:
-                # It failed, for a full disk perhaps, or was killed: another one tries again.
-                self._told_before = -1
-        told, now = self._counters.totals()["told"], time.monotonic()
-        if told != self._told_before and now - self._learned_at >= self._settings.learn_seconds:
-            self._told_before, self._learned_at = told, now
+                # It has failed, perhaps because the disk is full, or was killed: start another one.
+                self._n_told = -1
+        n_told, now = self._counters.totals()["told"], time.monotonic()
+        if n_told != self._n_told and now - self._learner_start >= self._settings.learn_seconds:
+            self._n_told, self._learner_start = n_told, now
             self._learner = subprocess.Popen(
                 [*_LEARNER, "learn", *self._settings.models], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, start_new_session=True)
 
     def _replace(self, number: int) -> bool:
-        """Start a successor of a worker; if it can't read its models, the worker stays."""
-        worker, began = self._start(number), time.monotonic()
+        """Start a successor of a worker, and return whether it is ready.
+
+        If it can't read its models, the old worker stays.
+        """
+        worker, start = self._start(number), time.monotonic()
         try:
             _wait_for(worker)
         except TextnbError as error:
             log("not started", worker=worker.pid, reason=str(error))
-            self._workers[number] = self._workers[number][0], began
+            self._workers[number] = self._workers[number][0], start
             return False
-        self._workers[number] = worker, began
+        self._workers[number] = worker, start
         return True
 
     def _stop(self) -> None:
+        """Let workers finish their requests, stop all processes, and close the sockets."""
         workers = [*self._leaving, *(worker for worker, _ in self._workers)]
         for worker in workers:
             assert worker.stdin is not None
@@ -236,18 +242,18 @@ class Server:
             worker.kill()
             worker.wait()
         if self._learner is not None:
-            # The next learner finishes its work.
+            # The learner of the next run finishes its work.
             self._learner.terminate()
             self._learner.wait()
         for listener in self._listeners:
-            name = _name(listener)
+            address = _address_of(listener)
             listener.close()
-            if name.startswith("/") or ":" not in name:
+            if address.startswith("/") or ":" not in address:
                 with suppress(OSError):
-                    os.unlink(name)
+                    os.unlink(address)
 
 
-def _check_learning(models: Sequence[str]) -> None:
+def _check_that_models_learn(models: Sequence[str]) -> None:
     result = subprocess.run([*_LEARNER, "check", *models], stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, check=False)
     if result.returncode:
@@ -259,20 +265,21 @@ def _check_learning(models: Sequence[str]) -> None:
 def _wait_for(worker: subprocess.Popen[bytes]) -> None:
     """Wait until a worker has read its models."""
     assert worker.stdout is not None
-    output, end = b"", time.monotonic() + _START_SECONDS
+    output, end = b"", time.monotonic() + _MAX_START_SECONDS
     while not output.endswith(READY):
-        ready, _, _ = select.select([worker.stdout], [], [], max(0.0, end - time.monotonic()))
-        if not ready:
+        readable, _, _ = select.select([worker.stdout], [], [], max(0.0, end - time.monotonic()))
+        if not readable:
             worker.kill()
         block = os.read(worker.stdout.fileno(), 1 << 12)
         if not block:
             code = worker.wait()
-            kind = ParameterError if code == BAD_SETTINGS else SourceError
-            raise kind(output.decode("utf-8", "replace").strip()
-                       or f"a worker ended with code {code} before it was ready")
+            error_type = ParameterError if code == BAD_SETTINGS else SourceError
+            raise error_type(output.decode("utf-8", "replace").strip()
+                             or f"a worker ended with code {code} before it was ready")
         output += block
 
 
-def _name(listener: socket.socket) -> str:
+def _address_of(listener: socket.socket) -> str:
+    """The path of a socket, or its HOST:PORT."""
     name = listener.getsockname()
     return name if isinstance(name, str) else f"{name[0]}:{name[1]}"

@@ -1,4 +1,4 @@
-"""What the processes of the mail filter server share: settings, counters and a log."""
+"""The settings, counters and log that the processes of the mail filter server share."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 from textnb.runtime.stderr import tell
 from textnb.runtime.values import Value
 
-# The names of the counters: "told" counts TELL requests, "refused" errors of clients, and "failed"
-# those of the server.
-COUNTED = ("connections", "spam", "ham", "unsure", "told", "refused", "failed")
-# The time at which a worker has begun to judge, or 0, and its counters.
-_SLOT = struct.Struct(f"<d{len(COUNTED)}q")
+# The names of the counters: "told" counts TELL requests, "refused" the errors of clients, and
+# "failed" the errors of the server.
+COUNTERS = ("connections", "spam", "ham", "unsure", "told", "refused", "failed")
+# The slot of a worker: the time at which it began to judge (0 if it is idle), and its counters.
+_SLOT = struct.Struct(f"<d{len(COUNTERS)}q")
 _ID = re.compile(rb"^message-id[ \t]*:[ \t\r\n]*([^\r\n]{1,250})", re.IGNORECASE | re.MULTILINE)
-# Linux writes up to 4096 bytes to a pipe atomically, so lines of several processes do not mix.
+# Linux writes up to 4096 bytes to a pipe at once, so lines of several processes do not mix.
 _MAX_LINE = 4000
 
 
@@ -31,26 +31,26 @@ class Settings(Value):
     model : str
         A model file.
     users : mapping of str to str
-        Model files of single users; mail of all others is classified by ``model``.
+        The model file of each user who has one; mail of all others is classified by ``model``.
     judging : mapping
         Arguments of `MailFilter.load`: ``spam``, ``min_learned`` and ``cutoffs``.
     workers : int
         Processes that classify messages.
     max_bytes : int
-        A longer message gets no verdict.
+        Longer messages get no verdict.
     timeout : float
         Seconds that classifying one message may take.
     client_timeout : float
         Seconds that a client has to send its request, and to read the answer.
     connections : int
-        Open connections per worker, at most; others wait.
+        The maximum number of open connections per worker; others wait.
     grace : float
         Seconds in which requests are still answered after the server is told to stop.
     tellers : sequence of int
         User ids (UIDs) whose clients may report a message as spam or ham (the TELL command). If
         there are any, the server learns from these reports.
     ham : str or None
-        The class of messages reported as ham, if the model has several other than spam.
+        The class of messages that are reported as ham, if several classes are not spam.
     learn_seconds : float
         Seconds between updates of the models from the reports.
     """
@@ -74,6 +74,7 @@ class Settings(Value):
         return list(dict.fromkeys([self.model, *self.users.values()]))
 
     def as_text(self) -> str:
+        """The settings as JSON, to pass them to a process."""
         return json.dumps(vars(self))
 
     @classmethod
@@ -83,7 +84,7 @@ class Settings(Value):
 
 
 class Counters:
-    """Counters of all workers in a shared file: a slot per worker, with its start time and counts.
+    """Counters of all workers in a shared file, in a slot for each worker.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ class Counters:
         A file of `counters_size` bytes.
     workers : int
     own : int
-        The slot that this process writes; no other process writes it.
+        The slot of this worker. Only the server writes to slots of others, after they have ended.
     """
 
     def __init__(self, descriptor: int, workers: int, own: int = 0) -> None:
@@ -99,32 +100,33 @@ class Counters:
         self._workers, self._own = workers, own
 
     def begin(self) -> None:
-        """This worker starts to classify a message."""
+        """Note that this worker starts to classify a message."""
         struct.pack_into("<d", self._memory, self._own * _SLOT.size, time.monotonic())
 
     def end(self) -> None:
-        """This worker is idle."""
+        """Note that this worker is idle."""
         self.free(self._own)
 
     def free(self, worker: int) -> None:
-        """Mark a worker as idle, because its process has ended."""
+        """Note that a worker is idle."""
         struct.pack_into("<d", self._memory, worker * _SLOT.size, 0.0)
 
     def add(self, name: str) -> None:
-        at = self._own * _SLOT.size + 8 * (1 + COUNTED.index(name))
+        """Count an event of this worker."""
+        at = self._own * _SLOT.size + 8 * (1 + COUNTERS.index(name))
         number, = struct.unpack_from("<q", self._memory, at)
         struct.pack_into("<q", self._memory, at, number + 1)
 
     def busy_seconds(self, worker: int) -> float:
         """How long a worker has been busy with its message; 0 if it is idle."""
-        since, = struct.unpack_from("<d", self._memory, worker * _SLOT.size)
-        return time.monotonic() - since if since else 0.0
+        start, = struct.unpack_from("<d", self._memory, worker * _SLOT.size)
+        return time.monotonic() - start if start else 0.0
 
     def totals(self) -> dict[str, int]:
         """The sums over all workers."""
-        slots = [_SLOT.unpack_from(self._memory, worker * _SLOT.size)[1:]
-                 for worker in range(self._workers)]
-        return {name: sum(values) for name, values in zip(COUNTED, zip(*slots, strict=True),
+        counts = [_SLOT.unpack_from(self._memory, worker * _SLOT.size)[1:]
+                  for worker in range(self._workers)]
+        return {name: sum(values) for name, values in zip(COUNTERS, zip(*counts, strict=True),
                                                           strict=True)}
 
 
@@ -133,11 +135,11 @@ def counters_size(workers: int) -> int:
     return workers * _SLOT.size
 
 
-def log(event: str, **facts: Any) -> None:
-    """Write an event as a line of JSON, without any text of a mail; a failed write is ignored."""
+def log(event: str, **details: Any) -> None:
+    """Write an event as a line of JSON, without any text of a message; ignore a failed write."""
     now = time.time()
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
-    line = json.dumps({"time": when, "event": event, **facts})
+    line = json.dumps({"time": when, "event": event, **details})
     tell(line[:_MAX_LINE])
 
 

@@ -13,8 +13,8 @@ from textnb.runtime.values import Value
 Cutoffs = tuple[float, float]
 Weights = Sequence[float]
 SPAM, HAM, DOUBT = "spam", "ham", "unsure"
-# The minimum of messages of spam, and of others. With fewer, priors and rare words decide, and the
-# filter would give every message the larger class.
+# The minimum numbers of learned messages of spam, and of all others. With fewer, priors and rare
+# words decide, and every message would get the larger class.
 MIN_LEARNED = 10
 _AT_A_THRESHOLD = "log-odds at a threshold"
 
@@ -26,13 +26,13 @@ class Verdict(Value):
     ----------
     status : {"spam", "ham", "unsure"}
     log_odds : float
-        Of spam against all other classes, base e; calibrated if the model is.
+        The log-odds of spam against all other classes, base e; calibrated if the model is.
     calibrated : bool
     measure : {"log-odds", "margin"}
         The meaning of ``log_odds``: a margin if the model is not calibrated and its scores are
         not log-probabilities (`ComplementNB`, ``loss="hinge"``).
     reason : str
-        Why it is unsure; empty if it is not.
+        Why the message can't be judged, so that it is "unsure"; empty if it was judged.
     errors : tuple of str
         What is malformed in the message.
     since_fit : int
@@ -76,12 +76,12 @@ def default_spam(labels: Iterable[Any], positive: Any) -> Any:
     """
     if positive is None or positive == SPAM:
         return SPAM
-    # A decision for "ham" must not make ham the spam.
+    # If the decision was chosen for "ham", ham must not be filtered out.
     return None if SPAM in labels else positive
 
 
 def since_fit_words(documents: int) -> str:
-    """A note on documents that a model's weights do not include, as they are of an earlier fit."""
+    """A note on documents that have no part in a model's weights, which are of an earlier fit."""
     were = "1 document was" if documents == 1 else f"{documents:,} documents were"
     return (f"the model's weights are those of its last fit: {were} learned or forgotten since, "
             "and do not change its answers. Fit it again with: textnb train")
@@ -93,20 +93,20 @@ class Judging(Value):
     Attributes
     ----------
     learned : mapping of label to int
-        Messages learned per class, in the order of the scores.
+        The number of learned messages of each class, in the order of the scores.
     spam : label
+        The class that is filtered out.
     min_learned : int
-        With fewer messages of spam, or of the rest, the answer is "unsure".
+        If fewer messages of spam, or of all other classes, were learned, the answer is "unsure".
     cutoffs : (float, float) or None
-        Log-odds, base e: ham up to the first, spam from the second on. They take the place of the
-        decision.
+        Log-odds, base e: ham up to the first, spam from the second on. They replace the decision.
     thresholds : mapping of label to float, or None
-        Those of the model's decision.
+        The thresholds of the model's decision.
     calibrated : bool
     measure, since_fit
         As in `Verdict`.
     stale : mapping of str to str
-        Which of the model's calibration and decision no longer hold, and why.
+        Why the model's calibration or decision (the key) no longer holds; empty if both do.
     """
 
     learned: Mapping[Any, int]
@@ -124,7 +124,7 @@ class Judging(Value):
         return f"spam={self.spam!r}, learned {learned}"
 
     @property
-    def place(self) -> int:
+    def spam_index(self) -> int:
         """The index of the class of spam."""
         return list(self.learned).index(self.spam)
 
@@ -137,7 +137,7 @@ class Judging(Value):
 
     def verdict(
         self, odds: Sequence[float], length: float, errors: tuple[str, ...] = (),
-        near: float | None = None,
+        rounding: float | None = None,
     ) -> Verdict:
         """The verdict on a message.
 
@@ -149,51 +149,53 @@ class Judging(Value):
             Sum of the counts that were scored.
         errors : tuple of str
             What is malformed in the message.
-        near : float, optional
-            How much rounding may change the log-odds.
+        rounding : float, optional
+            The maximum rounding error of the log-odds; by default none.
 
         Raises
         ------
         Unsupported
-            If such a small difference could change the verdict.
+            If rounding could change the verdict.
         """
-        own = odds[self.place]
-        doubt = self._reason_to_doubt(length, own)
-        status = DOUBT if doubt else self._status(odds, own, near)
-        return Verdict(status, 0.0 if math.isnan(own) else own, self.calibrated, doubt, errors,
-                       self.measure, self.since_fit)
+        spam_odds = odds[self.spam_index]
+        doubt = self._reason_to_doubt(length, spam_odds)
+        status = DOUBT if doubt else self._status(odds, spam_odds, rounding)
+        return Verdict(status, 0.0 if math.isnan(spam_odds) else spam_odds, self.calibrated, doubt,
+                       errors, self.measure, self.since_fit)
 
     def _reason_to_doubt(self, length: float, odds: float) -> str:
         """The reason to answer "unsure"; empty if there is none."""
-        learned = self.learned[self.spam]
-        rest = sum(self.learned.values()) - learned
-        if min(learned, rest) < self.min_learned:
-            return (f"too little was learned to judge: {learned:,} {self.spam} and {rest:,} "
+        n_spam = self.learned[self.spam]
+        n_others = sum(self.learned.values()) - n_spam
+        if min(n_spam, n_others) < self.min_learned:
+            return (f"too little was learned to judge: {n_spam:,} {self.spam} and {n_others:,} "
                     f"others, and {self.min_learned:,} of each are needed")
         if math.isnan(odds):
             return "the message is impossible under every class (l = 0)"
         return "" if length else "no word of the message was learned"
 
-    def _status(self, odds: Sequence[float], own: float, near: float | None) -> str:
+    def _status(self, odds: Sequence[float], spam_odds: float, rounding: float | None) -> str:
         if self.cutoffs is None and self.thresholds is not None:
-            return self._answer(odds, self.thresholds, near)
+            return self._answer(odds, self.thresholds, rounding)
+        # Without cutoffs, ham is up to 0, and spam is all above.
         low, high = self.cutoffs or (0.0, math.nextafter(0.0, 1.0))
-        _check_apart(near, _AT_A_THRESHOLD, own - low, own - high)
-        return SPAM if own >= high else HAM if own <= low else DOUBT
+        _check_apart(rounding, _AT_A_THRESHOLD, spam_odds - low, spam_odds - high)
+        return SPAM if spam_odds >= high else HAM if spam_odds <= low else DOUBT
 
     def _answer(
-        self, odds: Sequence[float], thresholds: Mapping[Any, float], near: float | None
+        self, odds: Sequence[float], thresholds: Mapping[Any, float], rounding: float | None
     ) -> str:
         """As `Decision.decide`: the most probable of the classes that reach their thresholds."""
         accepted = []
-        for place, label in enumerate(self.learned):
+        for k, label in enumerate(self.learned):
             min_odds = thresholds[label]
-            _check_apart(near, _AT_A_THRESHOLD, odds[place] - min_odds)
-            if odds[place] >= min_odds and min_odds < math.inf:
-                accepted.append((-odds[place], place, label))
+            _check_apart(rounding, _AT_A_THRESHOLD, odds[k] - min_odds)
+            if odds[k] >= min_odds and min_odds < math.inf:
+                accepted.append((-odds[k], k, label))
+        # The highest log-odds first, and the first class on a tie; labels may not be comparable.
         accepted.sort(key=lambda answer: answer[:2])
         if len(accepted) > 1:
-            _check_apart(near, "two classes that are equally probable",
+            _check_apart(rounding, "two classes that are equally probable",
                          accepted[0][0] - accepted[1][0])
         if not accepted:
             return DOUBT
@@ -205,7 +207,7 @@ def judging_of(
     are_log_probabilities: bool, since_fit: int, spam: Any = None,
     min_learned: int = MIN_LEARNED, cutoffs: Cutoffs | None = None,
 ) -> Judging:
-    """How the scores of a model become verdicts.
+    """Make the `Judging` of a model.
 
     Parameters
     ----------
@@ -218,7 +220,7 @@ def judging_of(
         Whether scores are log P(text, class), up to a constant per text.
     since_fit : int
     spam : label, optional
-        By default what `default_spam` says.
+        By default the class that `default_spam` returns.
     min_learned, cutoffs
         As in `Judging`.
 
@@ -251,9 +253,9 @@ def judging_of(
             choice.stale)})
 
 
-def _check_apart(near: float | None, problem: str, *differences: float) -> None:
+def _check_apart(rounding: float | None, problem: str, *differences: float) -> None:
     """Raise Unsupported if rounding could change the sign of a difference."""
-    if near is not None and any(abs(difference) <= near for difference in differences):
+    if rounding is not None and any(abs(difference) <= rounding for difference in differences):
         raise Unsupported(problem)
 
 
@@ -266,35 +268,35 @@ def deciding_terms(
     Parameters
     ----------
     features : sequence of (value, (term, weights))
-        The terms of a message that the model has, with what its feature map makes of their counts.
+        The terms of a message that the model has, with their counts after its feature map.
     intercept : sequence of float
         One per class.
     spam : int
         The index of the class of spam.
     divisor : float
-        What calibration divides scores by.
+        The temperature, by which calibration divides scores.
     k : int
         The number of terms.
 
     Returns
     -------
     list of (term, points)
-        The contribution of each to the log-odds of spam against the most probable other class, base
-        e, the largest first.
+        The points are what a term adds to the log-odds of spam against the most probable other
+        class, base e. The largest absolute value comes first.
 
     Examples
     --------
     >>> deciding_terms([(1.0, ("a", [0.5, 0.0])), (2.0, ("b", [0.0, 1.5]))], [0.0, 0.0], 0, 1.0, 9)
     [('b', -3.0), ('a', 0.5)]
     """
-    scores = [start + sum(value * weights[at] for value, (_, weights) in features)
-              for at, start in enumerate(intercept)]
-    others = [at for at in range(len(scores)) if at != spam]
+    scores = [prior + sum(value * weights[k] for value, (_, weights) in features)
+              for k, prior in enumerate(intercept)]
+    others = [k for k in range(len(scores)) if k != spam]
     if not others:
         return []
-    other = max(others, key=scores.__getitem__)
-    points = [(term, value * (weights[spam] - weights[other]) / divisor)
+    best_other = max(others, key=scores.__getitem__)
+    points = [(term, value * (weights[spam] - weights[best_other]) / divisor)
               for value, (term, weights) in features]
-    # Points of a term that is impossible under both classes (l = 0) are NaN: it is left out.
+    # A term that is impossible under both classes (l = 0) has NaN points, and is left out.
     comparable = [(term, added) for term, added in points if not math.isnan(added)]
     return sorted(comparable, key=lambda entry: (-abs(entry[1]), entry[0]))[:k]

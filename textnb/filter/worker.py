@@ -2,8 +2,9 @@
 
     connection -> request -> message -> model of the user -> verdict -> answer
 
-The server (`textnb.filter.server`) starts it, with the listening sockets, and ends it: by closing
-its standard input, or by SIGTERM. It answers the requests that it has read so far before it ends.
+The server (`textnb.filter.server`) starts a worker with the listening sockets, and ends it by
+closing its standard input, or by SIGTERM. Before it ends, the worker answers the requests on its
+open connections.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from textnb.filter.verdict import SPAM, Verdict
 READY = b"ready\n"
 # The exit code of a worker whose settings don't fit a model.
 BAD_SETTINGS = 2
-# What Linux says of the other end of a socket: process, user and group.
+# The process, user and group at the other end of a socket, as Linux gives them.
 _PEER = struct.Struct("iII")
 # The number of terms in a report.
 _MAX_TERMS = 12
 
 
 class Worker:
-    """Answers requests.
+    """Answers the requests of its connections.
 
     Parameters
     ----------
@@ -54,6 +55,7 @@ class Worker:
     def __init__(self, settings: Settings, counters: Counters) -> None:
         self._settings, self._counters = settings, counters
         models = {path: ServedModel(path, settings.judging, log) for path in settings.models}
+        # A wrong class of ham is an error now, and not at the first TELL.
         for model in models.values():
             model.label_of("ham", settings.ham)
         self._default = models[settings.model]
@@ -61,46 +63,46 @@ class Worker:
         self._ledgers: dict[str, Ledger] = {}
 
     async def serve(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
-        """Accept connections until it is asked to stop; then answer the open ones."""
+        """Accept connections until asked to stop, and then finish the open ones."""
         loop = asyncio.get_running_loop()
         tasks: set[asyncio.Task[None]] = set()
 
-        def watch() -> None:
+        def resume() -> None:
             if not stop.is_set() and len(tasks) < self._settings.connections:
                 for listener in listeners:
                     loop.add_reader(listener, accept, listener)
 
-        def ignore() -> None:
+        def pause() -> None:
             for listener in listeners:
                 loop.remove_reader(listener)
 
         def accept(listener: socket.socket) -> None:
-            # An accepted connection has a task at once, so that a stop in between can't lose it.
+            # Each accepted connection has a task at once, so that it can't be lost in a stop.
             try:
                 connection, _ = listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return  # Another worker was quicker, or the client is gone.
             except OSError as error:
-                # Too many open files, for example: others will be closed.
+                # There are too many open files, for example: other connections will be closed.
                 log("not accepted", reason=error.strerror)
-                ignore()
-                loop.call_later(0.1, watch)
+                pause()
+                loop.call_later(0.1, resume)
                 return
             connection.setblocking(False)
             task = loop.create_task(self._answer(connection))
             tasks.add(task)
             task.add_done_callback(end)
             if len(tasks) >= self._settings.connections:
-                ignore()
+                pause()
 
         def end(task: asyncio.Task[None]) -> None:
             tasks.discard(task)
             if len(tasks) == self._settings.connections - 1:
-                watch()
+                resume()
 
-        watch()
+        resume()
         await stop.wait()
-        ignore()
+        pause()
         if tasks:
             await asyncio.wait(tasks, timeout=self._settings.grace)
 
@@ -143,7 +145,7 @@ class Worker:
                 if len(lines) > protocol.MAX_HEADERS:
                     raise Refused("EX_PROTOCOL", "too many headers")
             request = protocol.parse_headers(request, lines)
-        if request.command not in (*protocol.JUDGING, "TELL"):
+        if request.command not in (*protocol.VERDICT_COMMANDS, "TELL"):
             return request, b""
         max_bytes = self._settings.max_bytes
         if (request.length or 0) > max_bytes:
@@ -178,7 +180,7 @@ class Worker:
             raise Refused("EX_UNAVAILABLE", "this server does not learn")
         if _user_of(connection) not in self._settings.tellers:
             raise Refused("EX_NOPERM", "this user may not tell what a message is")
-        name, model = protocol.class_told(request), self._model_of(request)
+        name, model = protocol.parse_tell(request), self._model_of(request)
         if not message:
             raise Refused("EX_DATAERR", "the message is empty")
         try:
@@ -189,8 +191,8 @@ class Worker:
             key = message_key(*model.judged_texts(message))
             changed = self._ledger_of(model).add(key, label, message)
         except TextnbError as error:
-            # If it was opened while it could not be written, SQLite reads it only, until it is
-            # closed: the next request opens it anew.
+            # If the ledger was opened while it could not be written, it stays read-only for SQLite
+            # until it is closed. The next request opens it again.
             if (ledger := self._ledgers.pop(model.path, None)) is not None:
                 ledger.close()
             raise Refused("EX_TEMPFAIL", first_line(error)) from None
@@ -239,7 +241,7 @@ class Worker:
 
 
 def _user_of(connection: socket.socket) -> int | None:
-    """The number of the system's user at the other end; None if the system does not say."""
+    """The id of the user at the other end of a connection; None if the system does not tell."""
     if connection.family != getattr(socket, "AF_UNIX", None) or not hasattr(socket, "SO_PEERCRED"):
         return None
     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
@@ -248,7 +250,7 @@ def _user_of(connection: socket.socket) -> int | None:
 
 
 class _TooLate(BaseException):
-    """Judging took too long. No library catches it."""
+    """Judging takes too long. It is no Exception, so that no library catches it."""
 
 
 def _raise_too_late(number: int, frame: object) -> NoReturn:
@@ -263,7 +265,7 @@ async def _read_line(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _read_body(reader: asyncio.StreamReader, length: int | None, max_bytes: int) -> bytes:
-    """The bytes of the message; without a length, those up to the end of the stream."""
+    """The bytes of the message; without a length, all bytes up to the end of the stream."""
     blocks, left = [], max_bytes + 1 if length is None else length
     while left and (block := await reader.read(min(left, 1 << 16))):
         blocks.append(block)
@@ -274,7 +276,7 @@ async def _read_body(reader: asyncio.StreamReader, length: int | None, max_bytes
 
 
 def _note_stray_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an error that no request was waiting for, unless a client has just gone."""
+    """Log an error outside of requests, except those of clients that close their connections."""
     error = context.get("exception")
     if not isinstance(error, OSError):
         log("error", reason=f"{context['message']}: {error}"[:500])
@@ -283,14 +285,14 @@ def _note_stray_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
 async def _run(worker: Worker, listeners: Sequence[socket.socket]) -> None:
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
 
-    def leave() -> None:
+    def stop_with_server() -> None:
         loop.remove_reader(0)
         stop.set()
 
     loop.set_exception_handler(_note_stray_error)
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    # The server never writes there: the end of the stream means that it has ended.
-    loop.add_reader(0, leave)
+    # The server never writes to the standard input: it can be read if the server has ended.
+    loop.add_reader(0, stop_with_server)
     os.write(1, READY)
     await worker.serve(listeners, stop)
 
@@ -304,13 +306,13 @@ def main(arguments: Sequence[str]) -> None:
         The settings, the descriptor of the shared counters, the worker's number, and the
         descriptors of the listening sockets.
     """
-    settings, shared, number, *descriptors = arguments
+    settings_text, shared, number, *descriptors = arguments
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, _raise_too_late)
-    values = Settings.from_text(settings)
+    settings = Settings.from_text(settings_text)
     try:
-        worker = Worker(values, Counters(int(shared), values.workers, int(number)))
+        worker = Worker(settings, Counters(int(shared), settings.workers, int(number)))
     except TextnbError as error:
         os.write(1, error.command_line.encode("utf-8", "backslashreplace"))
         sys.exit(BAD_SETTINGS if isinstance(error, ParameterError) else 1)

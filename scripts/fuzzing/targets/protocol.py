@@ -19,7 +19,7 @@ from fuzzing.harness import Finding, make_folder, one_in
 from fuzzing.mutations import change
 from textnb.filter import protocol, worker
 from textnb.filter.ledger import message_key
-from textnb.filter.protocol import JUDGING, Refused, Request
+from textnb.filter.protocol import VERDICT_COMMANDS, Refused, Request
 from textnb.filter.service import Counters, Settings, counters_size
 
 WITHIN = ["textnb.filter"]
@@ -229,7 +229,7 @@ def _expected(data: bytes) -> Any:
             "EX_PROTOCOL compression is not")
     n = None if length is None else int(length)
     request = Request(command, version, n, user, packing is not None, headers)
-    if command not in (*JUDGING, "TELL"):
+    if command not in (*VERDICT_COMMANDS, "TELL"):
         return request, b""
     if max(n or 0, len(rest) if n is None else 0) > _MAX_BYTES:
         return "EX_DATAERR the message is longer"
@@ -276,7 +276,7 @@ def _check_answer(served: _Served, request: Request, message: bytes, answer: byt
         head, lines, body = first, [], answer[len(first) + 2:]
     lengths = [int(line[15:]) for line in lines if line.startswith(b"Content-length:")]
     require(lengths in ([], [len(body)]) or (not gap and not body), "has another length")
-    require(bool(lengths) == (command not in JUDGING or (
+    require(bool(lengths) == (command not in VERDICT_COMMANDS or (
         command != "CHECK" and version >= (1, 3))
         or (command in ("PROCESS", "HEADERS") and version == (1, 2))), "says no length, or one")
     if command == "STATUS":
