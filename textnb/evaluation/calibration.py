@@ -400,7 +400,7 @@ class _Loss:
         self.is_right = (self.label_scores == 0) & ((self.scores == 0).sum(axis=1) == 1)
 
     def losses_and_slopes(self, log_temperatures: Floats | float) -> tuple[Floats, Floats]:
-        """Each document's loss, and its derivative in 1/T: E[score] - score of the label."""
+        """Each document's loss, and its derivative in 1/T: expected score - the label's score."""
         inverse_t = np.broadcast_to(np.exp(-np.asarray(log_temperatures)), self.label_scores.shape)
         with np.errstate(over="ignore"):
             exponentials = np.exp(np.where(self.is_impossible, -np.inf,
@@ -417,6 +417,7 @@ class _Loss:
 
         They are log(temperature - 1) and the exponent of the length.
         """
+        # T - 1 of each document, and the derivative of its loss in log(T - 1).
         excess = np.exp(parameters[0]) * self.lengths ** parameters[1]
         losses, slopes = self.losses_and_slopes(np.log1p(excess))
         by_log_excess = -slopes * excess / (1.0 + excess) ** 2
@@ -454,13 +455,12 @@ def _root(function: Callable[[float], float]) -> float:
 
 def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
     """Find temperature and exponent with the lowest loss; exponent 0 if that helps too little."""
-    max_log_length = float(loss.log_length.max())
+    # Even at the maximum exponent, T - 1 of the longest document may go down to exp(_MIN_LOG_T).
+    min_log_excess = _MIN_LOG_T - _MAX_EXPONENT * float(loss.log_length.max())
     # Start where T - 1 is proportional to the length, with the fitted T at the mean log length.
     start = np.array([np.log(temperature - 1.0) - float(loss.log_length.mean()), 1.0])
-    # Even at the maximum exponent, T - 1 of the longest document may go down to exp(_MIN_LOG_T).
     optimum = minimize(loss.mean_and_gradient, start, jac=True, method="L-BFGS-B",
-                       bounds=[(_MIN_LOG_T - _MAX_EXPONENT * max_log_length, _MAX_LOG_T),
-                               (0.0, _MAX_EXPONENT)],
+                       bounds=[(min_log_excess, _MAX_LOG_T), (0.0, _MAX_EXPONENT)],
                        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
     n = len(loss.label_scores)
     gain = float(loss.losses_and_slopes(np.log(temperature))[0].mean()) - float(optimum.fun)

@@ -273,7 +273,7 @@ def choose(
 
 def _choose_for_one(held: HeldOut, k: int, goal: Goal) -> tuple[dict[Any, float], dict[str, Any]]:
     """Choose the thresholds of one class and of the others, with the evidence for the rates."""
-    odds, positive = held.odds, held.actual == k
+    odds, is_positive = held.odds, held.actual == k
     if not len(held):
         raise DataError.no_rows("the held-out set", "there is nothing to measure")
     is_binary, name = odds.shape[1] == 2, held.classes.tolist()[k]
@@ -286,14 +286,15 @@ def _choose_for_one(held: HeldOut, k: int, goal: Goal) -> tuple[dict[Any, float]
                      else _find_cheapest(held, name, scores, *goal.costs))
     else:
         assert goal.max_false_positive_rate is not None
-        # If others have a threshold too, the class may be the answer without being most probable.
-        for_others_too = goal.max_false_negative_rate is not None
+        if goal.max_false_negative_rate is not None:
+            # Others have a threshold too, so the answer need not be the most probable class.
+            scores = odds[:, k]
         threshold, evidence = lowest_threshold_of_rate(
-            odds[:, k] if for_others_too else scores, ~positive, goal.max_false_positive_rate,
-            goal.confidence, f"documents that are not {name!r}", "false_positive")
+            scores, ~is_positive, goal.max_false_positive_rate, goal.confidence,
+            f"documents that are not {name!r}", "false_positive")
         if goal.max_false_negative_rate is not None:
             threshold_of_others, evidence_of_others = lowest_threshold_of_rate(
-                np.delete(odds, k, axis=1).max(axis=1), positive, goal.max_false_negative_rate,
+                np.delete(odds, k, axis=1).max(axis=1), is_positive, goal.max_false_negative_rate,
                 goal.confidence, f"documents of {name!r}", "false_negative")
             evidence |= evidence_of_others
         elif is_binary:

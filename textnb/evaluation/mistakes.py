@@ -46,8 +46,8 @@ def mistakes(
     """Select the labelled rows for which a model's answer is wrong, missing, or nearly so.
 
     They show what a model gets wrong and why, and which labels are wrong. A filter that learns only
-    them (train on error) stays small and quick to correct. Its counts are then no random sample of
-    the mail, but of the hard messages: priors and probabilities are biased towards these, and an
+    them (train on error) stays small and quick to correct. But its counts are then a sample of hard
+    messages, not of all mail: priors and probabilities are biased towards hard messages, and an
     earlier calibration or guarantee no longer holds.
 
     Parameters
@@ -121,8 +121,8 @@ def select_mistakes(
 ) -> Any:
     """As `mistakes`, without its warnings.
 
-    When rows are read, ``novelty`` counts them. After each batch, ``on_batch`` is called with the
-    numbers of selected rows and of mistakes among them, and ``on_end`` after the last.
+    When rows are read, ``novelty`` counts them. ``on_batch`` is called for each batch with the
+    numbers of its selected rows and of its mistakes, and ``on_end`` after the last batch.
     """
     if type(terms) is not int or terms < 0:
         raise ParameterError.out_of_range("terms", "a number of terms, 0 or more", terms)
@@ -178,9 +178,9 @@ def _score(
             novelty.add(counts, novelty.codes_of(known_labels(actual, fitted.labels)))
         parts = []
         for start in range(0, max(1, batch.height), step):
-            rows_here = counts[start:start + step]
-            judgement = judge(fitted, rows_here, actual[start:start + step])
-            parts.append(_columns(fitted, rows_here, judgement, within, terms))
+            block = counts[start:start + step]
+            judgement = judge(fitted, block, actual[start:start + step])
+            parts.append(_answer_columns(fitted, block, judgement, within, terms))
             if on_batch is not None:
                 on_batch(int(parts[-1][_SELECTED].sum()), int((~judgement.right).sum()))
         if progress is not None:
@@ -200,7 +200,7 @@ class _Judgement(NamedTuple):
     ----------
     right : bool (n_rows,)
     margin, probability : float64 (n_rows,)
-        NaN where there is none.
+        NaN if there is none.
     toward, against : int64 (n_rows,)
         The class or label that the named terms of each row speak for, and the one that they speak
         against; -1 for none.
@@ -293,7 +293,7 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judgeme
          "worst_label": where_possible(labels.gather(pl.Series(worst)), pl.Series(has_worst))})
 
 
-def _columns(
+def _answer_columns(
     fitted: Fitted, rows: SparseRows, judgement: _Judgement, within: float, terms: int
 ) -> pl.DataFrame:
     is_selected = ~judgement.right | (judgement.margin < within)

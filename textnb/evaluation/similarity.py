@@ -57,7 +57,7 @@ class Sets:
         return len(self.sizes)
 
     def prefixes(self, share: float) -> sp.csr_array:
-        """The rarest elements of each set, enough that any ``share`` of the set has one of them."""
+        """The rarest elements of each set, at least one of which is in any ``share`` of the set."""
         n_stored = np.diff(self.cells.indptr)
         # The place of each element in its set, after the elements that only this set has.
         place = np.arange(self.cells.nnz) - np.repeat(
@@ -121,12 +121,13 @@ def _sets(counts: Ints, keys: Ints) -> Sets:
     sizes = counts - np.bincount(owners, minlength=len(counts))
     cells = sp.csr_array((np.ones(len(ids), dtype=np.int32), (owners, ids)),
                          shape=(len(counts), int(is_repeated.sum())))
+    # Equal keys of one set were added up.
     cells.data[:] = 1
     sizes += np.diff(cells.indptr)
     # If equal keys are all of one set, the element is left out here too.
     n_holders = np.bincount(cells.indices, minlength=cells.shape[1])
-    rarest = np.argsort(n_holders, kind="stable")
-    cells = cells[:, rarest[np.searchsorted(n_holders[rarest], 2):]]
+    by_rarity = np.argsort(n_holders, kind="stable")
+    cells = cells[:, by_rarity[np.searchsorted(n_holders[by_rarity], 2):]]
     cells.sort_indices()
     return Sets(sizes, cells)
 
@@ -138,7 +139,7 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
     ----------
     sets : Sets
     limits : int64 (n_sets,)
-        Set i is compared with the sets before number ``limits[i]``, itself not among them.
+        Set i is compared with the sets before number ``limits[i]``, which is at most i.
     near : float
         Minimum Jaccard similarity, in (0, 1].
 
@@ -152,15 +153,15 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
     """
     partners, similarities = np.full(len(sets), -1, dtype=np.int64), np.zeros(len(sets))
     # Two similar sets share an element in the long prefix of the larger set and the short prefix of
-    # the smaller one [2]_.
+    # the smaller one [2]_. In the first search the other set is smaller or equal, then larger.
     long, short = sets.prefixes(near), sets.prefixes(2 * near / (1 + near))
     searches = [(long, short.tocsc()), (short, long.tocsc())]
     begin, n_others = 0, _FIRST_ROUND
     while any(begin < np.diff(holders.indptr).max(initial=0) for _, holders in searches):
-        searching = np.flatnonzero((partners < 0) & (limits > 0))
+        unmatched = np.flatnonzero((partners < 0) & (limits > 0))
         for other_is_larger, (own, holders) in enumerate(searches):
-            for left, right in _pairs(own[searching], _holders(holders, begin, begin + n_others)):
-                left = searching[left]
+            for left, right in _pairs(own[unmatched], _holders(holders, begin, begin + n_others)):
+                left = unmatched[left]
                 size, other = sets.sizes[left], sets.sizes[right]
                 may_fit = (right < limits[left]) & ((other > size) == other_is_larger) & (
                     np.minimum(size, other) >= near * np.maximum(size, other) - _ROUNDING)

@@ -26,8 +26,9 @@ def lowest_threshold_of_rate(
 ) -> tuple[float, dict[str, Any]]:
     """Find the lowest threshold that keeps a rate of errors, and the evidence for it.
 
-    ``wrong`` is which documents are errors if their score reaches the threshold. For messages,
-    ``rows`` describes these documents, and ``error`` is "false_positive" or "false_negative".
+    ``wrong`` is which documents are errors if their score reaches the threshold; ``rows`` describes
+    these documents in messages of errors. ``error``, "false_positive" or "false_negative", is their
+    name in the evidence.
     """
     n = int(wrong.sum())
     n_allowed = errors_allowed(n, rate, confidence)
@@ -76,7 +77,7 @@ def lowest_threshold_of_precision(
     is_candidate = odds >= floor
     order = np.argsort(-odds[is_candidate], kind="stable")
     scores, hits = odds[is_candidate][order], right[is_candidate][order].cumsum()
-    starts, level = _start_lengths(len(scores), min_precision, confidence)
+    starts, test_confidence = _start_lengths(len(scores), min_precision, confidence)
     entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
              "precision_bound": None, "candidates": len(scores), "starts": starts}
     for start in starts:
@@ -84,7 +85,7 @@ def lowest_threshold_of_precision(
         while True:
             # No threshold separates equal scores, so a prefix holds all or none of them.
             n = int(np.searchsorted(-scores, -scores[length - 1], side="right"))
-            bound = lower_bound(int(hits[n - 1]), n, level)
+            bound = lower_bound(int(hits[n - 1]), n, test_confidence)
             if bound < min_precision:
                 break
             if n > int(entry["answered"]):
@@ -157,6 +158,7 @@ def _start_lengths(n: int, min_precision: float, confidence: float) -> tuple[lis
     if n < min_length:
         return [], confidence
     n_searches = 1 + int(math.log2(n / min_length))
-    level = 1.0 - (1.0 - confidence) / n_searches
-    first = trials_needed(1.0 - min_precision, level)
-    return [length for j in range(n_searches) if (length := first << j) <= n], level
+    test_confidence = 1.0 - (1.0 - confidence) / n_searches
+    first = trials_needed(1.0 - min_precision, test_confidence)
+    lengths = [first << j for j in range(n_searches)]
+    return [length for length in lengths if length <= n], test_confidence

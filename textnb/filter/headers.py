@@ -75,7 +75,7 @@ def _find_place(message: bytes) -> tuple[int, bytes, bytes]:
     line. So a header of the same name that the sender wrote comes later.
     """
     first_end = message.find(b"\n")
-    line_end = (b"\r\n" if first_end > 0 and message[first_end - 1:first_end] == b"\r" else b"\n")
+    line_end = b"\r\n" if first_end > 0 and message[first_end - 1:first_end] == b"\r" else b"\n"
     at = first_end + 1 if message.startswith(b"From ") else 0
     # A continuation line before any header would continue the new one.
     while message[at:at + 1] in (b" ", b"\t"):

@@ -106,7 +106,7 @@ class Judging(Value):
     measure, since_fit
         As in `Verdict`.
     stale : mapping of str to str
-        Why the model's calibration or decision (the key) no longer holds; empty if both do.
+        By "calibration" or "decision": why it no longer holds. Those that hold are not in it.
     """
 
     learned: Mapping[Any, int]

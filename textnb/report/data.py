@@ -360,9 +360,8 @@ def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[C
 
 def _curve(label: Any, has_label: NDArray[np.bool_], odds: Floats) -> Curve:
     _, wrong, hits = errors_by_threshold(has_label, odds)
-    false_positive_rate, recall = wrong / wrong[-1], hits / hits[-1]
-    precision = hits / (hits + wrong)
-    x, y = np.append(0.0, false_positive_rate), np.append(0.0, recall)
+    false_rate, recall, precision = wrong / wrong[-1], hits / hits[-1], hits / (hits + wrong)
+    x, y = np.append(0.0, false_rate), np.append(0.0, recall)
     return Curve(label, int(hits[-1]), thin_points(x, y), thin_points(recall, precision),
                  float(np.trapezoid(y, x)),
                  float((np.diff(recall, prepend=0.0) * precision).sum()))
