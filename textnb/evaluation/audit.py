@@ -133,11 +133,11 @@ def audit(
     Each finding has a kind:
 
     - "leak": a column, a line of a header, the first or last words, or a term that almost
-      determines a class. In texts: its presence and the class have a correlation (phi) of at least
-      0.8, or 0.98 for a term that may stand anywhere. In a column that is neither text nor label:
-      when rows are sorted by it, neighbours have the same label at least 0.95 of the way from
-      chance to always. The class, and all other classes together, need 20 rows each. A column
-      ``path`` is left out, as labels may come from folders.
+      determines a class. In texts, its presence and the class have a correlation (phi) of at least
+      0.8, or 0.98 for a term at any place. Columns that are neither texts nor labels leak if rows
+      that are sorted by them have the label of their neighbour at least 0.95 of the way from chance
+      to always. The class, and all other classes together, need 20 rows each. A column ``path`` is
+      left out, as labels may come from folders.
     - "in test": the text, or nearly the same, is in the test rows too.
     - "contradiction": the text, or nearly the same, is in an earlier row that has another label.
     - "label": the label is probably wrong: see `textnb.evaluation.label_errors`. For lists of

@@ -32,8 +32,8 @@ _MIN_PHI_AT_PLACE, _MIN_PHI_ANYWHERE, _MIN_AUTOCORRELATION = 0.8, 0.98, 0.95
 # A class needs this many rows, and so do all other classes together: if there are fewer, one of the
 # many terms fits by chance.
 _MIN_ROWS = 20
-# Headers are searched for in the first lines and characters, and first and last words in so many
-# characters at each end.
+# Headers are searched for in this number of first lines and of first characters, and the first and
+# the last words in this number of characters at each end.
 _HEADER_LINES, _HEADER_CHARACTERS, _END_CHARACTERS = 40, 2000, 120
 # The maximum number of classes to name.
 _MAX_NAMED = 5
@@ -77,10 +77,10 @@ def _enumerate(names: Sequence[Any], codes: Ints) -> str:
 
 
 def _autocorrelation(column: pl.Series, has_class: CountMatrix, sizes: Ints) -> Floats:
-    """How often a row of each class is followed by another of the class, in a column's order.
+    """How often, in a column's order, a row of each class is followed by another of the class.
 
-    It is 0 if that happens as often as by chance, and 1 if always. Rows of equal values are in
-    random order, because they may be in the order of labels in the file.
+    It is 0 if that happens as often as by chance, and 1 if always. Rows with equal values are in
+    random order, because the file may have them in the order of labels.
     """
     keys = pl.DataFrame({
         "value": column, "random": np.random.default_rng(0).permutation(len(column))})
@@ -126,14 +126,14 @@ def _count_features(
 def _correlate(
     has_class: CountMatrix, sizes: Ints, presence: CountMatrix, min_phi: float
 ) -> Iterator[tuple[int, int, float, float, float]]:
-    """Class, feature, correlation phi, and the feature's share in the class and in the others.
+    """Pairs of a class and a feature with a correlation of at least ``min_phi``, the highest first.
 
-    Pairs of a class and a feature with at least the minimum of phi, the highest phi first.
+    Gives the class, the feature, phi, and the feature's share in the class and in the others.
     """
     n, frequency = presence.shape[0], np.bincount(presence.indices, minlength=presence.shape[1])
-    # phi² is at most the smaller of the class's size and the feature's frequency divided by the
-    # larger, so a feature can only reach the minimum if its frequency is near the size of a class.
-    # The last size is a sentinel.
+    # phi² is at most min(size, frequency) / max(size, frequency), for the size of the class and the
+    # frequency of the feature. So a feature can only reach the minimum if its frequency is near the
+    # size of a class. The last size is a sentinel.
     ordered_sizes = np.append(np.sort(sizes), np.iinfo(np.int64).max)
     next_size = ordered_sizes[np.searchsorted(ordered_sizes, frequency * min_phi**2)]
     columns = np.flatnonzero((next_size <= frequency / min_phi**2) & (frequency < n))

@@ -6,11 +6,11 @@ pool one by one [1]_, equally many of each class. A row is chosen if the sum ove
     n(term) / (1 + seen(term))^2
 
 divided by the square root of its number of terms is the largest. Here n(term) is the number of rows
-of the pool that hold the term, and seen(term) how often the model and the rows that were chosen
-before have seen it. Long rows have more terms, hence the root. So each row is chosen for terms that
-other rows hold too, and no two rows teach the same. On AG News and 20 Newsgroups, more labels were
-needed without the square (for short texts), with half the pool (for 20 classes), and if the pool
-was all of a few rows.
+of the pool that hold the term, and seen(term) how often the model has learned it, plus the number
+of rows chosen so far that hold it. Long rows have more terms, hence the root. So each row is chosen
+for terms that other rows hold too, and no two rows teach the same. On AG News and 20 Newsgroups,
+more labels were needed without the square (for short texts), with half the pool (for 20 classes),
+and if the pool held all rows of a small table.
 
 References
 ----------
