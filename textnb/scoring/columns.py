@@ -24,14 +24,15 @@ from textnb.frames.sources import lazy_frame_from
 from textnb.learning.documents import check_nulls
 from textnb.runtime.threads import map_in_threads
 
-# From this number of columns on, finding the best few is faster than sorting all.
-_MANY = 256
-EXPLANATION = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
+# For fewer columns, it is faster to sort all of them than to find the best ones first.
+_MIN_COLUMNS_TO_PARTITION = 256
+EXPLANATION_TYPE = pl.List(pl.Struct({
+    "term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The columns that a prediction adds, in addition to ``predicted``.
+    """The columns that a prediction adds to a frame beside ``predicted``.
 
     Attributes
     ----------
@@ -40,15 +41,15 @@ class Answers:
     scores : bool
         ``scores``: a struct of log P(text, class), base e, one field per class.
     explain : int
-        ``explanation``: this number of the strongest terms, and an entry without a term for all
-        others; ``score``, the predicted class's score less that of ``runner_up``; ``intercept``.
-        score = intercept + the sum of the contributions.
+        ``explanation``: this number of the strongest terms, and one entry without a term for all
+        others; ``score``, the score of the predicted class minus the score of ``runner_up``;
+        ``intercept``. score = intercept + the sum of the contributions.
     top : int
         ``top``: this number of the most probable classes with their probabilities, best first; and
-        ``calibrated``, as above.
+        ``calibrated``, as for ``probability``.
     known_terms : bool
-        ``known_terms``: how many terms of the row the model knows, each as often as it occurs; 0 if
-        the answer rests on no term.
+        ``known_terms``: how many terms of the row the model knows, counting repeats; 0 if the
+        answer rests on the intercepts alone.
     """
 
     probability: bool = False
@@ -64,15 +65,13 @@ class Answers:
                 raise ParameterError.out_of_range(name, f"a number of {unit}, 0 or more", value)
 
 
-Batches = Callable[[pl.LazyFrame], Iterator[pl.DataFrame]]
-
 
 def add_answers(
     frame: pl.LazyFrame,
     columns: Sequence[str],
     schema: dict[str, pl.DataType],
     answer: Callable[[pl.DataFrame], pl.DataFrame],
-    divide: Batches,
+    divide: Callable[[pl.LazyFrame], Iterator[pl.DataFrame]],
     on_end: Callable[[], None] | None = None,
 ) -> pl.LazyFrame:
     """The frame with the columns of ``schema``, still lazy.
@@ -85,39 +84,40 @@ def add_answers(
     schema : dict of str to DataType
         The columns that ``answer`` returns.
     answer : callable
-        Takes a batch with those columns, and returns its answers, a row each.
+        Takes a batch with ``columns``, and returns one row of answers for each of its rows.
     divide : callable
         Takes a frame, and returns its batches of bounded size, in order.
     on_end : callable, optional
-        Called each time all rows were answered.
+        Called after the last row, each time the frame is read.
 
     Raises
     ------
     SchemaError
         If the frame has a column with the name of an answer.
     """
-    present = frame.collect_schema()
-    SchemaError.check_new(schema, present)
+    frame_schema = frame.collect_schema()
+    SchemaError.check_new(schema, frame_schema)
 
     def read(
-        names: list[str], predicate: pl.Expr | None, rows: int | None
+        names: list[str], predicate: pl.Expr | None, max_rows: int | None
     ) -> Iterator[pl.DataFrame]:
-        source = frame if rows is None else frame.head(rows)
-        if predicate is not None and set(predicate.meta.root_names()) <= set(present):
+        source = frame if max_rows is None else frame.head(max_rows)
+        if predicate is not None and set(predicate.meta.root_names()) <= set(frame_schema):
             # Filter first: rows that are left out need no answer.
             source = source.filter(predicate)
-        present_names = [name for name in names if name in present]
-        if len(present_names) == len(names):
-            answered = batches(source.select(present_names))
+        frame_columns = [name for name in names if name in frame_schema]
+        if len(frame_columns) == len(names):
+            # No answer is selected.
+            result = batches(source.select(names))
         else:
-            needed = source.select(list(dict.fromkeys([*present_names, *columns])))
-            answered = map_in_threads(lambda batch: batch.hstack(answer(batch)), divide(needed))
-        for batch in answered:
+            inputs = source.select(list(dict.fromkeys([*frame_columns, *columns])))
+            result = map_in_threads(lambda batch: batch.hstack(answer(batch)), divide(inputs))
+        for batch in result:
             yield batch.select(names)
         if on_end is not None:
             on_end()
 
-    return lazy_frame_from(read, pl.Schema({**present, **schema}))
+    return lazy_frame_from(read, pl.Schema({**frame_schema, **schema}))
 
 
 def schema_of(
@@ -126,32 +126,33 @@ def schema_of(
 ) -> dict[str, pl.DataType]:
     """Names and types of the answers' columns.
 
-    Of lists of labels, ``explanation`` is a list: of each predicted label its ``score``,
-    ``intercept`` and terms.
+    In models of lists of labels, ``explanation`` is a list with the ``score``, ``intercept`` and
+    terms of each predicted label.
     """
-    lists = link == "sigmoid"
-    chances = pl.List(pl.Struct({
-        "label" if lists else "class": labels.dtype, "probability": pl.Float64}))
-    schema: dict[str, pl.DataType] = {"predicted": pl.List(labels.dtype) if lists else labels.dtype}
-    if decision is not None and not lists:
+    is_multilabel = link == "sigmoid"
+    probabilities = pl.List(pl.Struct({
+        "label" if is_multilabel else "class": labels.dtype, "probability": pl.Float64}))
+    schema: dict[str, pl.DataType] = {
+        "predicted": pl.List(labels.dtype) if is_multilabel else labels.dtype}
+    if decision is not None and not is_multilabel:
         schema["decision"] = labels.dtype
     if answers.probability:
-        schema["probability"] = chances if lists else pl.Float64()
+        schema["probability"] = probabilities if is_multilabel else pl.Float64()
     if answers.top:
-        schema["top"] = chances
+        schema["top"] = probabilities
     if calibrated and (answers.probability or answers.top):
         schema["calibrated"] = pl.Boolean()
     if answers.scores:
         schema["scores"] = pl.Struct({str(label): pl.Float64() for label in labels})
     if answers.known_terms:
         schema["known_terms"] = pl.Int64()
-    if answers.explain and lists:
+    if answers.explain and is_multilabel:
         schema["explanation"] = pl.List(pl.Struct({
             "label": labels.dtype, "score": pl.Float64, "intercept": pl.Float64,
-            "explanation": EXPLANATION}))
+            "explanation": EXPLANATION_TYPE}))
     elif answers.explain:
         schema |= {"runner_up": labels.dtype, "score": pl.Float64(),
-                   "intercept": pl.Float64(), "explanation": EXPLANATION}
+                   "intercept": pl.Float64(), "explanation": EXPLANATION_TYPE}
     return schema
 
 
@@ -164,27 +165,29 @@ def answer_columns(
 ) -> tuple[dict[str, pl.Series], pl.Series]:
     """The columns that follow from scores, and a mask of the rows that some class can produce.
 
-    Probabilities and the decision use the scores ``calibrated``, or else the scores.
+    Probabilities and the decision come from the ``calibrated`` scores, or from ``scores`` if the
+    model is not calibrated.
     """
     best = best_class(scores)
     possible = pl.Series(~np.isneginf(scores).all(axis=1))
     columns = {"predicted": where_possible(labels.gather(pl.Series(best)), possible)}
-    posterior = scores if calibrated is None else calibrated
+    joint = scores if calibrated is None else calibrated
     if decision is not None:
-        decided = decision.decide(log_odds(posterior), labels.to_list())
-        sure = pl.Series(decided != UNSURE)
+        decided = decision.decide(log_odds(joint), labels.to_list())
+        is_sure = pl.Series(decided != UNSURE)
         columns["decision"] = where_possible(
-            labels.gather(pl.Series(np.maximum(decided, 0))), sure & possible)
+            labels.gather(pl.Series(np.maximum(decided, 0))), is_sure & possible)
     if answers.probability or answers.top:
+        # A row that is impossible under every class gives -inf - -inf.
         with np.errstate(invalid="ignore"):
-            chances = np.exp(log_posterior(posterior))
+            probabilities = np.exp(log_posterior(joint))
     if answers.probability:
         columns["probability"] = where_possible(
-            pl.Series(chances[np.arange(len(scores)), best]), possible)
+            pl.Series(probabilities[np.arange(len(scores)), best]), possible)
     if answers.top:
-        row, place = _highest(scores, answers.top)
+        row, k = _top_indices(scores, answers.top)
         columns["top"] = where_possible(lists_of(row, pl.DataFrame({
-            "class": labels.gather(pl.Series(place)), "probability": chances[row, place],
+            "class": labels.gather(pl.Series(k)), "probability": probabilities[row, k],
         }).to_struct(), len(scores)), possible)
     return columns | _common_columns(scores, labels, answers, calibrated), possible
 
@@ -195,25 +198,26 @@ def label_columns(
 ) -> dict[str, pl.Series]:
     """The columns that follow from the scores of labels: float64 (n_rows, n_labels).
 
-    Probabilities are those of the log-odds ``calibrated``, or else of the scores.
+    Probabilities come from the ``calibrated`` log-odds, or from ``scores`` if the model is not
+    calibrated.
     """
-    odds = scores if calibrated is None else calibrated
-    row, place = np.nonzero(choose_labels(scores, labels.to_list(), decision))
-    columns = {"predicted": lists_of(row, labels.gather(pl.Series(place)), len(scores))}
-    pairs = {"probability": (row, place)} if answers.probability else {}
+    label_log_odds = scores if calibrated is None else calibrated
+    row, k = np.nonzero(choose_labels(scores, labels.to_list(), decision))
+    columns = {"predicted": lists_of(row, labels.gather(pl.Series(k)), len(scores))}
+    indices = {"probability": (row, k)} if answers.probability else {}
     if answers.top:
-        pairs["top"] = _highest(odds, answers.top)
-    for name, (row, place) in pairs.items():
+        indices["top"] = _top_indices(label_log_odds, answers.top)
+    for name, (row, k) in indices.items():
         columns[name] = lists_of(row, pl.DataFrame({
-            "label": labels.gather(pl.Series(place)),
-            "probability": np.exp(log_sigmoid(odds[row, place]))}).to_struct(), len(scores))
+            "label": labels.gather(pl.Series(k)),
+            "probability": np.exp(log_sigmoid(label_log_odds[row, k]))}).to_struct(), len(scores))
     return columns | _common_columns(scores, labels, answers, calibrated)
 
 
 def _common_columns(
     scores: Floats, labels: pl.Series, answers: Answers, calibrated: Floats | None
 ) -> dict[str, pl.Series]:
-    """The columns that models of classes and of lists of labels make alike."""
+    """The columns that are the same for models of classes and of lists of labels."""
     columns = {}
     if calibrated is not None and (answers.probability or answers.top):
         columns["calibrated"] = pl.repeat(True, len(scores), dtype=pl.Boolean, eager=True)
@@ -223,31 +227,34 @@ def _common_columns(
     return columns
 
 
-def _highest(scores: Floats, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns of the k highest scores of each row."""
-    order = best_columns(scores, k)
-    return np.repeat(np.arange(len(scores)), order.shape[1]), order.reshape(-1)
+def _top_indices(scores: Floats, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The row and column indices of the k highest scores of each row."""
+    best = best_columns(scores, k)
+    return np.repeat(np.arange(len(scores)), best.shape[1]), best.reshape(-1)
 
 
 def lists_of(row: Any, values: pl.Series, n_rows: int) -> pl.Series:
-    """The values of each row as a list, in their order; rows are sorted.
+    """The values of each row as a list, in their order.
+
+    ``row`` has the row index of each value, in ascending order.
 
     Examples
     --------
     >>> lists_of(np.array([0, 2, 2]), pl.Series(["a", "b", "c"]), 3).to_list()
     [['a'], [], ['b', 'c']]
     """
-    listed = pl.DataFrame({"row": np.asarray(row, dtype=np.int64), "value": values}).group_by(
-        "row", maintain_order=True).agg("value")
+    rows_with_values = pl.DataFrame({
+        "row": np.asarray(row, dtype=np.int64), "value": values,
+    }).group_by("row", maintain_order=True).agg("value")
     all_rows = pl.DataFrame({"row": np.arange(n_rows, dtype=np.int64)})
-    joined = all_rows.join(listed, on="row", how="left", maintain_order="left")["value"]
-    return joined.fill_null(pl.Series([[]], dtype=pl.List(values.dtype)))
+    lists = all_rows.join(rows_with_values, on="row", how="left", maintain_order="left")["value"]
+    return lists.fill_null(pl.Series([[]], dtype=pl.List(values.dtype)))
 
 
 def lists_of_mask(mask: Any, labels: pl.Series) -> pl.Series:
-    """The labels that each row of a mask (an array, dense or sparse) selects, as a list."""
-    row, place = mask.nonzero()
-    return lists_of(row, labels.gather(pl.Series(place)), mask.shape[0])
+    """The labels that each row of a mask (a dense or sparse array) selects, as a list."""
+    row, k = mask.nonzero()
+    return lists_of(row, labels.gather(pl.Series(k)), mask.shape[0])
 
 
 def best_class(scores: Floats) -> NDArray[np.int64]:
@@ -257,7 +264,7 @@ def best_class(scores: Floats) -> NDArray[np.int64]:
 
 
 def best_columns(scores: Floats, k: int) -> NDArray[np.int64]:
-    """The columns of the k highest scores of each row, from the highest on; the first on a tie.
+    """The columns of the k highest scores of each row, from the highest down; the first on a tie.
 
     Examples
     --------
@@ -265,14 +272,15 @@ def best_columns(scores: Floats, k: int) -> NDArray[np.int64]:
     [[1, 2], [0, 1]]
     """
     n_rows, n_columns = scores.shape
-    if k >= n_columns or n_columns < _MANY:
+    if k >= n_columns or n_columns < _MIN_COLUMNS_TO_PARTITION:
         return np.argsort(-scores, axis=1, kind="stable")[:, :k]
     # Only columns that reach the k-th highest score are sorted.
     kth_highest = np.partition(scores, n_columns - k, axis=1)[:, n_columns - k]
     row, column = np.nonzero(scores >= kth_highest[:, None])
+    # Sort by row, then from the highest score down, then by column.
     order = np.lexsort((column, -scores[row, column], row))
-    begin = np.searchsorted(row, np.arange(n_rows))
-    best: NDArray[np.int64] = column[order][begin[:, None] + np.arange(k)]
+    row_starts = np.searchsorted(row, np.arange(n_rows))
+    best: NDArray[np.int64] = column[order][row_starts[:, None] + np.arange(k)]
     return best
 
 
@@ -284,25 +292,27 @@ def where_possible(values: pl.Series, possible: pl.Series) -> pl.Series:
 
 
 def check_none_missing(labels: Iterable[Any]) -> None:
-    """Raise DataError if one of the labels, or of the lists of them, is missing."""
+    """Raise DataError if a label, or a label in a list of labels, is missing."""
     for row, label in enumerate(labels):
         labels_of_row = label if isinstance(label, LISTS) else [label]
-        # NaN, which differs from itself, is a missing label in pandas.
+        # pandas marks a missing label as NaN, which differs from itself.
         if any(each is None or each != each for each in labels_of_row):
             raise DataError(f"label {row} (counted from 0) is missing: label this row, or leave it "
                             "out")
 
 
 def share_right(predicted: NDArray[Any], y: ArrayLike, unit: str) -> float:
-    """The share of predicted labels that are the given ones; ``unit`` is a row's name in errors.
+    """The share of predicted labels that equal those of ``y``.
+
+    Errors call a row a ``unit``, such as "document".
 
     Raises
     ------
     DataError
-        If there is not a label for each row, or no row.
+        If there are no rows, a label is missing, or there is not one label per row.
     """
     y = series_of(y)
-    # A string of NumPy ends before NUL characters at its end.
+    # As objects, because NumPy's type of strings drops NUL characters at their end.
     actual = y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object)
     if actual.shape != predicted.shape:
         raise DataError(f"{quantity(len(predicted), unit)} and labels of shape {actual.shape}: "
@@ -318,14 +328,24 @@ def share_right_of_table(
 ) -> float:
     """The share of rows whose answer is the label; a null answer, such as "unsure", is wrong.
 
+    Parameters
+    ----------
+    answers : LazyFrame
+    answer : str
+        The column of answers.
+    actual : Expr
+        The true labels, as an expression on ``answers``.
+    label : str
+        The name of the label column, for errors.
+
     Raises
     ------
     DataError
         If there are no rows, or a label is null; its row is named.
     """
-    right = (pl.col(answer) == actual).fill_null(False)
-    rows = answers.select(right.alias("right"), actual.alias("label")).collect()
+    is_right = (pl.col(answer) == actual).fill_null(False)
+    rows = answers.select(is_right.alias("is_right"), actual.alias("label")).collect()
     if not rows.height:
         raise DataError.no_rows("the input", "there is nothing to measure")
     check_nulls(rows["label"].rename(label))
-    return int(rows["right"].sum()) / rows.height
+    return int(rows["is_right"].sum()) / rows.height

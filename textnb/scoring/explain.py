@@ -19,10 +19,11 @@ from textnb.models.base import Model
 from textnb.runtime import notebook
 from textnb.runtime.forks import check_fork
 
-# Number of weights that are copied at a time.
-_CELLS = 1 << 20
+# The maximum number of weights that are copied at a time.
+_MAX_WEIGHTS = 1 << 20
 # The columns of an entry of an explanation.
-_ENTRY = {"part": pl.String, "term": pl.String, "count": pl.Int64, "contribution": pl.Float64}
+_ENTRY_SCHEMA = {
+    "part": pl.String, "term": pl.String, "count": pl.Int64, "contribution": pl.Float64}
 
 
 def top_terms(
@@ -37,11 +38,11 @@ def top_terms(
         Its ``term_z`` ranks terms by z-scores; if it is None, weights rank them.
     statistics : Counts
     weights : float64 (n_terms, n_classes), or SparseWeights
-        Log-odds, if documents have any number of labels.
+        For lists of labels, weights of each label against documents without it.
     terms, labels : polars.Series
     k : int
     label : label or None
-        One class only.
+        If not None, only the terms of this class.
     """
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("k", "an int >= 1", k)
@@ -51,63 +52,62 @@ def top_terms(
     check_fork()
     # A single class has no other classes to compare with.
     term_z = model.term_z if len(classes) > 1 or statistics.is_multilabel else None
-    total = statistics.all_counts
-    frames = []
-    for number, name in enumerate(classes):
+    tables = []
+    for class_index, name in enumerate(classes):
         if label is not None and name != label:
             continue
-        counts = statistics.of_class(number)
+        counts = statistics.of_class(class_index)
         present = np.flatnonzero(counts)
-        compared, place = statistics, number
-        weight = partial(weights_against_rest, weights, k=number)
+        compared, compared_class = statistics, class_index
+        get_weights = partial(weights_against_rest, weights, k=class_index)
         if statistics.is_multilabel:
-            # The two classes are all documents without the label, and those with it. The weights
-            # are already their difference.
-            compared, place = statistics.against_rest(number), 1
-            total = compared.all_counts
-            weight = partial(_weights_of_label, weights, k=number)
-        value = weight(present) if term_z is None else term_z(compared, total, place, present)
-        order = np.argsort(-value, kind="stable")[:k]
+            # Compare two classes: 0 is all documents without the label, 1 those with it. The
+            # weights of a label are already the difference of these two classes.
+            compared, compared_class = statistics.against_rest(class_index), 1
+            get_weights = partial(_weights_of_class, weights, k=class_index)
+        values = get_weights(present) if term_z is None else term_z(
+            compared, compared.all_counts, compared_class, present)
+        order = np.argsort(-values, kind="stable")[:k]
         best = present[order]
-        frames.append(pl.DataFrame({
+        tables.append(pl.DataFrame({
             "class": pl.repeat(name, len(best), dtype=labels.dtype, eager=True),
             "term": terms.gather(best),
             "count": counts[best],
-            "weight": weight(best),
-            "z": pl.Series([None] * len(best) if term_z is None else value[order],
+            "weight": get_weights(best),
+            "z": pl.Series([None] * len(best) if term_z is None else values[order],
                            dtype=pl.Float64),
             "measure": pl.repeat("weight" if term_z is None else "z", len(best), eager=True),
         }))
-    return pl.concat(frames)
+    return pl.concat(tables)
 
 
-def _weights_of_label(weights: Any, terms: NDArray[np.int64], k: int) -> Floats:
-    weights_of_label: Floats = weights[terms, np.full(len(terms), k)]
-    return weights_of_label
+def _weights_of_class(weights: Any, terms: NDArray[np.int64], k: int) -> Floats:
+    # SparseWeights take an array of columns as long as the array of terms.
+    weights_of_class: Floats = weights[terms, np.full(len(terms), k)]
+    return weights_of_class
 
 
 def weights_against_rest(weights: Any, terms: NDArray[np.int64], k: int) -> Floats:
-    """Weights of terms for a class, less the mean of their weights for the other classes."""
-    classes = weights.shape[1]
-    if classes == 1:
-        return _weights_of_label(weights, terms, 0)
+    """Weights of terms for a class, minus the mean of their weights for the other classes."""
+    n_classes = weights.shape[1]
+    if n_classes == 1:
+        return _weights_of_class(weights, terms, 0)
     if isinstance(weights, SparseWeights):
         return weights.against_rest(terms, k)
-    # A block at a time: the weights of all terms are many numbers if there are many classes.
-    step = max(1, _CELLS // classes)
-    parts = [np.empty(0)]
-    for start in range(0, len(terms), step):
-        block = weights[terms[start:start + step]]
+    n_terms_at_a_time = max(1, _MAX_WEIGHTS // n_classes)
+    blocks = [np.empty(0)]
+    for start in range(0, len(terms), n_terms_at_a_time):
+        block = weights[terms[start:start + n_terms_at_a_time]]
         # With l = 0, a term that another class never had has a mean of -inf, and ranks first.
-        parts.append(block[:, k] - np.delete(block, k, axis=1).mean(axis=1))
-    return np.concatenate(parts)
+        blocks.append(block[:, k] - np.delete(block, k, axis=1).mean(axis=1))
+    return np.concatenate(blocks)
 
 
 def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.DataFrame:
-    """The entries of one explained row of a prediction, the intercept first."""
+    """The explanation of one row of a prediction: a row per entry, the intercept first."""
     check_fork()
     return pl.DataFrame(
-        _entry_rows(row["intercept"], row["explanation"]), orient="row", schema=_ENTRY,
+        _entry_rows(row["intercept"], row["explanation"]), orient="row", schema=_ENTRY_SCHEMA,
     ).with_columns(predicted=pl.lit(row["predicted"], dtype=label_type),
                    runner_up=pl.lit(row["runner_up"], dtype=label_type))
 
@@ -115,34 +115,35 @@ def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.Dat
 def label_explanation(
     explained: pl.DataFrame, predicted: Any, thresholds: Floats
 ) -> pl.DataFrame:
-    """The entries of explained labels of one text, a row each: see `TextClassifier.explain`.
+    """The explanation of labels of one text, a row per entry: see `TextClassifier.explain`.
 
     Parameters
     ----------
     explained : DataFrame
         From `textnb.scoring.scorer.explain_labels`.
     predicted : bool (n_labels,)
+        Whether each label of ``explained`` is predicted.
     thresholds : float64 (n_labels,)
-        Of the same labels.
+        The threshold of each label of ``explained``.
     """
-    entries = []
-    for row, is_predicted, threshold in zip(
+    rows = []
+    for (label, score, intercept, terms), is_predicted, threshold in zip(
             explained.rows(), predicted.tolist(), thresholds.tolist(), strict=True):
-        label, score, intercept, terms = row
-        entries += [(label, is_predicted, score, threshold, *entry)
-                    for entry in _entry_rows(intercept, terms)]
-    return pl.DataFrame(entries, orient="row", schema={
+        rows += [(label, is_predicted, score, threshold, *entry)
+                 for entry in _entry_rows(intercept, terms)]
+    return pl.DataFrame(rows, orient="row", schema={
         "label": explained.schema["label"], "predicted": pl.Boolean, "score": pl.Float64,
-        "threshold": pl.Float64, **_ENTRY})
+        "threshold": pl.Float64, **_ENTRY_SCHEMA})
 
 
 def _entry_rows(intercept: float, terms: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-    """The values of `_ENTRY`: of the intercept, of each term, and of all other terms together."""
+    """The entries of the intercept, of each term, and of all other terms together."""
     return [("intercept", None, None, intercept)] + [
         ("other terms" if entry["term"] is None else "term", *entry.values()) for entry in terms]
 
 
-# By its name, each text column's pieces with what their terms contribute; None between words.
+# For each text column, its text in pieces, each with the contribution of its terms: None for the
+# text between words.
 ColumnPieces = Mapping[str, list[tuple[str, float | None]]]
 
 
@@ -155,20 +156,21 @@ class Explanation:
     predicted, runner_up : label
         ``runner_up`` is None if there is only one class.
     score : float
-        The score of ``predicted`` less that of ``runner_up``, which is the sum of the contributions
-        in ``table``.
+        The score of ``predicted`` minus the score of ``runner_up``. This is the sum of the
+        contributions in ``table``.
     measure : {"log-odds", "margin"}
-        The meaning of the score: log-odds (base e) if the model's scores are log-probabilities,
-        else a difference of two scores.
+        What the score is: log-odds (base e) if the model's scores are log-probabilities, else a
+        difference of two scores.
     table : DataFrame
         The result of `TextClassifier.explain`.
     terms, known : int
-        Number of terms (by default words) in the text, each as often as it occurs, and number of
-        those that the model knows.
+        Number of terms (by default words) in the text, and number of terms in the text that the
+        model knows; repeated terms count each time.
     note : str
         The basis of the answer if no term is known; else empty.
     pieces : mapping of column to list of (str, float or None)
-        The text in pieces, with the contribution of each word's terms; None between words.
+        The text in pieces, each with the contribution of its terms: None for the text between
+        words.
     """
 
     predicted: Any
@@ -193,18 +195,18 @@ class Explanation:
     def _repr_html_(self) -> str:
         title = str(self.predicted) if self.runner_up is None else (
             f"{self.predicted}, against {self.runner_up} by {self.score:.3f} ({self.measure})")
-        return _colour_text(title, self.predicted, self, self.pieces, self.table)
+        return _highlighted_text(title, self.predicted, self, self.pieces, self.table)
 
 
 @dataclass(frozen=True, eq=False)
 class LabelExplanation:
-    """The explanation of one text's labels. A notebook shows the text once for each of them.
+    """The explanation of one text's labels. A notebook shows the text once for each label.
 
     Attributes
     ----------
     predicted : list of labels
     measure : {"log-odds", "margin"}
-        The meaning of the scores, as in `Explanation`.
+        What the scores are, as in `Explanation`.
     table : DataFrame
         The result of `TextClassifier.explain`: the labels that are explained, and their entries.
     terms, known : int
@@ -235,15 +237,16 @@ class LabelExplanation:
             entries = self.table.filter(pl.col("label") == label)
             _, is_predicted, score, threshold, *_ = entries.row(0)
             is_above = score > threshold
-            side = ("" if is_predicted == is_above else "by the number of labels; the score is "
-                    ) + ("above" if is_above else "not above")
-            boxes.append(_colour_text(
-                f"{label}: {score:.3f} ({self.measure}), {side} {threshold:.3f}", label, self,
+            comparison = "above" if is_above else "not above"
+            if is_predicted != is_above:
+                comparison = f"by the number of labels; the score is {comparison}"
+            boxes.append(_highlighted_text(
+                f"{label}: {score:.3f} ({self.measure}), {comparison} {threshold:.3f}", label, self,
                 pieces, entries))
         return "".join(boxes)
 
 
-def _colour_text(
+def _highlighted_text(
     title: str, label: Any, explanation: Explanation | LabelExplanation, pieces: ColumnPieces,
     table: pl.DataFrame,
 ) -> str:

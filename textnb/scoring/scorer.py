@@ -1,4 +1,4 @@
-"""Applies a fitted model, its tokenizer, vocabulary and linear form, to a lazy frame."""
+"""Applies a fitted model (its tokenizer, vocabulary and linear form) to a lazy frame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.frames.batches import Progress, batches
 from textnb.learning.fitted import Fitted
 from textnb.scoring.columns import (
-    EXPLANATION,
+    EXPLANATION_TYPE,
     Answers,
     add_answers,
     answer_columns,
@@ -28,12 +28,12 @@ from textnb.scoring.columns import (
 # Called with a batch of rows, and the counts of their known terms.
 Watch = Callable[[pl.DataFrame, SparseRows], None]
 # The maximum number of scores (rows times classes) that are computed at a time.
-_MAX_SCORES = 1 << 21
+_MAX_SCORES_AT_A_TIME = 1 << 21
 
 
 def rows_at_a_time(n_classes: int) -> int:
     """How many rows are scored at a time."""
-    return max(1, _MAX_SCORES // n_classes)
+    return max(1, _MAX_SCORES_AT_A_TIME // n_classes)
 
 
 def lengths(fitted: Fitted, rows: SparseRows) -> Floats:
@@ -64,9 +64,9 @@ def score_frame(
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
     watch : callable, optional
-        Called with each batch, and the counts of its known terms, in the thread that scores it.
+        Called with each batch and the counts of its known terms, in the thread that scores it.
     on_end : callable, optional
-        Called each time the last row was scored.
+        Called after the last row, each time the frame is read.
 
     Raises
     ------
@@ -102,8 +102,9 @@ def answer_rows(
 
 
 def answer_counts(fitted: Fitted, counts: SparseRows, answers: Answers) -> pl.DataFrame:
-    """The answers to rows of known terms."""
+    """The answers to rows of counts, one row each."""
     step = rows_at_a_time(len(fitted.classes))
+    # Without rows there is one empty block, whose answers have the right types.
     return pl.concat([_answer_block(fitted, counts[start:start + step], answers)
                       for start in range(0, max(1, counts.shape[0]), step)])
 
@@ -115,10 +116,9 @@ def _answer_block(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.Data
     if fitted.form.link == "sigmoid":
         columns = label_columns(*arguments)
         if answers.explain:
-            row, place = np.nonzero(choose_labels(
-                scores, fitted.labels.to_list(), fitted.decision))
+            row, k = np.nonzero(choose_labels(scores, fitted.labels.to_list(), fitted.decision))
             columns["explanation"] = lists_of(
-                row, explain_labels(fitted, rows, scores, row, place, answers.explain).to_struct(),
+                row, explain_labels(fitted, rows, scores, row, k, answers.explain).to_struct(),
                 len(scores))
     else:
         columns, possible = answer_columns(*arguments)
@@ -131,31 +131,37 @@ def _answer_block(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.Data
 
 def explain_labels(
     fitted: Fitted, rows: SparseRows, scores: Floats, row: NDArray[np.int64],
-    place: NDArray[np.int64], k: int,
+    label: NDArray[np.int64], n_terms: int,
 ) -> pl.DataFrame:
-    """What decides some labels of rows: ``label``, ``score``, ``intercept``, ``explanation``.
+    """Explain the scores of pairs of a row and a label.
 
     Parameters
     ----------
     fitted : Fitted
     rows : SparseRows
     scores : float64 (n_rows, n_labels)
-    row, place : int64 (n_pairs,)
-        Pairs to explain: the index of a row, and the index of a label.
-    k : int
+    row, label : int64 (n_pairs,)
+        The indices of the row and of the label of each pair.
+    n_terms : int
+        How many of the strongest terms have an entry of their own.
+
+    Returns
+    -------
+    DataFrame
+        A row per pair: ``label``, ``score``, ``intercept``, ``explanation``.
     """
-    label_rows = rows[row]
-    values = fitted.form.used(label_rows)
-    pair = np.repeat(np.arange(len(row)), np.diff(values.indptr))
-    contribution = values.data * fitted.form.weights[values.indices, place[pair]]
+    pair_rows = rows[row]
+    values = fitted.form.used(pair_rows)
+    pair = _row_of_each_value(values)
+    contribution = values.data * fitted.form.weights[values.indices, label[pair]]
     return pl.DataFrame({
-        "label": fitted.labels.gather(pl.Series(place)), "score": scores[row, place],
-        "intercept": fitted.form.intercept[place],
-        "explanation": _explanations(fitted, label_rows, values, pair, contribution, k)})
+        "label": fitted.labels.gather(pl.Series(label)), "score": scores[row, label],
+        "intercept": fitted.form.intercept[label],
+        "explanation": _explanations(fitted, pair_rows, values, contribution, n_terms)})
 
 
 def explain_best(
-    fitted: Fitted, rows: SparseRows, scores: Floats, possible: pl.Series, k: int,
+    fitted: Fitted, rows: SparseRows, scores: Floats, possible: pl.Series, n_terms: int,
     against: int | None = None,
 ) -> dict[str, pl.Series]:
     """The terms that decide between the best class of each row and the runner-up.
@@ -166,73 +172,93 @@ def explain_best(
     rows : SparseRows
     scores : float64 (n_rows, n_classes)
     possible : bool (n_rows,)
-    k : int
+        Whether some class can produce the row; other rows get nulls.
+    n_terms : int
+        How many of the strongest terms have an entry of their own.
     against : int, optional
         The index of a class that is not the best one, in place of the runner-up.
     """
     best, all_rows = best_class(scores), np.arange(len(scores))
     intercept, weights = fitted.form.intercept, fitted.form.weights
     values = fitted.form.used(rows)
-    row = np.repeat(all_rows, np.diff(values.indptr))
+    row = _row_of_each_value(values)
     contribution = values.data * weights[values.indices, best[row]]
     score_without_terms, score = intercept[best], scores[all_rows, best]
-    runner_up = pl.repeat(None, len(best), dtype=fitted.labels.dtype, eager=True)
+    runner_up_labels = pl.repeat(None, len(best), dtype=fitted.labels.dtype, eager=True)
     if len(intercept) > 1:
-        others = scores.copy()
-        others[all_rows, best] = -np.inf
-        # If all others are impossible, the first of them is the runner-up.
-        runner = np.where(np.isneginf(others).all(axis=1), (best == 0).astype(np.int64),
-                          others.argmax(axis=1))
         if against is not None:
-            runner = np.full(len(best), against)
+            runner_up = np.full(len(best), against)
+        else:
+            others = scores.copy()
+            others[all_rows, best] = -np.inf
+            # If all other classes are impossible, the first of them is the runner-up: class 1 if
+            # the best class is 0, else class 0.
+            runner_up = np.where(np.isneginf(others).all(axis=1), (best == 0).astype(np.int64),
+                                 others.argmax(axis=1))
+        # Impossible rows give -inf - -inf.
         with np.errstate(invalid="ignore"):
-            contribution -= values.data * weights[values.indices, runner[row]]
-            score_without_terms = score_without_terms - intercept[runner]
-            score = score - scores[all_rows, runner]
-        runner_up = fitted.labels.gather(pl.Series(runner))
-        # If the text lacks a term that the runner-up requires, the contribution is infinite. The
-        # term is not in the list of terms of the text, so the intercept gets this infinity.
+            contribution -= values.data * weights[values.indices, runner_up[row]]
+            score_without_terms = score_without_terms - intercept[runner_up]
+            score = score - scores[all_rows, runner_up]
+        runner_up_labels = fitted.labels.gather(pl.Series(runner_up))
+        # If the text lacks a term that the runner-up requires, the difference of the scores is
+        # infinite, although no term of the text contributes infinity: the intercept does.
         sums = np.bincount(row, weights=contribution, minlength=len(best))
         score_without_terms = np.where(
             np.isposinf(score) & ~np.isposinf(sums), np.inf, score_without_terms)
-    columns = {"runner_up": runner_up, "score": pl.Series(score),
+    columns = {"runner_up": runner_up_labels, "score": pl.Series(score),
                "intercept": pl.Series(score_without_terms),
-               "explanation": _explanations(fitted, rows, values, row, contribution, k)}
+               "explanation": _explanations(fitted, rows, values, contribution, n_terms)}
     return {name: where_possible(column, possible) for name, column in columns.items()}
 
 
 def _explanations(
-    fitted: Fitted, rows: SparseRows, values: SparseRows, row: NDArray[np.int64],
-    contribution: Floats, k: int,
+    fitted: Fitted, rows: SparseRows, values: SparseRows, contribution: Floats, n_terms: int
 ) -> pl.Series:
-    """The k strongest contributions of each row, and the sum of the others, as `EXPLANATION`.
+    """Each row's strongest contributions, and the sum of the others, as `EXPLANATION_TYPE`.
 
-    ``row`` and ``contribution`` are those of each of the values, which rows have after the feature
-    map.
+    Parameters
+    ----------
+    fitted : Fitted
+    rows : SparseRows
+        Counts.
+    values : SparseRows
+        The rows after the feature map.
+    contribution : float64 (n_values,)
+        What each of the values adds to the explained score.
+    n_terms : int
+        How many of the strongest terms have an entry of their own.
     """
-    counts = rows.data.astype(np.int64)
+    row, counts = _row_of_each_value(values), rows.data.astype(np.int64)
     if len(counts) != len(values.data):
         # The feature map has dropped terms.
-        counts = counts[np.isin(_entry_keys(rows), _entry_keys(values))]
+        counts = counts[np.isin(_cell_numbers(rows), _cell_numbers(values))]
     order = np.lexsort((-np.abs(contribution), row))
+    # Sorting moves values only within their row, so each row still begins at its ``indptr``.
     rank = np.arange(len(order)) - np.asarray(values.indptr[:-1], dtype=np.int64)[row]
-    first, rest = order[rank < k], order[rank >= k]
+    top, rest = order[rank < n_terms], order[rank >= n_terms]
     strongest = pl.DataFrame({
-        "row": row[first], "term": fitted.terms.gather(pl.Series(values.indices[first])),
-        "count": counts[first], "contribution": contribution[first]})
-    # NumPy adds them in the order of the columns; a group_by may add in any order.
-    longer = np.unique(row[rest])
+        "row": row[top], "term": fitted.terms.gather(pl.Series(values.indices[top])),
+        "count": counts[top], "contribution": contribution[top]})
+    # NumPy adds the others in their order; a group_by may add in any order.
+    rows_with_rest = np.unique(row[rest])
+    sums = np.bincount(row[rest], weights=contribution[rest])[rows_with_rest]
     others = pl.DataFrame({
-        "row": longer, "term": pl.repeat(None, len(longer), dtype=pl.String, eager=True),
-        "count": np.bincount(row[rest], weights=counts[rest])[longer].astype(np.int64),
-        "contribution": np.bincount(row[rest], weights=contribution[rest])[longer].astype(float)})
+        "row": rows_with_rest,
+        "term": pl.repeat(None, len(rows_with_rest), dtype=pl.String, eager=True),
+        "count": np.bincount(row[rest], weights=counts[rest])[rows_with_rest].astype(np.int64),
+        "contribution": sums.astype(float)})
     entries = pl.concat([strongest, others]).sort("row", maintain_order=True)
     return lists_of(entries["row"], entries.drop("row").to_struct(), rows.shape[0]).cast(
-        EXPLANATION)
+        EXPLANATION_TYPE)
 
 
-def _entry_keys(rows: SparseRows) -> NDArray[np.int64]:
-    """A number for the row and the column of each entry."""
-    row = np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
-    keys: NDArray[np.int64] = row * rows.shape[1] + rows.indices
-    return keys
+def _row_of_each_value(rows: SparseRows) -> NDArray[np.int64]:
+    """The row index of each stored value."""
+    return np.repeat(np.arange(rows.shape[0], dtype=np.int64), np.diff(rows.indptr))
+
+
+def _cell_numbers(rows: SparseRows) -> NDArray[np.int64]:
+    """The number of the cell of each stored value, if cells are numbered row by row."""
+    numbers: NDArray[np.int64] = _row_of_each_value(rows) * rows.shape[1] + rows.indices
+    return numbers

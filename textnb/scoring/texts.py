@@ -63,15 +63,15 @@ from textnb.text.spans import pieces_of
 
 Texts = Sequence[str | None] | NDArray[Any] | pl.Series
 Rows = Source | Texts
-# A text, or a list of tokens; or several of these by their columns.
+# A text or a list of tokens, or a mapping of columns to these.
 Text = str | Sequence[str] | Mapping[str, str | Sequence[str] | None]
-# The maximum number of texts that are scored without building a frame, which is faster for few.
-_FEW = 16
+# Up to this number, texts are scored without building a frame, which is faster.
+_MAX_FEW_TEXTS = 16
 
 
 def row_of(fitted: Fitted, text: Text) -> pl.DataFrame:
-    """One text as a row of the text columns; a column of tokens has a list of them."""
-    names, lists = fitted.columns, fitted.token_columns
+    """Make a frame of one row with the text columns; a column of tokens has a list of them."""
+    names, token_columns = fitted.columns, fitted.token_columns
     if text is None:
         raise _no_text(text)
     texts: dict[str, Any] = dict(text) if isinstance(text, Mapping) else {names[0]: text}
@@ -81,16 +81,15 @@ def row_of(fitted: Fitted, text: Text) -> pl.DataFrame:
     for name in names:
         value = texts.setdefault(name, None)
         if value is None:
-            texts[name] = [] if name in lists else ""
-        elif name in lists and not (isinstance(value, (list, tuple)) and all(
+            texts[name] = [] if name in token_columns else ""
+        elif name in token_columns and not (isinstance(value, (list, tuple)) and all(
                 isinstance(token, str) for token in value)):
             raise ParameterError.out_of_range(
                 "text", f"a list of tokens for the column {name!r}", value)
-        elif name not in lists and not isinstance(value, str):
+        elif name not in token_columns and not isinstance(value, str):
             raise _no_text(text)
-    return pl.DataFrame(
-        {name: [texts[name]] for name in names},
-        schema={name: pl.List(pl.String) if name in lists else pl.String() for name in names})
+    return pl.DataFrame({name: [texts[name]] for name in names}, schema={
+        name: pl.List(pl.String) if name in token_columns else pl.String() for name in names})
 
 
 def _no_text(text: Any) -> ParameterError:
@@ -105,7 +104,7 @@ def predict_lazily(
 ) -> pl.LazyFrame:
     """A table with predictions, always lazy, and without a warning about unknown terms.
 
-    The last three parameters are those of `score_frame`.
+    ``progress``, ``watch`` and ``on_end`` are described in `score_frame`.
     """
     columns = fitted.columns
     frame = scan(select_columns(X, columns), text=columns, tokens=fitted.token_columns)
@@ -125,14 +124,14 @@ def matrices(
     vocabulary, columns = fitted.vocabulary, fitted.columns
     few = _few_texts(fitted, X)
     if few is not None and (rows := vocabulary.rows_of_few(few)) is not None:
-        # A list of few texts is not worth a warning, unless some of them are blank.
+        # No warning about unknown terms in a list of few texts, unless some texts are blank.
         if watch is not None and not (isinstance(X, list) and all(map(str.strip, few))):
             watch(pl.DataFrame({columns[0]: few}), rows)
         yield rows
         return
-    tokens = fitted.token_columns
-    frame = (scan(select_columns(X, columns), text=columns, tokens=tokens) if is_table(X)
-             else table_of_texts(X, columns, tokens))
+    token_columns = fitted.token_columns
+    frame = (scan(select_columns(X, columns), text=columns, tokens=token_columns) if is_table(X)
+             else table_of_texts(X, columns, token_columns))
 
     def count(batch: pl.DataFrame) -> SparseRows:
         counts = vocabulary.rows(batch, columns)
@@ -145,14 +144,17 @@ def matrices(
 
 
 def _few_texts(fitted: Fitted, X: Rows) -> list[str] | None:
-    """The texts of a list, or of a frame, if they are few, of one column, and none is null."""
+    """The texts of a list or a frame if they are few and strings; None for other texts.
+
+    None also if the model has several text columns.
+    """
     if len(fitted.columns) > 1:
         return None
-    if isinstance(X, pl.DataFrame) and X.height <= _FEW:
+    if isinstance(X, pl.DataFrame) and X.height <= _MAX_FEW_TEXTS:
         column = X.get_column(fitted.columns[0], default=None)
-        is_simple = column is not None and column.dtype == pl.String and not column.has_nulls()
-        return column.to_list() if is_simple else None
-    return X if isinstance(X, list) and len(X) <= _FEW and all(
+        has_strings = column is not None and column.dtype == pl.String and not column.has_nulls()
+        return column.to_list() if has_strings else None
+    return X if isinstance(X, list) and len(X) <= _MAX_FEW_TEXTS and all(
         type(text) is str for text in X) else None
 
 
@@ -185,16 +187,19 @@ def warn_stale(fitted: Fitted, probabilities: bool, decisions: bool) -> None:
     probabilities, decisions : bool
         Whether the answers have probabilities, or decisions.
     """
-    for name, chosen, is_used, function in (
+    for name, value, is_used, function in (
             ("calibration", fitted.calibration, probabilities, "textnb.calibrate(model, rows)"),
             ("decision", fitted.decision, decisions, "textnb.choose_threshold")):
-        if is_used and chosen is not None and chosen.stale:
-            warn_caller(f"the model's {name} is stale: {chosen.stale}. "
+        if is_used and value is not None and value.stale:
+            warn_caller(f"the model's {name} is stale: {value.stale}. "
                         f"Choose it again: {function}", TextnbWarning)
 
 
 def _calibrated_scores(fitted: Fitted, X: Rows) -> Floats:
-    """The scores of all documents; of all columns of y if y was a matrix, even without a row.
+    """The scores of all documents, calibrated if the model is.
+
+    If y was a matrix at the fit, there is a score for each of its columns, and -inf for a label
+    that no row had.
 
     Raises
     ------
@@ -214,58 +219,59 @@ def _calibrated_scores(fitted: Fitted, X: Rows) -> Floats:
 
 
 def labels_of(fitted: Fitted, X: Rows) -> Any:
-    """The answer for each document as an array; a list of lists if documents have lists of labels.
+    """The answer for each document as an array; a list of lists for lists of labels.
 
-    If the model has a decision, the answer is the decision, or None if it is unsure.
+    If y was a matrix at the fit, the answers are such a matrix. If the model has a decision, the
+    answer is the decision, or None if it is unsure.
     """
     coverage = coverage_of(fitted)
     blocks = _score_blocks(fitted, X, coverage.add)
     labels: Any = []
     if fitted.indicator is not None:
-        labels = _indicator_of(fitted, (scores for _, scores in blocks))
+        labels = _predict_matrix(fitted, (scores for _, scores in blocks))
     elif fitted.is_multilabel:
         for _, scores in blocks:
             labels += label_columns(
                 scores, fitted.labels, Answers(), decision=fitted.decision)["predicted"].to_list()
     else:
-        labels = _classes_of(fitted, blocks)
+        labels = _predict_classes(fitted, blocks)
     coverage.warn_of_all()
     return labels
 
 
-def _classes_of(
+def _predict_classes(
     fitted: Fitted, blocks: Iterable[tuple[SparseRows, Floats]]
 ) -> NDArray[Any]:
     """The most probable class of each row, or the decision if there is one."""
-    n_rows, places, impossible = 0, [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    n_rows, classes, impossible = 0, [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for rows, scores in blocks:
-        places.append(best_class(scores) if fitted.decision is None else fitted.decision.decide(
+        classes.append(best_class(scores) if fitted.decision is None else fitted.decision.decide(
             log_odds(calibrate_scores(fitted, rows, scores)), fitted.labels.to_list()))
         impossible.append(n_rows + np.flatnonzero(np.isneginf(scores).all(axis=1)))
         n_rows += len(scores)
     _check_possible(np.concatenate(impossible))
-    place = np.concatenate(places)
-    unsure = place == UNSURE
-    if not unsure.any():
-        return fitted.classes[place]
-    answers = fitted.classes.astype(object)[place]
-    answers[unsure] = None
+    class_index = np.concatenate(classes)
+    is_unsure = class_index == UNSURE
+    if not is_unsure.any():
+        return fitted.classes[class_index]
+    answers = fitted.classes.astype(object)[class_index]
+    answers[is_unsure] = None
     return answers
 
 
 def _score_blocks(
     fitted: Fitted, X: Rows, watch: Watch
 ) -> Iterator[tuple[SparseRows, Floats]]:
-    """Rows and their scores, a block at a time: of few rows if there are many classes."""
-    step = rows_at_a_time(len(fitted.classes))
+    """Blocks of rows and their scores; the more classes, the fewer rows a block has."""
+    n_rows = rows_at_a_time(len(fitted.classes))
     for rows in matrices(fitted, X, watch):
-        for start in range(0, rows.shape[0], step):
-            block = rows[start:start + step]
+        for start in range(0, rows.shape[0], n_rows):
+            block = rows[start:start + n_rows]
             yield block, fitted.form.scores(block)
 
 
-def _indicator_of(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
-    """Predicted labels as a matrix like y at the fit: int64, dense or csr_array."""
+def _predict_matrix(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
+    """Predict labels from blocks of scores, as a matrix like y at the fit: int64, dense or CSR."""
     assert fitted.indicator is not None
     labels = fitted.labels.to_list()
     has_label = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
@@ -296,9 +302,9 @@ def predict(
 ) -> Any:
     """The most probable class of each document: see `TextClassifier.predict`."""
     answers = answers or Answers()
-    adds_columns = answers != Answers()
-    is_array = not is_table(X) or (fitted.has_separate_labels and in_memory(X))
-    if is_array and not adds_columns:
+    only_labels = answers == Answers()
+    has_no_frame = not is_table(X) or (fitted.has_separate_labels and in_memory(X))
+    if has_no_frame and only_labels:
         warn_stale(fitted, False, True)
         predicted = labels_of(fitted, X)
         if progress is not None:
@@ -308,7 +314,7 @@ def predict(
         X = table_of_texts(X, fitted.columns, fitted.token_columns)
     warn_stale(fitted, bool(answers.probability or answers.top), True)
     coverage, eager = coverage_of(fitted), in_memory(X)
-    if isinstance(X, pl.DataFrame) and 0 < X.height <= _FEW and progress is None:
+    if isinstance(X, pl.DataFrame) and 0 < X.height <= _MAX_FEW_TEXTS and progress is None:
         result = _predict_few(fitted, X, answers, coverage.add)
     else:
         frame = predict_lazily(
@@ -322,7 +328,7 @@ def predict(
 def _predict_few(
     fitted: Fitted, X: pl.DataFrame, answers: Answers, watch: Watch
 ) -> pl.DataFrame:
-    """As `predict_lazily`, without a query, which would take longer than the answers."""
+    """As `predict_lazily`, but without a lazy query, which would take longer than the answers."""
     scan(X, text=fitted.columns, tokens=fitted.token_columns)
     names = [*answers_of(fitted, answers)]
     SchemaError.check_new(names, X.columns)
@@ -332,7 +338,9 @@ def _predict_few(
 
 
 def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
-    """The share of documents whose label is the answer; a table has a column of labels.
+    """The share of documents whose label is the answer.
+
+    If ``y`` is None, labels are in the label column of the table ``X``.
 
     Raises
     ------
@@ -344,7 +352,7 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
         check_int64(y)
         predicted = labels_of(replace(fitted, indicator=None), X)
         if fitted.is_multilabel:
-            return _all_right(predicted, y)
+            return _subset_accuracy(predicted, y)
         return share_right(predicted, y, "document")
     if not is_table(X):
         raise ParameterError("y is needed if X is a sequence of texts")
@@ -357,8 +365,8 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
             answers, answer, labels_as(label, rows, fitted.label_type), label)
 
 
-def _all_right(predicted: list[list[Any]], y: Any) -> float:
-    """Subset accuracy: the share of documents whose predicted and true labels are equal."""
+def _subset_accuracy(predicted: list[list[Any]], y: Any) -> float:
+    """The share of documents whose set of predicted labels is the set of their true labels."""
     y = series_of(y)
     if isinstance(y, (set, frozenset)):
         raise ParameterError.out_of_range("y", "a sequence of lists of labels", y)
@@ -406,21 +414,22 @@ def _explain(
     if labels is not None:
         raise ParameterError("labels is for a model of lists of labels; this one explains its "
                              "class against the runner-up")
-    row = score_frame(fitted, frame.lazy(), Answers(explain=k)).collect().row(0, named=True)
-    if row["predicted"] is None:
+    answer = score_frame(fitted, frame.lazy(), Answers(explain=k)).collect().row(0, named=True)
+    if answer["predicted"] is None:
         raise ImpossibleRowError.rows([0], 1)
-    return explanation_table(row, fitted.labels.dtype)
+    return explanation_table(answer, fitted.labels.dtype)
 
 
 def explanation_against(fitted: Fitted, text: Text, k: int, label: Any) -> pl.DataFrame:
-    """As `explanation`, but against a class that is not the answer, in place of the runner-up."""
+    """As `explanation`, but against ``label`` instead of the runner-up; it is not the answer."""
+    classes = fitted.classes.tolist()
     rows = fitted.vocabulary.rows(row_of(fitted, text), fitted.columns)
     scores = fitted.form.scores(rows)
-    explained = pl.DataFrame(explain_best(fitted, rows, scores, pl.Series([True]), k,
-                                          fitted.classes.tolist().index(label)))
+    explained = pl.DataFrame(explain_best(
+        fitted, rows, scores, pl.Series([True]), k, against=classes.index(label)))
     return explanation_table(
-        {"predicted": fitted.classes.tolist()[int(best_class(scores)[0])],
-         **explained.row(0, named=True)}, fitted.labels.dtype)
+        {"predicted": classes[int(best_class(scores)[0])], **explained.row(0, named=True)},
+        fitted.labels.dtype)
 
 
 def _explain_labels(
@@ -429,19 +438,20 @@ def _explain_labels(
     classes = fitted.labels.to_list()
     rows = fitted.vocabulary.rows(frame, fitted.columns)
     scores, thresholds = fitted.form.scores(rows), label_thresholds(classes, fitted.decision)
-    chosen = choose_labels(scores, classes, fitted.decision)[0]
+    is_predicted = choose_labels(scores, classes, fitted.decision)[0]
     if labels is None:
-        # If no label is predicted, explain the label whose score is closest to its threshold.
-        place = np.flatnonzero(chosen)
-        if not len(place):
-            place = np.array([np.argmax(scores[0] - thresholds)])
+        explain = np.flatnonzero(is_predicted)
+        if not len(explain):
+            # No label is predicted: explain the label whose score is closest to its threshold.
+            explain = np.array([np.argmax(scores[0] - thresholds)])
     else:
         for label in labels:
             if label not in classes:
                 raise ParameterError.unknown_choice("label", label, classes)
-        place = np.array([classes.index(label) for label in dict.fromkeys(labels)], dtype=np.int64)
-    explained = explain_labels(fitted, rows, scores, np.zeros_like(place), place, k)
-    return label_explanation(explained, chosen[place], thresholds[place])
+        unique = dict.fromkeys(labels)
+        explain = np.array([classes.index(label) for label in unique], dtype=np.int64)
+    explained = explain_labels(fitted, rows, scores, np.zeros_like(explain), explain, k)
+    return label_explanation(explained, is_predicted[explain], thresholds[explain])
 
 
 def highlight(
@@ -450,24 +460,27 @@ def highlight(
     """Explain one text with its terms highlighted: see `TextClassifier.highlight`."""
     frame, tokenizer = row_of(fitted, text), fitted.settings.tokenizer
     table = _explain(fitted, frame, k, labels)
-    lists, row = fitted.is_multilabel, frame.row(0, named=True)
-    tokens = int(frame.select(tokenizer.expr(fitted.columns).list.len()).item() or 0)
-    name = "label" if lists else "predicted"
-    shown = table[name].unique(maintain_order=True).to_list()
-    all_terms = _explain(fitted, frame, max(k, tokens), shown if lists else None).filter(
-        pl.col("part") == "term")
-    pieces, known = {}, 0
-    for label in shown:
-        terms = all_terms.filter(pl.col(name) == label)
-        pieces[label], _ = pieces_of(tokenizer, fitted.columns, row, dict(
+    is_multilabel, texts = fitted.is_multilabel, frame.row(0, named=True)
+    n_tokens = int(frame.select(tokenizer.expr(fitted.columns).list.len()).item() or 0)
+    label_column = "label" if is_multilabel else "predicted"
+    explained = table[label_column].unique(maintain_order=True).to_list()
+    # Highlighting needs all terms of the text, not only the k strongest.
+    all_terms = _explain(
+        fitted, frame, max(k, n_tokens), explained if is_multilabel else None,
+    ).filter(pl.col("part") == "term")
+    pieces, n_known = {}, 0
+    for label in explained:
+        terms = all_terms.filter(pl.col(label_column) == label)
+        pieces[label], _ = pieces_of(tokenizer, fitted.columns, texts, dict(
             terms.select("term", "contribution").iter_rows()))
-        known = max(known, int(terms["count"].sum()))
-    basis = "the labels' intercepts alone" if lists else fitted.model.without_terms
-    note = "" if known else (f"no term of the text is known ({tokens:,} in it): the answer rests "
-                             f"on {basis}")
-    arguments = fitted.model.difference_name, table, tokens, known, note
-    if not lists:
+        n_known = max(n_known, int(terms["count"].sum()))
+    basis = "the labels' intercepts alone" if is_multilabel else fitted.model.without_terms
+    note = "" if n_known else (f"no term of the text is known ({n_tokens:,} in it): the answer "
+                               f"rests on {basis}")
+    arguments = fitted.model.difference_name, table, n_tokens, n_known, note
+    if not is_multilabel:
         score = float(sum(table["contribution"]))
-        return Explanation(shown[0], table["runner_up"][0], score, *arguments, pieces[shown[0]])
+        return Explanation(
+            explained[0], table["runner_up"][0], score, *arguments, pieces[explained[0]])
     predicted = score_frame(fitted, frame.lazy(), Answers()).collect()["predicted"]
     return LabelExplanation(predicted[0].to_list(), *arguments, pieces)
