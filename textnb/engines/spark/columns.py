@@ -1,4 +1,4 @@
-"""Columns of Spark frames: checks in the driver, and conversion to Polars in the workers."""
+"""Schema of Spark frames: checks in the driver, and conversion to Polars in the workers."""
 
 from __future__ import annotations
 
@@ -19,31 +19,34 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'textnb[spark]'"
 Batches = Iterator["pa.RecordBatch"]
-Columns = Mapping[str, Any]
-# Rows of a batch of answers.
-_ROWS = 1 << 16
-# Bytes of Arrow data that are counted or scored at a time.
-_BYTES = 32 << 20
+# The type in Polars of each column.
+Schema = Mapping[str, Any]
+# The maximum number of rows of a batch for Spark.
+_MAX_ROWS_PER_BATCH = 1 << 16
+# Spark's batches are joined until they have this many bytes of Arrow data.
+_BYTES_AT_A_TIME = 32 << 20
 
-_TEXTS: dict[str, Any] = {"string": pl.String, "char": pl.String, "varchar": pl.String,
-                          "void": pl.Null}
-_LABELS: dict[str, Any] = {**_TEXTS, "boolean": pl.Boolean, "byte": pl.Int8, "short": pl.Int16,
-                           "integer": pl.Int32, "long": pl.Int64}
-_TYPES: dict[str, Any] = {
-    **_LABELS, "float": pl.Float32, "double": pl.Float64, "decimal": pl.Decimal(38, 18),
+# From names of Spark's types to the types of Polars.
+_TEXT_TYPES: dict[str, Any] = {
+    "string": pl.String, "char": pl.String, "varchar": pl.String, "void": pl.Null}
+_LABEL_TYPES: dict[str, Any] = {
+    **_TEXT_TYPES, "boolean": pl.Boolean, "byte": pl.Int8, "short": pl.Int16,
+    "integer": pl.Int32, "long": pl.Int64}
+_POLARS_TYPES: dict[str, Any] = {
+    **_LABEL_TYPES, "float": pl.Float32, "double": pl.Float64, "decimal": pl.Decimal(38, 18),
     "date": pl.Date, "timestamp": pl.Datetime("us", "UTC"), "timestamp_ntz": pl.Datetime("us"),
     "binary": pl.Binary, "array": pl.List(pl.Null), "struct": pl.Struct([]),
     "map": pl.List(pl.Null)}
 
 
 def check_frame(frame: Any) -> None:
-    """Raise ParameterError unless it is a frame of a running session; checks the workers too."""
+    """Raise ParameterError unless the frame's session runs, and its workers have the libraries."""
     missing = [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]
     if missing:
         raise ParameterError(f"Spark needs {', '.join(missing)}: {INSTALL}")
     try:
         from pyspark.sql import DataFrame
-        from pyspark.sql.classic.dataframe import DataFrame as Classic
+        from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
     except ImportError as error:
         raise ParameterError(f"Spark needs {error.name or 'more libraries'}: {INSTALL}"
                              ) from error
@@ -51,7 +54,7 @@ def check_frame(frame: Any) -> None:
         raise ParameterError("frame must be a pyspark.sql.DataFrame; got "
                              f"{type(frame).__name__}. For other tables call "
                              "model.fit(frame)")
-    if not isinstance(frame, Classic):
+    if not isinstance(frame, ClassicDataFrame):
         raise ParameterError("a frame of Spark Connect is not supported: run the job inside the "
                              "cluster, with spark-submit or SparkSession.builder.master(...)")
     context: Any = frame.sparkSession.sparkContext
@@ -67,18 +70,19 @@ def check_columns(
 ) -> None:
     """Raise SchemaError if a text or label column is missing, repeated, or of another type.
 
-    ``lists`` is whether the label column may hold arrays of labels.
+    With ``lists``, the label column may also hold arrays of labels.
     """
     for column in text:
-        _check_column(frame, column, "text", _TEXTS, "a string")
+        _check_column(frame, column, "text", _TEXT_TYPES, "a string")
     if label is not None and not (lists and label in frame.columns
                                   and has_lists(frame, label)):
-        _check_column(frame, label, "label", _LABELS, "a string, a boolean or an integer")
+        _check_column(frame, label, "label", _LABEL_TYPES, "a string, a boolean or an integer")
 
 
 def has_lists(frame: DataFrame, label: str) -> bool:
     """Whether the label column holds arrays of labels."""
-    return _kind(_type_of(frame, label)) == "array" and _kind(_label_type(frame, label)) in _LABELS
+    return (_type_name(_type_of(frame, label)) == "array"
+            and _type_name(_label_type(frame, label)) in _LABEL_TYPES)
 
 
 def _type_of(frame: DataFrame, column: str) -> DataType:
@@ -86,10 +90,10 @@ def _type_of(frame: DataFrame, column: str) -> DataType:
 
 
 def _label_type(frame: DataFrame, label: str) -> DataType:
-    """The type of the labels, also of those in arrays."""
+    """The type of the labels: the elements of arrays, if the column holds arrays."""
     column_type: Any = _type_of(frame, label)
     label_type: DataType = (
-        column_type.elementType if _kind(column_type) == "array" else column_type)
+        column_type.elementType if _type_name(column_type) == "array" else column_type)
     return label_type
 
 
@@ -108,39 +112,41 @@ def check_no_tokens(tokenizer: Tokenizer, text: Sequence[str]) -> None:
 def _check_column(
     frame: DataFrame, column: str, role: str, types: dict[str, Any], expected: str
 ) -> None:
-    names = frame.columns
-    if column not in names:
-        raise SchemaError.missing_column(column, names, role)
+    if column not in frame.columns:
+        raise SchemaError.missing_column(column, frame.columns, role)
     check_unique(frame, [column])
     column_type = _type_of(frame, column)
-    if _kind(column_type) not in types:
+    if _type_name(column_type) not in types:
         raise SchemaError(f"{role} column {column!r} must be {expected}; it is "
                           f"{column_type.simpleString()}. Cast it: frame.withColumn({column!r}, "
                           f"{reference(column)}.cast('string'))")
 
 
 def reference(column: str) -> str:
-    """Write a column of a Spark frame as Python code; a plain dot would mean a struct's field.
+    """Write a column of a Spark frame as Python code.
+
+    A name with a dot is quoted, because Spark would read the part after the dot as a struct's
+    field.
 
     Examples
     --------
     >>> reference("label"), reference("the.label")
     ("frame['label']", "frame['`the.label`']")
     """
-    plain = "." not in column and "`" not in column
-    quoted = column if plain else "`" + column.replace("`", "``") + "`"
-    return f"frame[{quoted!r}]"
+    needs_quotes = "." in column or "`" in column
+    name = "`" + column.replace("`", "``") + "`" if needs_quotes else column
+    return f"frame[{name!r}]"
 
 
 def unsupported_types(frame: DataFrame) -> SchemaError:
-    """The error for columns whose types Spark does not pass to Python, with their names."""
+    """The error that names the columns whose types Spark does not pass to Python."""
     from pyspark.errors import PySparkNotImplementedError
 
-    plain, unsupported = number_columns(frame), []
-    for name, field in zip(frame.columns, plain.schema.fields, strict=True):
-        alone = plain.select(field.name)
+    numbered, unsupported = number_columns(frame), []
+    for name, field in zip(frame.columns, numbered.schema.fields, strict=True):
+        column = numbered.select(field.name)
         try:
-            alone.mapInArrow(lambda batches: batches, alone.schema)
+            column.mapInArrow(lambda batches: batches, column.schema)
         except PySparkNotImplementedError:
             unsupported.append(f"{name!r} ({field.dataType.simpleString()})")
     return SchemaError("there are columns of a type that Spark does not pass to Python: "
@@ -149,7 +155,7 @@ def unsupported_types(frame: DataFrame) -> SchemaError:
 
 
 def check_unique(frame: DataFrame, columns: Sequence[str]) -> None:
-    """Raise SchemaError if several columns of the frame have one of these names."""
+    """Raise SchemaError if several columns of the frame have the same name, one of ``columns``."""
     for column in columns:
         if frame.columns.count(column) > 1:
             raise SchemaError(f"{frame.columns.count(column)} columns are called {column!r}: "
@@ -159,49 +165,48 @@ def check_unique(frame: DataFrame, columns: Sequence[str]) -> None:
 def polars_schema(frame: DataFrame) -> pl.LazyFrame:
     """An empty Polars frame with the same columns; types that Polars lacks become Object."""
     return pl.LazyFrame(schema={
-        field.name: _TYPES.get(_kind(field.dataType), pl.Object)
+        field.name: _POLARS_TYPES.get(_type_name(field.dataType), pl.Object)
         for field in frame.schema.fields})
 
 
-def _kind(dtype: DataType) -> str:
-    """The name of a type without parameters, such as (10,2) or collate UNICODE."""
+def _type_name(dtype: DataType) -> str:
+    """The name of a type without its parameters, such as "(10,2)" or " collate UNICODE"."""
     name: str = dtype.typeName()
     return name.split("(")[0].split(" ")[0]
 
 
 def number_columns(frame: DataFrame) -> DataFrame:
-    """Rename columns to c0, c1 ..., so that dots, upper case and duplicates in names are safe."""
+    """Rename columns to c0, c1 ...: Spark misreads names with dots, and duplicate names."""
     return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
 
 
 def select_numbered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Select columns, with the names of `number_columns`."""
-    names = frame.columns
-    return number_columns(frame).select(*(f"c{names.index(column)}" for column in columns))
+    """Select columns, and rename them as `number_columns` does."""
+    return number_columns(frame).select(*(f"c{frame.columns.index(name)}" for name in columns))
 
 
 def polars_rows(batches: Batches, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """Convert Spark's batches to frames with these column names, some megabytes at a time.
+    """Convert Spark's batches to larger frames, whose columns are called ``columns``.
 
     Raises
     ------
     DataError
         If a string is not UTF-8, which Spark does not check.
     """
-    waiting: list[pl.DataFrame] = []
+    frames: list[pl.DataFrame] = []
     size = 0
     for batch in batches:
-        waiting.append(polars_frame(batch, columns))
+        frames.append(polars_frame(batch, columns))
         size += batch.nbytes
-        if size >= _BYTES:
-            yield pl.concat(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield pl.concat(waiting)
+        if size >= _BYTES_AT_A_TIME:
+            yield pl.concat(frames)
+            frames, size = [], 0
+    if frames:
+        yield pl.concat(frames)
 
 
 def polars_frame(batch: pa.RecordBatch, columns: Sequence[str]) -> pl.DataFrame:
-    """Convert one of Spark's batches to a frame with these column names."""
+    """Convert one of Spark's batches to a frame whose columns are called ``columns``."""
     import pyarrow as pa
 
     try:
@@ -216,44 +221,47 @@ def polars_frame(batch: pa.RecordBatch, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def map_rows(
-    frame: DataFrame, run: Callable[[Batches], Iterator[pl.DataFrame]], columns: Columns
+    frame: DataFrame, run: Callable[[Batches], Iterator[pl.DataFrame]], schema: Schema
 ) -> DataFrame:
-    """Run a task on each partition of a frame; it returns rows with some of the columns.
+    """Run a task on each partition of a frame. The task returns rows with columns of ``schema``.
 
-    Its DataError becomes a row with an ``error``, as Spark would retry after an exception.
+    If the task raises DataError, the result has a row with the message in the column ``error``,
+    because Spark would run the task again after an exception.
     """
     def run_safely(batches: Batches) -> Batches:
         try:
             for rows in run(batches):
-                yield from arrow_rows(rows, columns)
+                yield from arrow_rows(rows, schema)
         except DataError as error:
-            yield from arrow_rows(pl.DataFrame({"error": [str(error)]}), columns)
+            yield from arrow_rows(pl.DataFrame({"error": [str(error)]}), schema)
 
-    return frame.mapInArrow(run_safely, spark_schema(columns))
+    return frame.mapInArrow(run_safely, spark_schema(schema))
 
 
-def spark_schema(columns: Columns) -> str:
-    """Write the types of columns for Spark."""
-    names = {pl.String: "string", pl.Int64: "long", pl.Boolean: "boolean",
+def spark_schema(schema: Schema) -> str:
+    """Write the columns of a schema and their types for Spark."""
+    types = {pl.String: "string", pl.Int64: "long", pl.Boolean: "boolean",
              pl.List(pl.Float64): "array<double>"}
-    return ", ".join(f"{name} {names[dtype]}" for name, dtype in columns.items())
+    return ", ".join(f"{name} {types[dtype]}" for name, dtype in schema.items())
 
 
-def arrow_rows(rows: pl.DataFrame, columns: Columns) -> Batches:
-    """Convert rows to batches for Spark; columns that they lack are null."""
+def arrow_rows(rows: pl.DataFrame, schema: Schema) -> Batches:
+    """Convert rows to batches for Spark; columns of ``schema`` that the rows lack are null."""
     import pyarrow as pa
 
-    kinds = {pl.String: pa.string(), pl.Int64: pa.int64(), pl.Boolean: pa.bool_(),
+    types = {pl.String: pa.string(), pl.Int64: pa.int64(), pl.Boolean: pa.bool_(),
              pl.List(pl.Float64): pa.list_(pa.float64())}
-    schema = pa.schema([(name, kinds[dtype]) for name, dtype in columns.items()])
-    full = rows.select(pl.col(name).cast(dtype) if name in rows.columns
-                       else pl.lit(None, dtype).alias(name) for name, dtype in columns.items())
-    for part in full.iter_slices(_ROWS):
-        yield from part.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(schema).to_batches()
+    arrow_schema = pa.schema([(name, types[dtype]) for name, dtype in schema.items()])
+    all_columns = rows.select(
+        pl.col(name).cast(dtype) if name in rows.columns else pl.lit(None, dtype).alias(name)
+        for name, dtype in schema.items())
+    for block in all_columns.iter_slices(_MAX_ROWS_PER_BATCH):
+        table = block.to_arrow(compat_level=pl.CompatLevel.oldest())
+        yield from table.cast(arrow_schema).to_batches()
 
 
 def collect(rows: DataFrame) -> pl.DataFrame:
-    """The rows in this process; DataError if one of them is an error."""
+    """Bring the rows into this process; DataError if one of them has an ``error``."""
     collected = pl.from_arrow(rows.toArrow())
     assert isinstance(collected, pl.DataFrame)
     errors = collected["error"].drop_nulls().sort()
@@ -264,9 +272,9 @@ def collect(rows: DataFrame) -> pl.DataFrame:
 
 def cast_labels(labels: pl.Series, frame: DataFrame, column: str) -> pl.Series:
     """Convert labels from strings to the type that a local `fit` gives them."""
-    kind = _kind(_label_type(frame, column))
-    if kind == "boolean":
+    label_type = _type_name(_label_type(frame, column))
+    if label_type == "boolean":
         return labels == "true"
-    if kind in ("byte", "short", "integer", "long"):
+    if label_type in ("byte", "short", "integer", "long"):
         return labels.cast(pl.Int64)
     return labels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
 
@@ -38,10 +38,10 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
     """Learn from the rows of a Spark frame, in Spark's workers.
 
     A Python worker counts each partition with the model's own tokenizer, and Spark adds the counts.
-    Counts are integers, so any partitioning, and tasks that were retried, give the model of one
-    local `fit`, to the byte of its file. The sums of feature tables are real numbers, which are
-    added in the order of the partitions: the same rows in the same partitions and order give the
-    same bits, and other partitions the same model up to rounding.
+    Counts are integers: with any partitions, and if tasks are retried, the model is the same as
+    that of one local `fit`, to the byte of its file. The sums of feature tables are real numbers,
+    which are added in the order of the partitions: the same rows in the same partitions and order
+    give the same bits, and other partitions the same model up to rounding.
 
     Parameters
     ----------
@@ -50,15 +50,15 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
         fitted in Spark: `NBLogisticRegression`, ``l="auto"``, `PlugInBayes`, ``shrinkage="auto"``,
         a choice of alpha and gamma.
     frame : pyspark.sql.DataFrame
-        The label column may hold arrays of labels. It is read once, and must give the same rows if
-        a task is retried. If it samples at random, or reads data that change, pass
+        Its label column may hold arrays of labels. The frame is read once, and must give the same
+        rows if a task is retried: if it samples at random, or reads data that change, pass
         ``frame.checkpoint()``.
     prune : bool
         Apply ``min_df``, ``max_df``, ``max_features`` or ``vocabulary`` in Spark, and collect only
         the terms that get a column. The model gives the same answers, but its ``statistics_`` lack
-        the earlier counts of all other terms, so after `partial_fit`, `forget` or ``+`` it may have
-        other terms than a `fit` on all documents. If False, all terms that occur are
-        collected in the driver.
+        the counts of all other terms, so after `partial_fit`, `forget` or ``+`` it may have other
+        terms than a `fit` on all documents. If False, all terms that occur are collected in the
+        driver.
 
     Returns
     -------
@@ -101,15 +101,14 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
 def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClassifier:
     estimator = _check_estimator(model)
     _check_rows(frame)
-    fresh: TextClassifier = unfitted(model)
-    check_no_tokens(fresh.text_settings().tokenizer, fresh.text_columns)
-    text = fresh.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
+    result: TextClassifier = unfitted(model)
+    check_no_tokens(result.text_settings().tokenizer, result.text_columns)
+    text = result.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
     check_columns(frame, text, model.label, lists=True)
-    # To count one row here raises errors about settings before the cluster starts to work.
-    row: dict[str, Any] = {name: ["a"] for name in text}
-    fresh.count(pl.DataFrame(
-        {**row, model.label: [["a"]] if has_lists(frame, model.label) else ["a"]}))
-    return fresh.fit_statistics(term_statistics(fresh, frame, estimator, text, prune))
+    # Count one row here, so that errors about settings are raised before the cluster works.
+    label = ["a"] if has_lists(frame, model.label) else "a"
+    result.count(pl.DataFrame([{**dict.fromkeys(text, "a"), model.label: label}]))
+    return result.fit_statistics(term_statistics(result, frame, estimator, text, prune))
 
 
 def _check_rows(frame: DataFrame) -> None:
@@ -152,12 +151,13 @@ def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableCl
         raise ParameterError.out_of_range("label", "the name of a column", model.label)
     _check_rows(frame)
     check_columns(frame, [], model.label)
-    empty = polars_schema(frame)
-    columns = feature_columns(empty, model.features, model.label)
+    empty_frame = polars_schema(frame)
+    columns = feature_columns(empty_frame, model.features, model.label)
     check_unique(frame, columns)
-    names = feature_names(empty, columns)
-    learned = unfitted(estimator)
-    learned.name_features(names)
-    learned.fit_statistics(moment_statistics(frame, columns, model.label, learned.diagonal))
-    fresh: TableClassifier = unfitted(model)
-    return fresh.set_fitted(learned, columns, names)
+    names = feature_names(empty_frame, columns)
+    new_estimator = unfitted(estimator)
+    new_estimator.name_features(names)
+    new_estimator.fit_statistics(
+        moment_statistics(frame, columns, model.label, new_estimator.diagonal))
+    result: TableClassifier = unfitted(model)
+    return result.set_fitted(new_estimator, columns, names)

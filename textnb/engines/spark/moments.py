@@ -1,11 +1,11 @@
 """Moments of feature tables per partition, merged in Spark in the order of the partitions.
 
     partition  ->  part, label, rows, mean, scatter         one row per class
-    twice      ->  32 neighbours become one, per class
+    twice      ->  32 neighbouring parts become one, per class
     driver     ->  MomentStatistics
 
-Sums of real numbers depend on the order of the parts. They are added in the order of the
-partitions' numbers, so the order in which tasks end has no effect.
+A part is at first one partition. Sums of real numbers depend on their order: parts are added in the
+order of their numbers, so the order in which tasks end has no effect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from textnb.engines.spark.columns import (
 )
 from textnb.engines.spark.counts import missing_labels
 from textnb.errors import DataError
-from textnb.frames.batches import batches as bounded
+from textnb.frames.batches import batches as split_batches
 from textnb.frames.features import matrix
 from textnb.frames.texts import as_int64
 from textnb.learning.documents import sum_moments
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-_COLUMNS = {"part": pl.Int64, "label": pl.String, "rows": pl.Int64,
+_SCHEMA = {"part": pl.Int64, "label": pl.String, "rows": pl.Int64,
             "mean": pl.List(pl.Float64), "scatter": pl.List(pl.Float64), "error": pl.String}
-# So many neighbouring parts are merged into one, so many times: 1,024 become one row per class.
-_MERGED, _TIMES = 32, 2
-_ROWS = 8192
+# This many neighbouring parts are merged into one, and this many times: of 1,024 partitions, the
+# driver gets one row per class.
+_N_NEIGHBOURS, _N_MERGES = 32, 2
+_MAX_ROWS_AT_A_TIME = 8192
 
 
 def moment_statistics(
@@ -61,19 +62,19 @@ def moment_statistics(
 
     columns = [*features, label]
 
-    def count(batches: Batches) -> Iterator[pl.DataFrame]:
-        return moment_rows(batches, columns, diagonal)
+    def compute(batches: Batches) -> Iterator[pl.DataFrame]:
+        return _moment_rows(batches, columns, diagonal)
 
     def merge(table: pa.Table) -> pa.Table:
-        rows = merge_parts(table, diagonal)
+        rows = _merge_neighbours(table, diagonal)
         # Spark expects the Arrow type of strings that the session chose, which `table` has.
         return rows.cast(table.select(rows.column_names).schema)
 
-    parts = map_rows(select_numbered(frame, columns), count, _COLUMNS)
-    for _ in range(_TIMES):
-        group = F.floor(F.col("part") / _MERGED).cast("long")
-        parts = parts.withColumn("part_group", group).groupBy("part_group", "label").applyInArrow(
-            merge, spark_schema(_COLUMNS))
+    parts = map_rows(select_numbered(frame, columns), compute, _SCHEMA)
+    for _ in range(_N_MERGES):
+        merged_part = F.floor(F.col("part") / _N_NEIGHBOURS).cast("long")
+        parts = parts.withColumn("merged_part", merged_part).groupBy(
+            "merged_part", "label").applyInArrow(merge, spark_schema(_SCHEMA))
     rows = collect(parts).sort("part", "label")
     unlabelled = rows.filter(pl.col("label").is_null())
     if unlabelled.height:
@@ -81,40 +82,48 @@ def moment_statistics(
     if not rows.height:
         raise DataError.no_rows("the Spark frame")
     labels = cast_labels(rows["label"], frame, label)
-    return _add_up(rows.with_columns(labels.alias("label")), diagonal)
+    return _sum_rows(rows.with_columns(label=labels), diagonal)
 
 
-def moment_rows(
+def _moment_rows(
     batches: Batches, columns: list[str], diagonal: bool
 ) -> Iterator[pl.DataFrame]:
-    """Compute the moments of one partition as rows for Spark; none if it is empty."""
+    """Compute the moments of one partition as rows for Spark; none if it is empty.
+
+    ``columns`` are the features and the label column.
+    """
     from pyspark import TaskContext
 
-    context, label, unlabelled = TaskContext.get(), columns[-1], 0
+    context, n_unlabelled = TaskContext.get(), 0
+    *features, label = columns
     assert context is not None
     part = context.partitionId()
 
-    def read() -> Iterator[tuple[NDArray[Any], pl.Series]]:
-        nonlocal unlabelled
+    def labelled() -> Iterator[tuple[NDArray[Any], pl.Series]]:
+        nonlocal n_unlabelled
         for rows in polars_rows(batches, columns):
-            for batch in bounded(rows, rows=_ROWS):
-                labelled = batch.filter(pl.col(label).is_not_null())
-                unlabelled += batch.height - labelled.height
-                if labelled.height:
+            for batch in split_batches(rows, rows=_MAX_ROWS_AT_A_TIME):
+                with_label = batch.filter(pl.col(label).is_not_null())
+                n_unlabelled += batch.height - with_label.height
+                if with_label.height:
                     # Errors can't name a row: its number in the frame is not known here.
-                    yield matrix(labelled, columns[:-1], None), as_int64(labelled[label])
+                    yield matrix(with_label, features, None), as_int64(with_label[label])
 
-    rows = read()
+    # The first batch shows whether there are rows, without which `sum_moments` raises an error.
+    rows = labelled()
     first = next(rows, None)
     statistics = None if first is None else sum_moments(chain([first], rows), diagonal)
-    if unlabelled:
-        yield pl.DataFrame({"part": [part], "rows": [unlabelled]})
+    if n_unlabelled:
+        yield pl.DataFrame({"part": [part], "rows": [n_unlabelled]})
     elif statistics is not None:
-        yield _class_rows(statistics, part)
+        yield _rows_of_moments(statistics, part)
 
 
-def merge_parts(table: pa.Table, diagonal: bool) -> pa.Table:
-    """Merge neighbouring parts of one class into one row, in their order."""
+def _merge_neighbours(table: pa.Table, diagonal: bool) -> pa.Table:
+    """Merge neighbouring parts of one class into one row, in their order.
+
+    If a part has an ``error``, the result is the error; if rows have no label, their number.
+    """
     import pyarrow as pa
 
     rows = pl.from_arrow(table)
@@ -123,13 +132,13 @@ def merge_parts(table: pa.Table, diagonal: bool) -> pa.Table:
     if rows["error"].count():
         merged = rows.filter(pl.col("error").is_not_null()).head(1)
     elif rows["label"][0] is None:
-        merged = rows.select(pl.col("part").first() // _MERGED, pl.col("rows").sum())
+        merged = rows.select(pl.col("part").first() // _N_NEIGHBOURS, pl.col("rows").sum())
     else:
-        merged = _class_rows(_add_up(rows, diagonal), rows["part"][0] // _MERGED)
-    return pa.Table.from_batches(arrow_rows(merged, _COLUMNS))
+        merged = _rows_of_moments(_sum_rows(rows, diagonal), rows["part"][0] // _N_NEIGHBOURS)
+    return pa.Table.from_batches(arrow_rows(merged, _SCHEMA))
 
 
-def _class_rows(statistics: MomentStatistics, part: int) -> pl.DataFrame:
+def _rows_of_moments(statistics: MomentStatistics, part: int) -> pl.DataFrame:
     lower = _lower_triangle(statistics.n_features, statistics.diagonal)
     return pl.DataFrame({
         "label": pl.Series(statistics.classes.tolist()).cast(pl.String),
@@ -138,7 +147,7 @@ def _class_rows(statistics: MomentStatistics, part: int) -> pl.DataFrame:
     }).with_columns(part=part)
 
 
-def _add_up(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
+def _sum_rows(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
     """Add the moments of the rows, in their order."""
     width = len(rows["mean"][0])
     lower = _lower_triangle(width, diagonal)
@@ -147,7 +156,7 @@ def _add_up(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
         scatter = np.zeros(width if diagonal else (width, width))
         scatter[lower] = values
         if not diagonal:
-            scatter.T[lower] = values
+            scatter.T[lower] = values  # the upper triangle, by symmetry
         part = MomentStatistics(pl.Series([label]).to_numpy(), np.array([count]),
                                 np.array([mean], dtype=float), scatter[None])
         total = part if total is None else total + part
@@ -156,5 +165,5 @@ def _add_up(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
 
 
 def _lower_triangle(width: int, diagonal: bool) -> Any:
-    """The index of the lower triangle, which determines a symmetric scatter."""
+    """The index of the lower triangle of a symmetric scatter; of all values if it is diagonal."""
     return slice(None) if diagonal else np.tril_indices(width)

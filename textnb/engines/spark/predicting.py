@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-# The model that this worker used last, by the SHA-256 of its file. A worker runs many tasks, and
-# loads the model for the first one.
-_LOADED: dict[str, TextClassifier | TableClassifier] = {}
+# The model that this worker used last, with the SHA-256 of its file as the key. A worker runs many
+# tasks, and loads the model for the first one.
+_LOADED_MODEL: dict[str, TextClassifier | TableClassifier] = {}
 
 
 def predict(
@@ -59,7 +59,7 @@ def predict(
     -------
     pyspark.sql.DataFrame
         The columns of the frame, ``predicted``, and the columns that were asked for, as
-        `TextClassifier.predict` names them. Rows keep their partitions and their order in them.
+        `TextClassifier.predict` names them. Rows stay in their partitions, in the same order.
 
     Raises
     ------
@@ -98,30 +98,33 @@ def predict(
     elif explain or top:
         raise ParameterError("explain and top are about texts: of a feature table ask for "
                              "probability and scores")
-    read = _input_columns(model, frame)
-    _check_fields(model, scores)
-    answers = _answer_fields(model, frame, read, settings)
-    names = [f"a{i}" for i in range(len(answers))]
+    input_columns = _input_columns(model, frame)
+    _check_field_names(model, scores)
+    answer_fields = _answer_fields(model, frame, input_columns, settings)
+    answer_names = [field.name for field in answer_fields]
+    # Names without dots and duplicates, as `number_columns` gives to the columns of the frame.
+    safe_names = [f"a{i}" for i in range(len(answer_names))]
     content = _model_bytes(model)
     broadcast = BroadcastModel(hashlib.sha256(content).hexdigest(),
                                frame.sparkSession.sparkContext.broadcast(content))
-    places = [frame.columns.index(column) for column in read]
-    answer_names = [field.name for field in answers]
-    types = to_arrow_schema(answers)
+    input_indices = [frame.columns.index(column) for column in input_columns]
+    types = to_arrow_schema(answer_fields)
 
     def answer(batches: Batches) -> Batches:
-        scorer = broadcast.model()
+        worker_model = broadcast.model()
         for batch in batches:
-            rows = polars_frame(batch.select(places), read)
-            # Lazily: errors about other frames name the number of a row, here that in the batch.
-            columns = scorer.predict(rows.lazy(), **settings).select(answer_names).collect()
-            yield _add_columns(batch, columns, names, types)
+            rows = polars_frame(batch.select(input_indices), input_columns)
+            # Lazily, because errors about eager frames name the number of a row, and the number in
+            # a batch would mislead.
+            answers = worker_model.predict(rows.lazy(), **settings).select(answer_names).collect()
+            yield _append_answers(batch, answers, safe_names, types)
 
-    plain = number_columns(frame)
-    schema = StructType([*plain.schema.fields, *(
-        StructField(name, field.dataType) for name, field in zip(names, answers, strict=True))])
+    numbered = number_columns(frame)
+    schema = StructType([*numbered.schema.fields, *(
+        StructField(name, field.dataType)
+        for name, field in zip(safe_names, answer_fields, strict=True))])
     try:
-        return plain.mapInArrow(answer, schema).toDF(*frame.columns, *answer_names)
+        return numbered.mapInArrow(answer, schema).toDF(*frame.columns, *answer_names)
     except PySparkNotImplementedError as error:
         raise unsupported_types(frame) from error
 
@@ -134,14 +137,14 @@ class BroadcastModel:
     content: Broadcast[bytes]
 
     def model(self) -> TextClassifier | TableClassifier:
-        """Load the model in this worker, unless the last task has loaded it."""
-        if self.digest not in _LOADED:
-            _LOADED.clear()
+        """The model; it is loaded unless it is the last one that this worker loaded."""
+        if self.digest not in _LOADED_MODEL:
+            _LOADED_MODEL.clear()
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model.textnb"
                 path.write_bytes(self.content.value)
-                _LOADED[self.digest] = load(path, max_bytes=sys.maxsize)
-        return _LOADED[self.digest]
+                _LOADED_MODEL[self.digest] = load(path, max_bytes=sys.maxsize)
+        return _LOADED_MODEL[self.digest]
 
 
 def _model_bytes(model: TextClassifier | TableClassifier) -> bytes:
@@ -152,11 +155,12 @@ def _model_bytes(model: TextClassifier | TableClassifier) -> bytes:
 
 
 def _input_columns(model: TextClassifier | TableClassifier, frame: DataFrame) -> list[str]:
-    """The columns that the model reads, after a check that the frame has them."""
+    """The columns that the model reads; SchemaError if the frame lacks one of them."""
     if isinstance(model, TextClassifier):
         check_no_tokens(model.fitted_.settings.tokenizer, model.text_columns)
-        strings = pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String))
-        columns = model.input_columns(strings)
+        # Columns that are not strings are refused by `check_columns`, in words about Spark.
+        columns = model.input_columns(
+            pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
         check_columns(frame, columns)
         return columns
     columns = model.input_columns(polars_schema(frame))
@@ -164,7 +168,7 @@ def _input_columns(model: TextClassifier | TableClassifier, frame: DataFrame) ->
     return columns
 
 
-def _check_fields(model: TextClassifier | TableClassifier, scores: bool) -> None:
+def _check_field_names(model: TextClassifier | TableClassifier, scores: bool) -> None:
     """Raise ParameterError if a class can't be the name of a field of ``scores``."""
     for label in model.classes_.tolist() if scores else []:
         if "\0" in str(label):
@@ -174,31 +178,32 @@ def _check_fields(model: TextClassifier | TableClassifier, scores: bool) -> None
 
 
 def _answer_fields(
-    model: TextClassifier | TableClassifier, frame: DataFrame, read: list[str],
+    model: TextClassifier | TableClassifier, frame: DataFrame, input_columns: list[str],
     settings: dict[str, Any],
 ) -> StructType:
     """The names and types of the columns that are added."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    schema = polars_schema(frame).select(read).collect_schema()
-    answers = model.predict(pl.LazyFrame(schema=schema), **settings).drop(read).collect()
-    sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
-    present = set(frame.columns) if sensitive else {name.lower() for name in frame.columns}
+    # The answers to a frame without rows have the names and types.
+    schema = polars_schema(frame).select(input_columns).collect_schema()
+    answers = model.predict(pl.LazyFrame(schema=schema), **settings).drop(input_columns).collect()
+    # Names of answers have no upper case.
+    case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    names = set(frame.columns) if case_sensitive else {name.lower() for name in frame.columns}
     for name in answers.columns:
-        if name in present:
+        if name in names:
             raise SchemaError(f"the frame has a column {name!r} already, and the prediction adds "
                               f"one; rename or drop it first: frame.drop({name!r})")
-    arrow = answers.to_arrow(compat_level=pl.CompatLevel.oldest()).schema
-    return from_arrow_schema(arrow)
+    return from_arrow_schema(answers.to_arrow(compat_level=pl.CompatLevel.oldest()).schema)
 
 
-def _add_columns(
+def _append_answers(
     batch: pa.RecordBatch, answers: pl.DataFrame, names: list[str], types: pa.Schema
 ) -> pa.RecordBatch:
     import pyarrow as pa
 
     table = answers.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(types).combine_chunks()
-    added = [column.chunk(0) if column.num_chunks else pa.array([], type=column.type)
-             for column in table.columns]
-    return pa.RecordBatch.from_arrays([*batch.columns, *added],
+    answer_columns = [column.chunk(0) if column.num_chunks else pa.array([], type=column.type)
+                      for column in table.columns]
+    return pa.RecordBatch.from_arrays([*batch.columns, *answer_columns],
                                       names=[*batch.schema.names, *names])

@@ -9,12 +9,12 @@ from textnb.errors import ParameterError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The check looks for these without importing them, which would take long.
-_NEEDED = ("textnb", "polars", "numpy", "scipy", "sklearn", "pyarrow", "pandas")
-# Tasks of the check: a large cluster is checked on a few executors only.
-_TASKS = 4
+# What a job imports. The check looks for these without importing them, which would take long.
+_LIBRARIES = ("textnb", "polars", "numpy", "scipy", "sklearn", "pyarrow", "pandas")
+# The maximum number of tasks of the check: only a few executors of a large cluster are checked.
+_MAX_TASKS = 4
 # Ids of the applications whose workers have passed the check.
-_CHECKED: set[str] = set()
+_CHECKED_APPLICATIONS: set[str] = set()
 _ADVICE = (
     "Set PYSPARK_PYTHON in the environment (or spark.pyspark.python) before the session starts, to "
     "a Python that has textnb[spark]: on one machine that of this process, "
@@ -33,23 +33,23 @@ def check_workers(session: SparkSession) -> None:
     from pyspark.sql.functions import udf
 
     context = session.sparkContext
-    if context.applicationId in _CHECKED:
+    if context.applicationId in _CHECKED_APPLICATIONS:
         return
-    needed = _NEEDED
+    libraries = _LIBRARIES
 
-    # Spark pickles a nested function by its code, and a module's function by its name. The workers
-    # may not have this module.
+    # This function is nested, and uses no global name of this module, because the workers may not
+    # have textnb: Spark pickles nested functions by their code, and others by their names.
     def find_missing(_: int) -> str:
         import importlib.util
         import platform
         import sys
 
-        missing = [name for name in needed if importlib.util.find_spec(name) is None]
+        missing = [name for name in libraries if importlib.util.find_spec(name) is None]
         return f"{','.join(missing)} {platform.python_version()} {sys.executable}"
 
     program = getattr(context, "pythonExec", "python3")
-    tasks = max(1, min(context.defaultParallelism, _TASKS))
-    rows = session.range(0, tasks, 1, tasks)
+    n_tasks = max(1, min(context.defaultParallelism, _MAX_TASKS))
+    rows = session.range(0, n_tasks, 1, numPartitions=n_tasks)
     try:
         # Without Arrow, so that a worker that lacks PyArrow can answer.
         answers = rows.select(udf(find_missing, "string", useArrow=False)(rows["id"])).collect()
@@ -63,11 +63,11 @@ def check_workers(session: SparkSession) -> None:
             raise ParameterError(
                 f"Spark's Python workers ({program}: Python {version} at {executable}) lack "
                 f"{missing.replace(',', ', ')}. {_ADVICE}")
-    _CHECKED.add(context.applicationId)
+    _CHECKED_APPLICATIONS.add(context.applicationId)
 
 
 def _reason(error: Exception) -> str:
-    """Find the line with the reason in the text of an error, which holds Java's stack."""
+    """Find the line with the reason in the text of an error, which also has Java's stack trace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     markers = ("PYTHON_VERSION_MISMATCH", "Cannot run program", "ModuleNotFoundError",
                "No module named", "Error: ")
