@@ -72,7 +72,7 @@ def records(texts):
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("embedded", [True, False])
 def test_it_compiles_without_a_warning(compiler, embedded, tmp_path, monkeypatch):
-    monkeypatch.setattr(c, "_MAX_EMBEDDED", 1 << 20 if embedded else 0)
+    monkeypatch.setattr(c, "_MAX_EMBEDDED_BYTES", 1 << 20 if embedded else 0)
     agree("c", bundle_of(trained(["x", "y", "z"])), frame_of([*TEXTS, *LONG]), tmp_path)
     assert (tmp_path / "model.bin").exists() is not embedded
     run(compiler, *STRICT, "-c", tmp_path / "model.c", "-o", tmp_path / "model.o")
@@ -98,7 +98,8 @@ def test_each_input_in_memory_that_is_watched(cc, reads, positive, tmp_path):
         rows = target_rows(bundle, frame_of([*TEXTS, *LONG]))
     C().write(bundle, tmp_path / "model.c")
     program = compile_program(tmp_path / "model.c", tmp_path, CHECKED)
-    run(program, "whole" if reads == "text" else reads, given=b"".join(c._records(bundle, rows)))
+    run(program, "whole" if reads == "text" else reads,
+        given=b"".join(c._input_records(bundle, rows)))
 
 
 @pytest.mark.sweep(1)
@@ -155,7 +156,7 @@ def test_a_bundle_is_verified_and_one_file_is_refused(cc, tmp_path):
 
 
 def test_a_changed_number_is_found(cc, tmp_path, monkeypatch):
-    monkeypatch.setattr(c, "_MAX_EMBEDDED", 0)
+    monkeypatch.setattr(c, "_MAX_EMBEDDED_BYTES", 0)
     bundle = bundle_in(tmp_path)
     data = (tmp_path / "model.bin").read_bytes()
     (tmp_path / "model.bin").write_bytes(data[:-8] + bytes([data[-8] ^ 1]) + data[-7:])

@@ -344,8 +344,8 @@ def test_an_engine_that_misbehaves_is_stopped_and_named(to, code, message, tmp_p
         pytest.importorskip("duckdb")
     if code == ENDLESS or "sleep" in code:
         # The others end by themselves, and on a busy machine a start alone may take a second.
-        monkeypatch.setattr(program, "SECONDS", 1.0)
-    monkeypatch.setattr(program, "MAX_BYTES", 1_000_000)
+        monkeypatch.setattr(program, "MAX_SECONDS", 1.0)
+    monkeypatch.setattr(program, "MAX_OUTPUT_BYTES", 1_000_000)
     path = textnb.export_model(plain(), tmp_path / "out", to).path
     next(path.glob("model.*")).write_text(code)
     with pytest.raises(ExportError, match=message):

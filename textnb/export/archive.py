@@ -23,7 +23,7 @@ from textnb.errors import ExportError, SourceError
 from textnb.export import golden
 from textnb.export.bundle import ANSWERS, Bundle, two_columns
 from textnb.export.portable import FIELDS
-from textnb.export.readme import MARK
+from textnb.export.readme import README_MARK
 from textnb.files.archive import (
     MAX_BYTES,
     SUMS,
@@ -47,16 +47,16 @@ from textnb.files.require import read_document, reading_errors, require
 from textnb.runtime import __version__
 from textnb.text.tokens import Tokenizer
 
-# Version 2 added feature maps other than presence, version 3 added lists of labels. A bundle is
-# written in the lowest version that can hold it, so that older readers can read it.
+# Version 2 added feature maps beyond presence, and version 3 added lists of labels. A bundle is
+# written in the lowest version that can hold it, so that older releases can read it.
 FORMAT, VERSION = "textnb-bundle", 3
 FORM, WEIGHTS, GOLDEN, CHARACTERS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json")
 _OWN_FILES = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
 _TARGET_PREFIX = "model."
-# A user's own README may be in the folder, so this name alone does not make it a bundle's file.
+# Not among `_OWN_FILES`, because a user's own README may be in the folder.
 README = "README.md"
-_OBJECT_FILES = (".o", ".obj")
+_OBJECT_SUFFIXES = (".o", ".obj")
 
 
 def write_tables(
@@ -65,7 +65,7 @@ def write_tables(
 ) -> None:
     """Write the bundle's own files; the target's file and the checksums come later."""
     features = bundle.form.features
-    version = VERSION if bundle.is_multilabel else 1 if features.is_simple else 2
+    version = 3 if bundle.is_multilabel else 1 if features.is_simple else 2
     form = write_document(FORMAT, version, {
         "textnb": __version__,
         "target": target, "reads": bundle.reads,
@@ -91,12 +91,16 @@ def write_tables(
         try:
             words = bundle.words(FIELDS)
         except ExportError:
-            return  # this tokenizer can't be described by tables of characters
+            # Tables of characters can't describe this tokenizer.
+            return
         (folder / CHARACTERS).write_text(json.dumps(words.to_dict(), ensure_ascii=True), "utf-8")
 
 
 def weights_table(bundle: Bundle) -> pl.DataFrame:
-    """Make ``weights.parquet``: ``term`` or ``feature``, ``words`` of n-grams, and the weights."""
+    """Make ``weights.parquet``: ``term`` or ``feature``, ``words`` of n-grams, and the weights.
+
+    Weights are float32 if all of them are exact in it.
+    """
     terms = pl.Series("feature" if bundle.reads == "features" else "term", bundle.terms, pl.String)
     table = terms.to_frame()
     if bundle.tokenizer is not None and bundle.tokenizer.joins_words:
@@ -104,16 +108,16 @@ def weights_table(bundle: Bundle) -> pl.DataFrame:
     names = ["w"] if bundle.positive is not None else [str(k) for k in range(len(bundle.labels))]
     weights: NDArray[Any] = bundle.weights
     with np.errstate(over="ignore"):
-        narrow = weights.astype(np.float32)
-    if np.array_equal(narrow, weights):
-        weights = narrow
+        rounded = weights.astype(np.float32)
+    if np.array_equal(rounded, weights):
+        weights = rounded
     return table.with_columns(
         [pl.Series(name, weights[:, k]) for k, name in enumerate(names)])
 
 
 @contextmanager
 def replace_bundle(path: Path) -> Iterator[Path]:
-    """Open a temporary folder that replaces ``path`` at the end, as a folder or a ``.zip``.
+    """Open a temporary folder, whose files replace ``path`` at the end: a folder or a ``.zip``.
 
     Raises
     ------
@@ -129,8 +133,8 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     is_archive = path.suffix == ".zip"
     if target == Path.cwd():
         raise SourceError("can't write a bundle in place of the current folder; name a folder")
-    if target.exists() and (why := _why_not_replaced(target, is_archive)):
-        raise SourceError.unwritable(path, why)
+    if target.exists() and (reason := _why_not_replaceable(target, is_archive)):
+        raise SourceError.unwritable(path, reason)
     if not is_archive:
         with replace_folder(path) as folder:
             yield folder
@@ -163,7 +167,7 @@ def open_bundle(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
         with reading_errors(str(path), "bundle"):
             if not path.is_dir():
                 unpack_folder(path, folder, max_bytes)
-            check_sums(folder, str(path), max_bytes, (FORM, WEIGHTS, GOLDEN), _is_foreign)
+            check_sums(folder, str(path), max_bytes, (FORM, WEIGHTS, GOLDEN), _is_ignored)
         yield folder
 
 
@@ -180,7 +184,7 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
             (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, kind="bundle")
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
         if (folder / CHARACTERS).exists():
-            # Its contents are not read: other systems need them, to split texts.
+            # Only checked: other systems read it, to split texts.
             with reading_errors(name, "bundle", CHARACTERS):
                 require(isinstance(json.loads((folder / CHARACTERS).read_bytes()), dict),
                         "it is no JSON object")
@@ -196,14 +200,14 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     require(all(type(value) in (int, float) for value in form["intercept"]),
             "its intercepts are not numbers")
     require(reads in ("text", "terms", "features"), f"it reads {reads!r}")
-    names = [str(k) for k in range(len(labels))] if positive is None else ["w"]
+    outputs = [str(k) for k in range(len(labels))] if positive is None else ["w"]
     terms = table["feature" if reads == "features" else "term"]
     require(terms.dtype == pl.String and not terms.null_count() and terms.is_unique().all(),
             "its terms are not distinct strings")
     weights = np.column_stack([table[name].cast(pl.Float64, strict=True).to_numpy()
-                               for name in names]).astype(np.float64)
+                               for name in outputs]).astype(np.float64)
     intercept = np.array(form["intercept"], dtype=np.float64)
-    require(intercept.shape == (len(names),), "its intercepts are not one per output")
+    require(intercept.shape == (len(outputs),), "its intercepts are not one per output")
     require(bool(np.isfinite(weights).all() and np.isfinite(intercept).all()),
             "a weight is not finite")
     above, tokenizer = form["above"], form["tokenizer"]
@@ -235,7 +239,7 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
 
 
 def _read_answers(form: Mapping[str, Any]) -> tuple[str, ...]:
-    """The answers of the target's file: only scores, if the bundle does not say."""
+    """The answers of the target's file; only scores if ``form.json`` does not say."""
     answers = form.get("answers", ["scores"])
     require(isinstance(answers, list) and answers[:1] == ["scores"]
             and all(name in ANSWERS for name in answers), "its answers are unknown")
@@ -245,45 +249,45 @@ def _read_answers(form: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def to_json(value: Any) -> Any:
-    """Convert to values that JSON can hold; others, such as infinity, become text."""
-    return to_lists(value, _json_scalar)
+    """Convert to values that JSON can hold; others, such as infinity, become strings."""
+    return to_lists(value, _to_json_scalar)
 
 
-def _json_scalar(value: Any) -> Any:
+def _to_json_scalar(value: Any) -> Any:
     if isinstance(value, float):
         return value if np.isfinite(value) else str(value)
     return value if isinstance(value, (str, int, type(None))) else str(value)
 
 
-def _why_not_replaced(target: Path, is_archive: bool) -> str:
+def _why_not_replaceable(target: Path, is_archive: bool) -> str:
     """Why a path can't be replaced; "" if it is an empty folder or a bundle without other files."""
     if is_archive or not target.is_dir():
-        is_bundle, other = is_archive and _is_bundle(target), []
+        is_safe = is_archive and _is_bundle(target)
     else:
         names = {path.name for path in target.iterdir()}
-        bundle_files = _OWN_FILES | {README} if _has_our_readme(target) else _OWN_FILES
-        other = sorted(name for name in names - bundle_files if not name.startswith(_TARGET_PREFIX))
-        if FORM in names and other:
-            return (f"beside the earlier export it holds {other[0]!r}, which would be lost; move "
+        bundle_files = _OWN_FILES | {README} if _has_bundle_readme(target) else _OWN_FILES
+        extra = sorted(name for name in names - bundle_files if not name.startswith(_TARGET_PREFIX))
+        if FORM in names and extra:
+            return (f"beside the earlier export it holds {extra[0]!r}, which would be lost; move "
                     "that elsewhere, or choose another path")
-        is_bundle = not names or (not other and _is_bundle(target))
-    return "" if is_bundle else "it is there and is not a bundle; remove it or choose another path"
+        is_safe = not names or (not extra and _is_bundle(target))
+    return "" if is_safe else "it is there and is not a bundle; remove it or choose another path"
 
 
-def _has_our_readme(folder: Path) -> bool:
+def _has_bundle_readme(folder: Path) -> bool:
     try:
-        return (folder / README).read_text("utf-8").startswith(MARK)
+        return (folder / README).read_text("utf-8").startswith(README_MARK)
     except (OSError, ValueError):
         return False
 
 
-def _is_bundle(target: Path) -> bool:
-    """Whether a folder or an archive has the form of a bundle."""
+def _is_bundle(path: Path) -> bool:
+    """Whether a folder or an archive has a ``form.json`` of this format."""
     try:
-        if target.is_dir():
-            content = (target / FORM).read_bytes()
+        if path.is_dir():
+            content = (path / FORM).read_bytes()
         else:
-            with zipfile.ZipFile(target) as archive:
+            with zipfile.ZipFile(path) as archive:
                 content = archive.read(FORM)
         form = json.loads(content)
     except (zipfile.BadZipFile, KeyError, OSError, RuntimeError, ValueError):
@@ -291,8 +295,8 @@ def _is_bundle(target: Path) -> bool:
     return isinstance(form, dict) and form.get("format") == FORMAT
 
 
-def _is_foreign(name: str) -> bool:
-    """Whether to ignore a file: it is compiled in the folder, or added by a user."""
+def _is_ignored(name: str) -> bool:
+    """Whether a file is no part of the bundle: a user compiled it in the folder, or added it."""
     name = name.casefold()
-    return name.endswith(_OBJECT_FILES) or not (
+    return name.endswith(_OBJECT_SUFFIXES) or not (
         name.startswith(_TARGET_PREFIX) or name in map(str.casefold, _OWN_FILES))

@@ -4,8 +4,8 @@
     weights.parquet   one row per term or feature, one column per class, or one ``w``
     golden.parquet    documents, their tokens, and the scores and labels that they must get
     characters.json   how texts are split: the characters of words, their lower case, and so on
-    model.*           the target's own file, if it needs more than these tables
-    README.md         how it is used, for people
+    model.*           the target's own file, if it needs more than the files above
+    README.md         how the bundle is used
     SHA256SUMS        a checksum of each file
 
 Nothing in a bundle is executed when it is read.
@@ -34,9 +34,9 @@ from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens
 from textnb.text.tokens import Tokenizer, check_exact
 
 Reads = Literal["text", "terms", "features"]
-# The possible answers of a target's file. Labels are always among them.
+# What a target's file may answer with in addition to labels.
 ANSWERS = ("scores", "probability", "decision")
-# The maximum number of weights of an export, which writes each of them: 1 GiB, at 8 bytes each.
+# The maximum number of weights of an export: it writes all of them, which is 1 GiB at 8 bytes each.
 _MAX_WEIGHTS = 1 << 27
 # The steps of feature maps that a bundle can have, by what it reads. A target may support fewer.
 _STEPS_OF_COUNTS: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length)
@@ -57,7 +57,7 @@ class Bundle:
     tokenizer : Tokenizer or None
         None for features.
     columns : tuple of str
-        Text columns; for features, their names.
+        The text columns, or the names of features.
     positive : label or None
         If given, the form has two classes and is exported as one ``w`` and ``b``; this class is
         predicted if ``w·x + b > 0``.
@@ -66,8 +66,8 @@ class Bundle:
     calibration : Calibration or None
         Applied to probabilities, not to scores.
     decision : Decision or None
-        For lists of labels, targets predict with it. For one class per row, they predict the most
-        probable class, and add the decision if ``answers`` has it.
+        For lists of labels, targets predict by the decision. For one class per row, they predict
+        the most probable class, and give the decision as well if ``answers`` has it.
     answers : tuple of {"scores", "probability", "decision"}
         What the target's file answers with.
     """
@@ -132,30 +132,29 @@ class Bundle:
 
     @property
     def needs_length(self) -> bool:
-        """Whether probabilities need the sum of the values that were scored in each row."""
+        """Whether probabilities need the length of each row: the sum of its mapped values."""
         return (len(self.answers) > 1 and self.calibration is not None
                 and bool(self.calibration.length_exponent))
 
     @property
-    def min_odds(self) -> list[float]:
-        """The minimum log-odds of each class by the decision, which may be infinite."""
+    def min_log_odds(self) -> list[float]:
+        """The threshold of each class by the decision, on log-odds; it may be infinite."""
         assert self.decision is not None
         return [self.decision.thresholds[label] for label in self.labels]
 
-    def labels_at(self, places: Iterable[int | None]) -> list[Any]:
+    def labels_at(self, indices: Iterable[int | None]) -> list[Any]:
         """The classes at some indices; None if the index is None or negative."""
-        return [None if k is None or k < 0 else self.labels[k] for k in places]
+        return [None if k is None or k < 0 else self.labels[k] for k in indices]
 
-    def labels_of(self, chosen: Iterable[ArrayLike]) -> list[list[Any]]:
+    def labels_of(self, mask: Iterable[ArrayLike]) -> list[list[Any]]:
         """Convert the rows of a boolean matrix (n_rows, n_labels) to lists of labels."""
-        return [[self.labels[k] for k in np.flatnonzero(row)] for row in chosen]
+        return [[self.labels[k] for k in np.flatnonzero(row)] for row in mask]
 
     @property
     def thresholds(self) -> Floats:
-        """The threshold of each label, for lists of labels: float64 (n_labels,).
+        """For lists of labels, the threshold of each label: float64 (n_labels,).
 
-        All are finite: infinite ones are the smallest and largest float, below and above every
-        score.
+        Infinite thresholds become the lowest and the highest finite float, which no score passes.
         """
         thresholds: Floats = np.nan_to_num(label_thresholds(self.labels, self.decision))
         return thresholds
@@ -167,7 +166,7 @@ class Bundle:
 
     @property
     def above(self) -> float | None:
-        """The number that counts are compared with: 1 above it, else 0; None for plain counts."""
+        """The number above which a count becomes 1, and else 0; None if the form uses counts."""
         return self.form.features.presence_above
 
     @property
@@ -177,7 +176,7 @@ class Bundle:
 
     @property
     def splitter(self) -> Tokenizer:
-        """The tokenizer of a form of texts or tokens."""
+        """The tokenizer; ExportError if the bundle reads features."""
         if self.tokenizer is None:
             raise ExportError("this form reads numbers, not texts")
         return self.tokenizer
@@ -188,29 +187,29 @@ class Bundle:
         Raises
         ------
         ExportError
-            If words are not runs of characters, or need a field of `Words` that is not among those
-            that the target executes.
+            If words are not runs of characters, or need a field of `Words` that the target does not
+            execute.
         """
         return portable(self.splitter.plan(), self.columns).executed_by(executes)
 
     @cached_property
     def weights(self) -> Floats:
-        """The weights: a column per class, or ``w`` alone: float64 (n_terms, n_outputs)."""
+        """The weights, a column per class, or ``w`` as the only column: (n_terms, n_outputs)."""
         if self.positive is None:
             return np.asarray(self.form.weights)
         return self.form.binary(self.positive)[0][:, None]
 
     @cached_property
     def intercept(self) -> Floats:
-        """The intercepts for features that are not centered: float64 (n_outputs,)."""
+        """The intercepts to use if features are not centered first: float64 (n_outputs,)."""
         if self.positive is None:
             return self.form.uncentered().intercept
         return np.array([self.form.binary(self.positive)[1]])
 
     def center_and_intercept(self) -> tuple[Floats | None, Floats]:
-        """The center that is subtracted from features (or None), and the intercepts after that.
+        """The center to subtract from features (or None), and the intercepts for centered features.
 
-        Subtraction keeps the digits of features far from zero.
+        Features far from zero lose fewer digits if they are centered before they are weighted.
         """
         center, intercept = self.form.features.center, self.form.intercept
         if center is None:
@@ -237,7 +236,7 @@ class Bundle:
     def decide(self, scores: Floats) -> list[Any]:
         """Choose labels: the first class with the highest score, or by the sign of one score.
 
-        For lists of labels: a list of the labels whose scores are above their thresholds.
+        For lists of labels: the labels that the decision chooses, see `choose_labels`.
         """
         if self.is_multilabel:
             return self.labels_of(choose_labels(scores, self.labels, self.decision))
@@ -247,28 +246,28 @@ class Bundle:
 
     def find_ties(self, scores: Floats, rows: CountMatrix | Floats, tolerance: float
                   ) -> NDArray[np.bool_]:
-        """Mask of the rows whose two best scores are equal within a tolerance: (n_rows,).
+        """Find the rows whose label rounding may change: bool (n_rows,).
 
-        For lists of labels: whose score of a label equals its threshold, or where the last label
-        that the decision's ``ranks`` allow and the next one have equal scores. Rounding decides the
-        answers to these rows. A row without known terms is not among them, as its scores are
-        exactly the intercepts.
+        These are rows whose two best scores are equal within a tolerance. For lists of labels, they
+        are rows in which a score equals its threshold, or in which labels next to a limit
+        (``at_least`` or ``at_most``) have equal margins. A row without known terms is never a tie,
+        as its scores are exactly the intercepts.
         """
         if self.is_multilabel:
-            excess = scores - self.thresholds
-            margin = np.abs(excess).min(axis=1)
-            ordered = -np.sort(-excess, axis=1)
-            # Rounding may exchange the labels on both sides of the last rank.
-            for rank in (self.decision.ranks.values() if self.decision else ()):
-                if rank < excess.shape[1]:
-                    margin = np.minimum(margin, ordered[:, rank - 1] - ordered[:, rank])
+            margins = scores - self.thresholds
+            distance = np.abs(margins).min(axis=1)
+            ordered = -np.sort(-margins, axis=1)
+            for limit in (self.decision.ranks.values() if self.decision else ()):
+                if limit < margins.shape[1]:
+                    distance = np.minimum(distance, ordered[:, limit - 1] - ordered[:, limit])
         elif scores.shape[1] == 1:
-            margin = np.abs(scores[:, 0])
+            distance = np.abs(scores[:, 0])
         else:
             ordered = np.sort(scores, axis=1)
-            margin = ordered[:, -1] - ordered[:, -2]
+            distance = ordered[:, -1] - ordered[:, -2]
+        # Two scores differ, each by up to the tolerance; 4 instead of 2 leaves room.
         ties: NDArray[np.bool_] = (
-            margin <= 4 * tolerance * np.maximum(1.0, np.abs(scores).max(axis=1)))
+            distance <= 4 * tolerance * np.maximum(1.0, np.abs(scores).max(axis=1)))
         if not isinstance(rows, np.ndarray):
             ties &= np.diff(rows.indptr) > 0
         return ties
@@ -294,28 +293,28 @@ class Bundle:
 
     def count_tokens(self, tokens: pl.Series) -> CountMatrix:
         """Count the terms in lists of tokens, List(String): (n_rows, n_terms)."""
-        flat = tokens.explode(empty_as_null=False, keep_nulls=False)
-        columns = flat.replace_strict(
+        all_tokens = tokens.explode(empty_as_null=False, keep_nulls=False)
+        columns = all_tokens.replace_strict(
             pl.Series(self.terms, dtype=pl.String),
             pl.Series(range(len(self.terms)), dtype=pl.Int64), default=-1,
             return_dtype=pl.Int64).to_numpy()
         row = np.repeat(np.arange(len(tokens)), tokens.list.len().cast(pl.Int64).to_numpy())
         is_known = columns >= 0
-        lengths = np.bincount(row[is_known], minlength=len(tokens))
-        return merge_tokens(lengths, columns[is_known], len(self.terms))
+        n_known_tokens = np.bincount(row[is_known], minlength=len(tokens))
+        return merge_tokens(n_known_tokens, columns[is_known], len(self.terms))
 
     def select(self, mask: NDArray[np.bool_]) -> Bundle:
         """A bundle with the terms that a mask selects."""
-        places = np.flatnonzero(mask)
-        form = replace(self.form, weights=self.form.weights[places],
-                       terms=tuple(self.terms[t] for t in places),
-                       features=self.form.features.select(places))
-        # Calibration and decision are valid only with all terms, so they are dropped. Lists of
-        # labels need thresholds, so they keep the decision, as stale.
-        decision = self.decision if self.is_multilabel else None
-        return replace(self, form=form, calibration=None, decision=decision and decision.as_stale(
-            "terms were left out"), answers=tuple(
-            name for name in self.answers if name != "decision"))
+        terms = np.flatnonzero(mask)
+        form = replace(self.form, weights=self.form.weights[terms],
+                       terms=tuple(self.terms[t] for t in terms),
+                       features=self.form.features.select(terms))
+        # Calibration and decision are valid only with all terms, so they are dropped. But lists of
+        # labels need thresholds, so they keep a stale decision.
+        stale = None if self.decision is None else self.decision.as_stale("terms were left out")
+        return replace(
+            self, form=form, calibration=None, decision=stale if self.is_multilabel else None,
+            answers=tuple(name for name in self.answers if name != "decision"))
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
@@ -364,7 +363,7 @@ def bundle_of(
         check_exact(tokenizer, "an export")
     except ParameterError as error:
         raise ExportError(str(error)) from None
-    # As a file holds it: of a segmenter, only the name. The receiver is given its tokens.
+    # Replace a segmenter (a function) by its name, as in a file: the target reads tokens then.
     tokenizer = Tokenizer.from_dict(tokenizer.to_dict())
     return Bundle(form, reads or "text", tokenizer, columns, positive,
                   provenance(model), fitted.calibration, fitted.decision)
@@ -373,16 +372,16 @@ def bundle_of(
 def two_columns(
     labels: Sequence[Any], positive: Any, w: Floats, b: float
 ) -> tuple[Floats, Floats]:
-    """The weights and intercepts of two classes; those of the negative class are 0.
+    """The weights and intercepts of two classes whose scores differ by w·x + b.
 
-    So the difference of the two scores is w·x + b.
+    The weights and the intercept of the negative class are 0.
     """
     is_positive = np.array([float(label == positive) for label in labels])
     return w[:, None] * is_positive, b * is_positive
 
 
 def _form_label(form: LinearForm, positive: Any) -> Any:
-    """The form's class that equals a label, as a Python value that JSON can hold."""
+    """The class that equals ``positive``, as a Python value that JSON can hold."""
     value = positive.item() if isinstance(positive, np.generic) else positive
     for label in form.classes.tolist():
         if type(label) is type(value) and label == value:
@@ -394,9 +393,9 @@ def _form_label(form: LinearForm, positive: Any) -> Any:
 
 
 def provenance(model: Any) -> dict[str, Any]:
-    """The estimator, its parameters, and the number of documents; no text of the training rows.
+    """The estimator, its parameters, documents per class, and log priors (None if it has none).
 
-    A model of lists of labels has no priors of classes.
+    Nothing in it is from the texts of the training rows.
     """
     fitted = fitted_texts(model)
     if fitted is None:
@@ -412,8 +411,8 @@ def provenance(model: Any) -> dict[str, Any]:
 
 
 def _table_provenance(estimator: Any) -> dict[str, Any]:
-    learned = getattr(estimator, "statistics_", None)
-    counts = getattr(estimator, "class_count_", getattr(learned, "class_count", []))
+    statistics = getattr(estimator, "statistics_", None)
+    counts = getattr(estimator, "class_count_", getattr(statistics, "class_count", []))
     log_prior = getattr(estimator, "class_log_prior_", None)
     if log_prior is None and hasattr(estimator, "priors_"):
         log_prior = np.log(estimator.priors_)
@@ -424,21 +423,22 @@ def _table_provenance(estimator: Any) -> dict[str, Any]:
 
 
 def _with_dense_weights(form: LinearForm) -> LinearForm:
-    """The same form, as targets write it; ExportError if it has too many weights for that."""
+    """The same form with an array of weights; ExportError if it is too large."""
     if not isinstance(form.weights, SparseWeights):
         return form
-    terms, classes = form.weights.shape
-    if terms * classes > _MAX_WEIGHTS:
+    n_terms, n_classes = form.weights.shape
+    n_weights = n_terms * n_classes
+    if n_weights > _MAX_WEIGHTS:
         raise ExportError(
-            f"{quantity(classes, 'class')} and {quantity(terms, 'term')} are {terms * classes:,} "
+            f"{quantity(n_classes, 'class')} and {quantity(n_terms, 'term')} are {n_weights:,} "
             f"weights, and an export, which writes each of them, has at most {_MAX_WEIGHTS:,}; "
             "train with fewer terms (max_features, min_df) or classes")
     return replace(form, weights=np.asarray(form.weights))
 
 
 def _infinite_weights_message(form: LinearForm) -> str:
-    where = np.argwhere(~np.isfinite(form.weights))
-    example = f" (the first is {form.terms[where[0][0]]!r})" if len(where) and form.terms else ""
-    return (f"{len(where)} weights are infinite{example}: with l = 0, or one that small, a term "
+    cells = np.argwhere(~np.isfinite(form.weights))
+    example = f" (the first is {form.terms[cells[0][0]]!r})" if len(cells) and form.terms else ""
+    return (f"{len(cells)} weights are infinite{example}: with l = 0, or one that small, a term "
             "that was never seen in a class rules it out, which other systems can't hold; train "
             "with l > 0, such as 0.01")

@@ -28,21 +28,26 @@ def describe_model(model: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``kind``, ``estimator``, ``parameters``, ``chosen`` (the value that ``l="auto"`` chose),
-        ``scores`` (whether they are log-probabilities), ``classes`` (label, rows, prior),
-        ``training_rows``, ``multilabel`` (only for lists of labels: true; the rows of a label are
-        then those that have it, and its prior is against its rest), ``reads`` (columns). For models
-        of texts: ``recipe`` (only if it is the default of mail), ``vocabulary`` (number of terms),
-        ``unlabelled_words`` (only if there are any: terms that no labelled row holds), ``tokens``
-        counted in training, ``limits``, ``subwords`` and ``sharing`` (only if words share weights:
-        the characters of their parts, and the weight of these), ``vectors`` and ``vector_weight``
-        (only if there are any: where they came from, and how much they weigh), ``pruned``,
-        ``tokenizer``, ``read_by`` (the compiled kernel of this installation, or expressions and
-        why), ``since_fit`` (documents learned and forgotten since the weights were fitted, which no
-        answer considers), ``sample`` (only if the model keeps one: the number of ``rows`` from
-        which weights are refitted, and ``most``, their maximum), ``calibration`` and ``decision``
-        (None if there is none). For models of tables: ``features``. Versions: ``format`` (of the
-        model file) and ``textnb``.
+        For all models: ``kind``, ``estimator``, ``parameters``, ``scores`` (whether they are
+        log-probabilities), ``classes`` (label, rows, prior), ``training_rows``, ``reads``
+        (columns), ``format`` (the version of the model file) and ``textnb`` (the release).
+
+        For models of tables: ``features``, their number.
+
+        For models of texts: ``vocabulary`` (number of terms), ``tokens`` (their number in
+        training), ``limits``, ``pruned``, ``tokenizer``, ``read_by`` (the compiled kernel of this
+        installation, or expressions and why), ``since_fit`` (documents that were learned and
+        forgotten after the weights were fitted, which the answers ignore), ``calibration`` and
+        ``decision`` (None if there is none).
+
+        Only for some models of texts: ``chosen`` (the value that ``l="auto"`` chose);
+        ``multilabel`` (true for lists of labels: the rows of a label are those that have it, and
+        its prior is against the rows without it); ``recipe`` (the default of mail);
+        ``unlabelled_words`` (number of terms that no labelled row holds); ``subwords`` and
+        ``sharing`` (if words share weights: the lengths of subwords, and how much subwords weigh);
+        ``vectors`` and ``vector_weight`` (the origin of word vectors, and how much they weigh);
+        ``sample`` (the number of ``rows`` from which weights are refitted, and ``most``, their
+        maximum).
 
     Examples
     --------
@@ -51,9 +56,9 @@ def describe_model(model: Any) -> dict[str, Any]:
     >>> card["estimator"], card["vocabulary"], card["training_rows"]
     ('MultinomialNB', 3, 2)
     """
-    facts = to_json(provenance(model))
+    origin = to_json(provenance(model))
     fitted = fitted_texts(model)
-    rows, log_prior = facts["documents"], facts["log_prior"]
+    class_rows, log_prior = origin["documents"], origin["log_prior"]
     if fitted is not None and fitted.is_multilabel:
         log_prior = _label_log_priors(fitted)
     labels = (model.classes_ if fitted is None else fitted.classes).tolist()
@@ -63,13 +68,13 @@ def describe_model(model: Any) -> dict[str, Any]:
                        ).scores_are_log_probabilities
     card: dict[str, Any] = {
         "kind": "TextClassifier" if model is fitted else type(model).__name__,
-        "estimator": facts["estimator"]["name"],
-        "parameters": facts["estimator"]["parameters"],
+        "estimator": origin["estimator"]["name"],
+        "parameters": origin["estimator"]["parameters"],
         "scores": ("log-probabilities" if scores_are_logs
                    else "no log-probabilities: their differences are margins"),
         "classes": [{"label": label, "rows": count, "prior": prior} for label, count, prior
-                    in zip(labels, rows or [None] * len(labels), priors, strict=True)],
-        "training_rows": sum(rows) if rows else None,
+                    in zip(labels, class_rows or [None] * len(labels), priors, strict=True)],
+        "training_rows": sum(class_rows) if class_rows else None,
     }
     if fitted is None:
         card |= {"reads": list(model.features_), "features": len(model.feature_names_)}
@@ -110,8 +115,8 @@ def describe_model(model: Any) -> dict[str, Any]:
 
 
 def _label_log_priors(fitted: Fitted) -> list[float] | None:
-    """log π of each label against its rest; None for a model without priors."""
-    # The counts of one term are enough, as priors come from numbers of documents.
+    """The log prior of each label against documents without it; None for a model without priors."""
+    # Select one term: priors need no terms, only numbers of documents.
     counts, model = fitted.counts.select(np.array([0])), fitted.solved_model
     priors = [model_of_label(model, counts.classes, k).class_log_prior(counts.against_rest(k))
               for k in range(len(counts.classes))]

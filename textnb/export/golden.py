@@ -178,7 +178,7 @@ def decisions(
     chosen = bundle.decision.decide(class_log_odds, bundle.labels)
     # A difference of two log-odds has four scores, each with an error of the tolerance.
     margin = 4 * tolerance * np.maximum(1.0, np.abs(posterior).max(axis=1, keepdims=True))
-    min_log_odds = np.array(bundle.min_odds)
+    min_log_odds = np.array(bundle.min_log_odds)
     with np.errstate(invalid="ignore"):
         is_near = (np.abs(class_log_odds - min_log_odds) <= margin).any(axis=1)
     reaches = (class_log_odds >= min_log_odds) & (min_log_odds < np.inf)

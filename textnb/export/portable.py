@@ -2,7 +2,7 @@
 
 A tokenizer is portable if its words are runs of characters of one class, or pairs of characters
 within such runs, or if it makes n-grams of characters. These need no regular expression, only
-tables of characters, and are the same in every engine.
+tables of characters, and every engine makes the same tokens of them.
 
 >>> from textnb.text.tokens import Tokenizer
 >>> words = portable(Tokenizer(ngram_range=(1, 2)).plan(), ("text",))
@@ -35,49 +35,49 @@ from textnb.text import plan as plans
 from textnb.text.characters import EMOJI, KINDS, LETTER, LETTER_OR_NUMBER, TURKIC
 from textnb.text.expressions import stop_tokens, unspaced_class
 
-# The fields of `Words` that ``characters.json`` describes, and that all targets for texts execute.
-# A target that executes another field adds it to these, and the others refuse it.
+# The fields of `Words` that ``characters.json`` describes. Every target that splits texts executes
+# them; a target that executes more fields adds them to these.
 FIELDS = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
           "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
           "escaped")
-_SIZES = (plans.PAIRS, plans.SINGLE, plans.BOTH)
+_KNOWN_SIZES = (plans.PAIRS, plans.SINGLE, plans.BOTH)
 
 
 @dataclass(frozen=True)
 class Words:
-    """A portable tokenizer: words are runs of characters.
+    """A portable tokenizer: its words are runs of characters of one class.
 
     Attributes
     ----------
     member : str
-        The class of characters, as a pattern of one character.
+        The pattern of one character of a word, such as ``[a-z]``.
     min_length : int
-        The length of the shortest word.
+        The minimum number of characters of a word.
     lowercase : bool
     ngram_range : (int, int)
-        Numbers of words in an n-gram, which one space joins.
+        The minimum and the maximum number of words in an n-gram; spaces join its words.
     stop_words : tuple of str
         Words to drop before n-grams are built, sorted.
     sizes : tuple of int
-        The numbers of characters of tokens of scripts without spaces, which separate other words:
-        see `textnb.text.plan.WordsAndPairs`. Empty if their characters are in words.
+        In scripts without spaces, how many characters a token has: see
+        `textnb.text.plan.WordsAndPairs`. Empty if these scripts are split like others.
     replacements : tuple of (str, str)
-        Strings of the text, and what replaces them before lower-casing, in this order.
+        Pairs of a string and its replacement, applied in this order before lower-casing.
     kinds : tuple of str
         Kinds of tokens other than words: see `textnb.text.characters`.
     analyzer : {"word", "char", "char_wb"}
-        What n-grams are of: words, or characters of the whole text, or of one word. The ``member``
-        is then any character but white space.
+        Whether n-grams are made of words, of the characters of the whole text, or of the characters
+        of one word. If they are made of characters, ``member`` is any character except white space.
     normalize : {"NFC", "NFD", "NFKC", "NFKD"} or None
-        The normalisation of the text, before all else.
+        The normalisation of the text, before all other changes.
     accents : {"unicode", "ascii", "marks"} or None
-        The characters to drop from the decomposed (NFKD) text, after all else.
+        The characters to drop from the decomposed (NFKD) text, after all other changes.
     columns : tuple of str
-        The text columns, whose terms follow each other; no n-gram is of two of them.
+        The text columns. The terms of one follow those of another, and no n-gram spans two columns.
     prefixes : tuple of str
-        The prefix of each word of each column, or of each n-gram of characters; "" for none.
+        For each column, the prefix of its words, or of its n-grams of characters; "" for none.
     escaped : str
-        Characters of n-grams of characters that get a backslash, before prefixes.
+        Characters that get a backslash in n-grams of characters, before prefixes are added.
     """
 
     member: str
@@ -97,26 +97,26 @@ class Words:
 
     @cached_property
     def unspaced(self) -> characters.Ranges:
-        """The ``members`` of scripts without spaces; empty without ``sizes``.
+        """The ``members`` that belong to scripts without spaces; empty without ``sizes``.
 
-        A run of them is replaced by its characters, pairs or both; a single one is a word. A run of
-        other members is a word if it has ``min_length`` characters.
+        A run of these characters becomes its characters, its pairs, or both; a run of one is a
+        word. A run of other members is a word if it has ``min_length`` characters.
         """
-        inside = self.member.removeprefix("[").removesuffix("]")
-        return characters.members(unspaced_class(inside)) if self.sizes else ()
+        member_class = self.member.removeprefix("[").removesuffix("]")
+        return characters.members(unspaced_class(member_class)) if self.sizes else ()
 
     @cached_property
     def members(self) -> characters.Ranges:
-        """First and last code points of the characters of words."""
+        """The characters of words, as ranges: first and last code point."""
         return characters.members(self.member)
 
     def executed_by(self, names: Collection[str]) -> Words:
-        """These words, for an engine that executes the fields of ``names`` alone.
+        """These words, for an engine that executes only the fields in ``names``.
 
         Raises
         ------
         ExportError
-            If another field has a value that is not its default; the message names it.
+            If a field that is not in ``names`` differs from its default; the message names it.
         """
         for field in fields(self):
             value = getattr(self, field.name)
@@ -128,8 +128,9 @@ class Words:
     def is_member(self, character: str) -> bool:
         """Whether a character belongs to words."""
         code = ord(character)
-        place = bisect(self.members, (code, sys.maxunicode))
-        return place > 0 and self.members[place - 1][1] >= code
+        # The number of ranges that begin at this code or before it.
+        n_ranges = bisect(self.members, (code, sys.maxunicode))
+        return n_ranges > 0 and self.members[n_ranges - 1][1] >= code
 
     @cached_property
     def lower(self) -> characters.Lowercase | None:
@@ -138,22 +139,22 @@ class Words:
 
     @property
     def normalizing(self) -> Decomposition | None:
-        """The tables of `normalize`."""
+        """The tables of the normalisation ``normalize``."""
         return None if self.normalize is None else decomposition(self.normalize)
 
     @property
     def stripping(self) -> Decomposition | None:
-        """The tables by which a text is decomposed, before the `dropped` characters are removed."""
+        """The tables that decompose a text, so that its `dropped` characters can be removed."""
         return None if self.accents is None else decomposition("NFKD")
 
     @property
     def dropped(self) -> characters.Ranges:
-        """The characters that are removed as accents."""
+        """The characters that are removed because of ``accents``."""
         return () if self.accents is None else accents_to_drop(self.accents)
 
     @cached_property
     def lower_mapping(self) -> dict[str, str]:
-        """The characters that change in lower case, with Σ where it is not final."""
+        """The lower case of each character that has one; Σ becomes σ, as if it ended no word."""
         if self.lower is None:
             return {}
         return {**self.lower.mapping, characters.SIGMA: characters.SMALL_SIGMA}
@@ -185,7 +186,7 @@ class Words:
 
 @lru_cache(maxsize=8)
 def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
-    """Convert a plan to runs of characters: the same object for each call, as tables take time.
+    """Convert a plan to `Words`. Results are cached, because their tables take time to compute.
 
     Raises
     ------
@@ -195,7 +196,7 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
     refusal = ExportError.for_tokenizer
     words = Words("", 1, False, (1, 1), (), columns=tuple(columns),
                   prefixes=tuple(plan.prefixes(columns)))
-    # How texts are split is checked first: if that is not portable, no other setting matters.
+    # Splitting comes first: if it is not portable, the error must be about it.
     for step in sorted(plan.steps, key=lambda step: not isinstance(step, plans.Splitting)):
         match step:
             case plans.Lowercase():
@@ -209,11 +210,11 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
             case plans.Runs(members=members, min_length=min_length):
                 words = replace(words, member=f"[{members}]", min_length=min_length)
             case plans.WordsAndPairs(members=members, min_length=min_length) if (
-                    step.sizes in _SIZES):
+                    step.sizes in _KNOWN_SIZES):
                 words = replace(words, member=f"[{members}]", min_length=min_length,
                                 sizes=step.sizes)
             case plans.WordsAndKinds(members=members, min_length=min_length, kinds=kinds) if (
-                    set(kinds) <= set(KINDS) and step.sizes in ((), *_SIZES)):
+                    set(kinds) <= set(KINDS) and step.sizes in ((), *_KNOWN_SIZES)):
                 words = replace(words, member=f"[{members}]", min_length=min_length,
                                 sizes=step.sizes, kinds=kinds)
             case plans.Matches(pattern=pattern):

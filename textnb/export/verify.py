@@ -38,8 +38,8 @@ from textnb.frames.texts import is_table, table_of_texts
 from textnb.runtime.removed import TARGETS as REMOVED
 from textnb.runtime.removed import removal_message
 
-# The largest difference of a probability that is not an error.
-_TOLERANCE = 1e-9
+# The maximum difference between probabilities that count as equal.
+_MAX_PROBABILITY_ERROR = 1e-9
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,13 @@ class Verified:
     largest_difference : float
         The largest absolute difference of a score.
     tolerance : float
-        The largest difference, absolute and relative, that is not an error.
+        The maximum difference of a score that is not wrong: absolute for scores up to 1, relative
+        for larger ones.
     wrong_scores : list of int
-        Rows with a score beyond the tolerance.
+        Rows with a score that differs by more than the tolerance.
     wrong_labels : list of tuple
-        (row, expected, got), each a label, or a list of labels. Rows whose two best scores differ
-        by rounding only, or a score and its threshold, are left out.
+        (row, expected, got), where the last two are labels or lists of labels. Rows where rounding
+        decides are left out: their two best scores, or a score and its threshold, are nearly equal.
     answers : tuple of {"scores", "probability", "decision"}
         What was compared.
     largest_error : float
@@ -67,8 +68,8 @@ class Verified:
     wrong_probabilities : list of int
         Rows with a probability that differs by more than 1e-9, or the tolerance if it is larger.
     wrong_decisions : list of tuple
-        (row, expected, got), each a list of the label, or an empty one for unsure. Rows where
-        rounding decides are left out.
+        (row, expected, got), where the last two are lists of one label, or empty for unsure. Rows
+        where rounding decides are left out.
     """
 
     target: str
@@ -84,15 +85,15 @@ class Verified:
     wrong_decisions: list[tuple[int, Any, Any]] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        wrong = (len(self.wrong_scores) + len(self.wrong_labels) + len(self.wrong_probabilities)
-                 + len(self.wrong_decisions))
-        passed = "passed" if self.passed else "failed"
-        return (f"Verified({self.target}, {quantity(self.rows, 'row')}, {passed}, {wrong:,} "
+        n_wrong = (len(self.wrong_scores) + len(self.wrong_labels) + len(self.wrong_probabilities)
+                   + len(self.wrong_decisions))
+        outcome = "passed" if self.passed else "failed"
+        return (f"Verified({self.target}, {quantity(self.rows, 'row')}, {outcome}, {n_wrong:,} "
                 f"differ, largest difference {self.largest_difference:.3g})")
 
     @property
     def passed(self) -> bool:
-        """Whether scores and probabilities are within tolerances, labels and decisions right."""
+        """Whether no score, label, probability or decision is wrong."""
         return not (self.wrong_scores or self.wrong_labels or self.wrong_probabilities
                     or self.wrong_decisions)
 
@@ -150,7 +151,7 @@ def verify_export(
             raise ModelFileError.damaged(
                 str(path), f"it is not the file of its bundle, {bundle_file.name}", "bundle")
         if rows is not None:
-            inputs, scores = prepare(bundle, rows)
+            inputs, scores = read_rows(bundle, rows)
         else:
             with reading_errors(str(path), "bundle", archive.GOLDEN):
                 inputs, scores = read_golden(bundle, folder, str(path), max_bytes)
@@ -165,7 +166,7 @@ def verify_export(
 def read_golden(
     bundle: Bundle, folder: Path, name: str, max_bytes: int
 ) -> tuple[TargetRows, Floats]:
-    """Read the golden rows and their scores; check that other stored answers agree with them."""
+    """Read the golden rows and their scores; check that the weights give the stored answers."""
     table = read_table((folder / archive.GOLDEN).read_bytes(), name, max_bytes)
     scores = np.array(table["scores"].to_list(), dtype=np.float64)
     require(scores.shape == (table.height, len(bundle.intercept)) and table.height > 0
@@ -178,32 +179,33 @@ def read_golden(
         documents = table.select(
             pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
         rows = TargetRows(bundle.count_tokens(table["tokens"]), documents, table["tokens"])
-    # The intercept includes the center of features, which loses digits, so its size counts too.
-    size = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
-    require(bool((np.abs(bundle.scores(rows.values) - scores) <= 1e-6 * size).all()),
+    # The intercept includes the center of features. If it is large, scores lose digits, so the
+    # tolerance grows with it.
+    magnitude = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
+    require(bool((np.abs(bundle.scores(rows.values) - scores) <= 1e-6 * magnitude).all()),
             f"{archive.WEIGHTS} and {archive.FORM} give other scores")
     answers = {column.name: column for column in golden.answer_columns(
         bundle, scores, rows.values)}
-    # Older bundles have labels alone.
+    # Bundles of older releases have only labels.
     others = {"probability", "decision"} & set(table.columns)
     for answer in ("labels" if bundle.is_multilabel else "label", *others):
-        require(answer in answers and _agree(table[answer], answers[answer]),
+        require(answer in answers and _are_equal(table[answer], answers[answer]),
                 f"{archive.FORM} gives another {answer}")
     return rows, scores
 
 
-def _agree(stored: pl.Series, derived: pl.Series) -> bool:
-    """Whether stored answers equal those derived from the scores; null equals anything."""
-    if derived.dtype == pl.List(pl.Float64):
-        expected, numbers = (np.array(answers.to_list(), dtype=np.float64)
-                             for answers in (derived, stored))
+def _are_equal(stored: pl.Series, computed: pl.Series) -> bool:
+    """Whether stored answers equal those computed from the scores; null equals anything."""
+    if computed.dtype == pl.List(pl.Float64):
+        numbers, expected = (np.array(answers.to_list(), dtype=np.float64)
+                             for answers in (stored, computed))
         return numbers.shape == expected.shape and bool(
-            (np.abs(numbers - expected) <= _TOLERANCE).all())
-    return all(left is None or right is None or left == right
-               for left, right in zip(stored.to_list(), derived.to_list(), strict=True))
+            (np.abs(numbers - expected) <= _MAX_PROBABILITY_ERROR).all())
+    return all(answer is None or expected is None or answer == expected
+               for answer, expected in zip(stored.to_list(), computed.to_list(), strict=True))
 
 
-def prepare(bundle: Bundle, rows: Any) -> tuple[TargetRows, Floats]:
+def read_rows(bundle: Bundle, rows: Any) -> tuple[TargetRows, Floats]:
     """Read the caller's rows, and compute the scores that a target must give."""
     frame = _open_rows(bundle, rows).collect()
     inputs = (TargetRows(frame.cast(pl.Float64).to_numpy()) if bundle.reads == "features"
@@ -212,7 +214,7 @@ def prepare(bundle: Bundle, rows: Any) -> tuple[TargetRows, Floats]:
 
 
 def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
-    """The columns that a bundle reads, of a table, a path or a sequence of texts."""
+    """Select the columns that a bundle reads from a table, a path or a sequence of texts."""
     columns = list(bundle.columns)
     try:
         if bundle.reads == "features":
@@ -225,7 +227,7 @@ def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
     except SchemaError as error:
         if error.missing_role is None:
             raise
-        # There is no option for other columns: an export only knows those of its model.
+        # The usual error advises an option that names columns, which an export does not have.
         raise SchemaError(f"{error.problem}. An export reads the columns of its model: rename "
                           "yours") from None
     return lazy.select(columns)
@@ -234,7 +236,15 @@ def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
 def compare(
     target: Target, bundle: Bundle, file: Path, rows: TargetRows, scores: Floats
 ) -> Verified:
-    """Compare an engine's answers with the model's; EngineMissing, or ExportError if it fails."""
+    """Compare an engine's answers with the model's.
+
+    Raises
+    ------
+    EngineMissing
+        If the engine is not installed.
+    ExportError
+        If the engine fails.
+    """
     try:
         answers = target.run(bundle, file, rows)
     except (EngineMissing, TextnbError, OSError):
@@ -248,38 +258,39 @@ def compare(
                           f"{quantity(answers.scores.shape[0], 'row')} of "
                           f"{answers.scores.shape[1]} scores; expected {scores.shape[0]} of "
                           f"{scores.shape[1]}")
-    difference = np.abs(answers.scores - scores)
-    # NaN is wrong too.
-    wrong = ~(difference <= target.tolerance * np.maximum(1.0, np.abs(scores)))
+    score_errors = np.abs(answers.scores - scores)
+    # The negation makes NaN wrong, too.
+    is_wrong = ~(score_errors <= target.tolerance * np.maximum(1.0, np.abs(scores)))
     labels = bundle.decide(answers.scores) if answers.labels is None else answers.labels
     expected = bundle.expected_labels(scores, rows.values, target.tolerance)
-    errors, wrong_decisions = np.zeros((len(scores), 1)), []
+    probability_errors, wrong_decisions = np.zeros((len(scores), 1)), []
     if "probability" in bundle.answers:
         probabilities = golden.probabilities(bundle, scores, rows.values)
         if answers.probabilities is None or answers.probabilities.shape != probabilities.shape:
             raise ExportError(f"{target.name}: the engine gave no probability for each class")
-        errors = np.abs(answers.probabilities - probabilities)
+        probability_errors = np.abs(answers.probabilities - probabilities)
     if bundle.gives_decisions:
         expected_decisions = golden.decisions(bundle, scores, rows.values, target.tolerance)
-        wrong_decisions = _differing(
+        wrong_decisions = _differing_answers(
             target, "decision", expected_decisions, answers.decisions or [])
     return Verified(
-        target.name, bundle.reads, len(expected), float(difference.max(initial=0.0)),
-        target.tolerance, _rows_of(wrong),
-        _differing(target, "label", expected, labels), bundle.answers,
-        float(errors.max(initial=0.0)),
-        _rows_of(~(errors <= max(_TOLERANCE, target.tolerance))), wrong_decisions)
+        target.name, bundle.reads, len(expected), float(score_errors.max(initial=0.0)),
+        target.tolerance, _rows_with_any(is_wrong),
+        _differing_answers(target, "label", expected, labels), bundle.answers,
+        float(probability_errors.max(initial=0.0)),
+        _rows_with_any(~(probability_errors <= max(_MAX_PROBABILITY_ERROR, target.tolerance))),
+        wrong_decisions)
 
 
-def _rows_of(wrong: NDArray[np.bool_]) -> list[int]:
-    rows: list[int] = np.flatnonzero(wrong.any(axis=1)).tolist()
+def _rows_with_any(mask: NDArray[np.bool_]) -> list[int]:
+    rows: list[int] = np.flatnonzero(mask.any(axis=1)).tolist()
     return rows
 
 
-def _differing(
+def _differing_answers(
     target: Target, kind: str, expected: list[Any], answers: list[Any]
 ) -> list[tuple[int, Any, Any]]:
-    """Rows whose answer is not the expected one, with both; if None is expected, any is right."""
+    """(row, expected, answer) of each row whose answer is wrong; if None is expected, none is."""
     if len(answers) != len(expected):
         raise ExportError(f"{target.name}: the engine answered {quantity(len(answers), kind)} of "
                           f"{quantity(len(expected), 'row')}")
@@ -289,5 +300,5 @@ def _differing(
 
 
 def _with_type(answer: Any) -> Any:
-    """A label with its type, as True equals 1; for a list, each of its labels with its type."""
+    """A label, or each label of a list, together with its type: True equals 1 otherwise."""
     return [*map(_with_type, answer)] if isinstance(answer, list) else (type(answer), answer)

@@ -38,16 +38,16 @@ class Exported:
     single : bool
         Whether ``path`` is the target's file, and its bundle is in the same folder.
     pruned : dict or None
-        With ``top``: the numbers of terms ``kept`` and ``dropped``.
+        The numbers of terms ``kept`` and ``dropped`` because of ``top``.
     weights : int
-        The number of terms, or features, that have weights.
+        The number of terms or features; each has a weight per output.
     size : int
         The bytes of the file, or of all files of the bundle.
     answers : tuple of {"scores", "probability", "decision"}
         What the target's file answers with.
     precision : dict or None
-        Of rounded weights: ``kind``, and ``worst_per_token``, the most by which one token can
-        change the difference of two scores, or the score of a label.
+        How weights were rounded: ``kind`` and ``worst_per_token``, as
+        `textnb.export.reduce.round_weights` describes them.
     why_tokens : str
         Why the target reads tokens and can't split the model's texts; empty if it reads texts, or
         if tokens were asked for.
@@ -85,16 +85,16 @@ def export_model(
     positive : label, optional
         One of two classes: export one ``w`` and ``b``, with scores above 0 for this class.
     reads : {"text", "terms"}, optional
-        Whether the target splits texts itself or reads their tokens. By default, the first of these
-        that the target can do for the model's tokenizer; ``why_tokens`` of the result has the
-        reason if it reads tokens although it can split other texts.
+        Whether the target splits texts itself or reads their tokens. By default it splits texts if
+        it can do so for the model's tokenizer. If it can't, it reads tokens, and ``why_tokens`` of
+        the result has the reason.
     answers : {"scores", "probability", "decision"}, optional
-        What the target's file must be able to answer with. Without it, the file answers with all
-        that the target and the model have.
+        An answer that the target's file must give; ExportError if it can't. The file gives all
+        answers that the target and the model have, with or without this parameter.
     top : int, optional
-        Keep this many terms, those that can change a decision most.
+        Keep only this many terms: those that can change a decision most.
     precision : {"float64", "float32", "int8"}
-        Round the weights: see `textnb.export.reduce`. By default they are as they are.
+        Round the weights: see `textnb.export.reduce`. The default does not round.
     progress : callable, optional
         Called with the name of each step as it begins.
 
@@ -132,35 +132,35 @@ def export_model(
     except ExportError as error:
         if reads is not None or not error.refuses_tokenizer or "terms" not in target.reads:
             raise
-        why = str(error)
-    return replace(write("terms"), why_tokens=why)
+        why_tokens = str(error)
+    return replace(write("terms"), why_tokens=why_tokens)
 
 
 def _export(
     model: Any, path: Path, target: Target, positive: Any, reads: Reads | None,
-    answers: str | None, top: int | None, precision: Precision, tell: Callable[[str], None],
+    answers: str | None, top: int | None, precision: Precision, report: Callable[[str], None],
 ) -> Exported:
-    tell("collecting weights and golden rows")
-    complete = bundle_of(model, _choose_input(target, model, reads), positive)
+    report("collecting weights and golden rows")
+    full_bundle = bundle_of(model, _choose_reads(target, model, reads), positive)
     single = bool(target.suffix) and path.suffix == target.suffix
     _check_path(path, target, single)
-    bundle, rounding = round_weights(complete, precision)
+    bundle, rounding = round_weights(full_bundle, precision)
     bundle, pruned = (bundle, None) if top is None else keep_top(bundle, top)
-    if (answers == "probability" and complete.calibration is not None
+    if (answers == "probability" and full_bundle.calibration is not None
             and bundle.calibration is None):
         raise ExportError(f"{target.name}: the model's calibration held with all terms: keep them, "
                           "or export without answers='probability'")
     bundle = give_answers(bundle, target, answers)
     with ExitStack() as stack:
-        # The file is replaced after the bundle, so that a failure before that changes neither.
+        # The file is replaced last, after the bundle: if the bundle fails, neither is changed.
         file = stack.enter_context(_replace_after_bundle(path)) if single else None
         with archive.replace_bundle(bundle_path(path) if single else path) as folder:
-            tell("writing weights and golden rows")
+            report("writing weights and golden rows")
             archive.write_tables(bundle, folder, target.name, pruned, rounding)
-            tell(f"writing {quantity(len(bundle.weights), 'weight')} for {target.name}")
+            report(f"writing {quantity(len(bundle.weights), 'weight')} for {target.name}")
             _write(target, bundle, folder)
             (folder / archive.README).write_text(readme(bundle, target), "utf-8")
-            tell("sealing the bundle")
+            report("sealing the bundle")
             write_sums(folder)
             if file is not None:
                 with (folder / model_file(target)).open("rb") as source:
@@ -168,11 +168,11 @@ def _export(
     files = path.iterdir() if path.is_dir() else [path]
     return Exported(
         path, target.name, bundle.reads, single, pruned, len(bundle.weights),
-        sum(written.stat().st_size for written in files), bundle.answers, rounding)
+        sum(part.stat().st_size for part in files), bundle.answers, rounding)
 
 
 def _check_path(path: Path, target: Target, single: bool) -> None:
-    """Raise an error if neither a bundle nor the target's ``single`` file can be written there."""
+    """Raise an error if the bundle, or the target's single file, can't have this path."""
     if path.suffix in {other.suffix for other in TARGETS.values()} - {"", target.suffix}:
         files = model_file(target) if target.suffix else "several files"
         raise ParameterError(f"{path.name!r} is the name of another target's file, and "
@@ -192,14 +192,14 @@ def _check_path(path: Path, target: Target, single: bool) -> None:
 
 @contextmanager
 def _replace_after_bundle(path: Path) -> Iterator[IO[bytes]]:
-    """Write a target's single file, and say in an error whether its bundle is replaced already."""
-    is_written = False
+    """Open a target's single file to write. If it can't be replaced, say that its bundle was."""
+    bundle_is_replaced = False
     try:
         with replace_file(path) as file:
             yield file
-            is_written = True
+            bundle_is_replaced = True
     except SourceError as error:
-        if not is_written:
+        if not bundle_is_replaced:
             raise
         raise error.after(f"{str(bundle_path(path))!r} is written: ") from error
 
@@ -210,7 +210,7 @@ def give_answers(bundle: Bundle, target: Target, answer: str | None = None) -> B
     Raises
     ------
     ExportError
-        If ``answer`` is given and not among them, as the target or the model does not have it.
+        If ``answer`` is not one of them, because the target or the model does not have it.
     """
     if answer is not None and answer not in ANSWERS:
         raise ParameterError.unknown_choice("answers", answer, ANSWERS)
@@ -221,12 +221,12 @@ def give_answers(bundle: Bundle, target: Target, answer: str | None = None) -> B
     if answer is not None and answer not in target.answers:
         raise ExportError(f"{target.name}: it answers with {' and '.join(target.answers)}, and not "
                           f"with {answer}; python, javascript, c, onnx, polars and SQL do")
-    decides = bundle.decision is not None and not bundle.is_multilabel
-    if answer == "decision" and not decides:
+    has_decision = bundle.decision is not None and not bundle.is_multilabel
+    if answer == "decision" and not has_decision:
         raise ExportError(f"{target.name}: the model has no decision, or it held with all terms "
                           "alone: choose thresholds (textnb threshold), and keep all terms")
     return replace(bundle, answers=tuple(
-        name for name in target.answers if name != "decision" or decides))
+        name for name in target.answers if name != "decision" or has_decision))
 
 
 def bundle_path(path: Path) -> Path:
@@ -234,16 +234,16 @@ def bundle_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.bundle.zip")
 
 
-def _choose_input(target: Target, model: Any, reads: str | None) -> Any:
-    """What the target reads of a model: ``reads``, or the first that is possible."""
-    texts = fitted_texts(model)
-    possible = ("features",) if texts is None else ("text", "terms")
-    if reads is not None and reads not in possible:
-        raise ParameterError.unknown_choice("reads", reads, possible)
+def _choose_reads(target: Target, model: Any, reads: str | None) -> Any:
+    """What the target reads: ``reads``, or the first that is possible for the model."""
+    fitted = fitted_texts(model)
+    choices = ("features",) if fitted is None else ("text", "terms")
+    if reads is not None and reads not in choices:
+        raise ParameterError.unknown_choice("reads", reads, choices)
     if reads is None:
-        reads = next((name for name in target.reads if name in possible), possible[-1])
-        if reads == "text" and texts is not None and not target.splits(
-                texts.settings.tokenizer, texts.settings.columns):
+        reads = next((name for name in target.reads if name in choices), choices[-1])
+        if reads == "text" and fitted is not None and not target.splits(
+                fitted.settings.tokenizer, fitted.settings.columns):
             reads = "terms"
     if reads not in target.reads:
         problem = "is given the tokens, not texts" if reads == "text" else f"reads no {reads}"

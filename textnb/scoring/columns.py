@@ -26,8 +26,8 @@ from textnb.runtime.threads import map_in_threads
 
 # For fewer columns, it is faster to sort all of them than to find the best ones first.
 _MIN_COLUMNS_TO_PARTITION = 256
-EXPLANATION_TYPE = pl.List(pl.Struct({
-    "term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
+# The type of the entries of an explanation.
+ENTRY_LIST = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,6 @@ class Answers:
             value: Any = getattr(self, name)
             if type(value) is not int or value < 0:
                 raise ParameterError.out_of_range(name, f"a number of {unit}, 0 or more", value)
-
 
 
 def add_answers(
@@ -149,10 +148,10 @@ def schema_of(
     if answers.explain and is_multilabel:
         schema["explanation"] = pl.List(pl.Struct({
             "label": labels.dtype, "score": pl.Float64, "intercept": pl.Float64,
-            "explanation": EXPLANATION_TYPE}))
+            "explanation": ENTRY_LIST}))
     elif answers.explain:
         schema |= {"runner_up": labels.dtype, "score": pl.Float64(),
-                   "intercept": pl.Float64(), "explanation": EXPLANATION_TYPE}
+                   "intercept": pl.Float64(), "explanation": ENTRY_LIST}
     return schema
 
 
@@ -243,11 +242,10 @@ def lists_of(row: Any, values: pl.Series, n_rows: int) -> pl.Series:
     >>> lists_of(np.array([0, 2, 2]), pl.Series(["a", "b", "c"]), 3).to_list()
     [['a'], [], ['b', 'c']]
     """
-    rows_with_values = pl.DataFrame({
-        "row": np.asarray(row, dtype=np.int64), "value": values,
-    }).group_by("row", maintain_order=True).agg("value")
+    groups = pl.DataFrame({"row": np.asarray(row, dtype=np.int64), "value": values}).group_by(
+        "row", maintain_order=True).agg("value")
     all_rows = pl.DataFrame({"row": np.arange(n_rows, dtype=np.int64)})
-    lists = all_rows.join(rows_with_values, on="row", how="left", maintain_order="left")["value"]
+    lists = all_rows.join(groups, on="row", how="left", maintain_order="left")["value"]
     return lists.fill_null(pl.Series([[]], dtype=pl.List(values.dtype)))
 
 

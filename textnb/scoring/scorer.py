@@ -14,7 +14,7 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.frames.batches import Progress, batches
 from textnb.learning.fitted import Fitted
 from textnb.scoring.columns import (
-    EXPLANATION_TYPE,
+    ENTRY_LIST,
     Answers,
     add_answers,
     answer_columns,
@@ -215,7 +215,7 @@ def explain_best(
 def _explanations(
     fitted: Fitted, rows: SparseRows, values: SparseRows, contribution: Floats, n_terms: int
 ) -> pl.Series:
-    """Each row's strongest contributions, and the sum of the others, as `EXPLANATION_TYPE`.
+    """Each row's strongest contributions, and the sum of the others, as `ENTRY_LIST`.
 
     Parameters
     ----------
@@ -240,17 +240,16 @@ def _explanations(
     strongest = pl.DataFrame({
         "row": row[top], "term": fitted.terms.gather(pl.Series(values.indices[top])),
         "count": counts[top], "contribution": contribution[top]})
-    # NumPy adds the others in their order; a group_by may add in any order.
-    rows_with_rest = np.unique(row[rest])
-    sums = np.bincount(row[rest], weights=contribution[rest])[rows_with_rest]
+    # Rows with more terms have one entry for all others. NumPy adds them in their order; a group_by
+    # may add in any order.
+    longer = np.unique(row[rest])
     others = pl.DataFrame({
-        "row": rows_with_rest,
-        "term": pl.repeat(None, len(rows_with_rest), dtype=pl.String, eager=True),
-        "count": np.bincount(row[rest], weights=counts[rest])[rows_with_rest].astype(np.int64),
-        "contribution": sums.astype(float)})
+        "row": longer, "term": pl.repeat(None, len(longer), dtype=pl.String, eager=True),
+        "count": np.bincount(row[rest], weights=counts[rest])[longer].astype(np.int64),
+        "contribution": np.bincount(row[rest], weights=contribution[rest])[longer].astype(float)})
     entries = pl.concat([strongest, others]).sort("row", maintain_order=True)
     return lists_of(entries["row"], entries.drop("row").to_struct(), rows.shape[0]).cast(
-        EXPLANATION_TYPE)
+        ENTRY_LIST)
 
 
 def _row_of_each_value(rows: SparseRows) -> NDArray[np.int64]:

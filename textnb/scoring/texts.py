@@ -427,9 +427,8 @@ def explanation_against(fitted: Fitted, text: Text, k: int, label: Any) -> pl.Da
     scores = fitted.form.scores(rows)
     explained = pl.DataFrame(explain_best(
         fitted, rows, scores, pl.Series([True]), k, against=classes.index(label)))
-    return explanation_table(
-        {"predicted": classes[int(best_class(scores)[0])], **explained.row(0, named=True)},
-        fitted.labels.dtype)
+    answer = {"predicted": classes[int(best_class(scores)[0])], **explained.row(0, named=True)}
+    return explanation_table(answer, fitted.labels.dtype)
 
 
 def _explain_labels(
@@ -440,18 +439,17 @@ def _explain_labels(
     scores, thresholds = fitted.form.scores(rows), label_thresholds(classes, fitted.decision)
     is_predicted = choose_labels(scores, classes, fitted.decision)[0]
     if labels is None:
-        explain = np.flatnonzero(is_predicted)
-        if not len(explain):
+        index = np.flatnonzero(is_predicted)
+        if not len(index):
             # No label is predicted: explain the label whose score is closest to its threshold.
-            explain = np.array([np.argmax(scores[0] - thresholds)])
+            index = np.array([np.argmax(scores[0] - thresholds)])
     else:
         for label in labels:
             if label not in classes:
                 raise ParameterError.unknown_choice("label", label, classes)
-        unique = dict.fromkeys(labels)
-        explain = np.array([classes.index(label) for label in unique], dtype=np.int64)
-    explained = explain_labels(fitted, rows, scores, np.zeros_like(explain), explain, k)
-    return label_explanation(explained, is_predicted[explain], thresholds[explain])
+        index = np.array([classes.index(label) for label in dict.fromkeys(labels)], dtype=np.int64)
+    explained = explain_labels(fitted, rows, scores, np.zeros_like(index), index, k)
+    return label_explanation(explained, is_predicted[index], thresholds[index])
 
 
 def highlight(
@@ -465,9 +463,8 @@ def highlight(
     label_column = "label" if is_multilabel else "predicted"
     explained = table[label_column].unique(maintain_order=True).to_list()
     # Highlighting needs all terms of the text, not only the k strongest.
-    all_terms = _explain(
-        fitted, frame, max(k, n_tokens), explained if is_multilabel else None,
-    ).filter(pl.col("part") == "term")
+    entries = _explain(fitted, frame, max(k, n_tokens), explained if is_multilabel else None)
+    all_terms = entries.filter(pl.col("part") == "term")
     pieces, n_known = {}, 0
     for label in explained:
         terms = all_terms.filter(pl.col(label_column) == label)

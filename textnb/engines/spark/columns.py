@@ -29,9 +29,8 @@ _BYTES_AT_A_TIME = 32 << 20
 # From names of Spark's types to the types of Polars.
 _TEXT_TYPES: dict[str, Any] = {
     "string": pl.String, "char": pl.String, "varchar": pl.String, "void": pl.Null}
-_LABEL_TYPES: dict[str, Any] = {
-    **_TEXT_TYPES, "boolean": pl.Boolean, "byte": pl.Int8, "short": pl.Int16,
-    "integer": pl.Int32, "long": pl.Int64}
+_LABEL_TYPES: dict[str, Any] = {**_TEXT_TYPES, "boolean": pl.Boolean, "byte": pl.Int8,
+                                "short": pl.Int16, "integer": pl.Int32, "long": pl.Int64}
 _POLARS_TYPES: dict[str, Any] = {
     **_LABEL_TYPES, "float": pl.Float32, "double": pl.Float64, "decimal": pl.Decimal(38, 18),
     "date": pl.Date, "timestamp": pl.Datetime("us", "UTC"), "timestamp_ntz": pl.Datetime("us"),
@@ -252,10 +251,9 @@ def arrow_rows(rows: pl.DataFrame, schema: Schema) -> Batches:
     types = {pl.String: pa.string(), pl.Int64: pa.int64(), pl.Boolean: pa.bool_(),
              pl.List(pl.Float64): pa.list_(pa.float64())}
     arrow_schema = pa.schema([(name, types[dtype]) for name, dtype in schema.items()])
-    all_columns = rows.select(
-        pl.col(name).cast(dtype) if name in rows.columns else pl.lit(None, dtype).alias(name)
-        for name, dtype in schema.items())
-    for block in all_columns.iter_slices(_MAX_ROWS_PER_BATCH):
+    complete = rows.select(pl.col(name).cast(dtype) if name in rows.columns
+                           else pl.lit(None, dtype).alias(name) for name, dtype in schema.items())
+    for block in complete.iter_slices(_MAX_ROWS_PER_BATCH):
         table = block.to_arrow(compat_level=pl.CompatLevel.oldest())
         yield from table.cast(arrow_schema).to_batches()
 

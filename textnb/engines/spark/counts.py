@@ -9,7 +9,7 @@
     shuffle    ->  sums of the counts of rows with the same label, term and all_documents
     driver     ->  Counts
 
-Only for lists of labels there are rows whose ``all_documents`` is true; otherwise it is null.
+Only for lists of labels, there are rows whose ``all_documents`` is true; in others it is null.
 
 A task holds the terms of its partition in memory; the driver holds the terms of the model.
 """
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SCHEMA = {"label": pl.String, "term": pl.String, "count": pl.Int64, "occurrences": pl.Int64,
-            "error": pl.String, "all_documents": pl.Boolean}
+           "error": pl.String, "all_documents": pl.Boolean}
 _GROUP_COLUMNS = ["label", "term", "error", "all_documents"]
 
 
@@ -77,8 +77,8 @@ def term_statistics(
         return count_rows(batches, model, estimator, columns, vocabulary)
 
     rows = map_rows(select_numbered(frame, columns), count, _SCHEMA)
-    sums = rows.groupBy(*_GROUP_COLUMNS).agg(F.sum("count").alias("count"),
-                                    F.sum("occurrences").alias("occurrences"))
+    sums = rows.groupBy(*_GROUP_COLUMNS).agg(
+        F.sum("count").alias("count"), F.sum("occurrences").alias("occurrences"))
     if prune and vocabulary is None:
         # The sums are used twice: to choose terms, and to collect their counts.
         sums.persist()
@@ -147,17 +147,17 @@ def _apply_limits(sums: DataFrame, model: TextClassifier, is_multilabel: bool) -
     from pyspark.sql import functions as F
 
     limits = _limits(model)
-    rows_without_term, rows_of_terms = sums.where("term IS NULL"), sums.where("term IS NOT NULL")
+    other_rows, term_sums = sums.where("term IS NULL"), sums.where("term IS NOT NULL")
     # The rows that add up to all documents, each counted once: the classes may be added, but a
     # document with a list of labels is counted in each of its labels.
     counts_all = "all_documents" if is_multilabel else "label IS NOT NULL"
     has_no_label = "label IS NULL AND all_documents IS NULL"
-    n_documents = rows_without_term.where(counts_all).agg(F.sum("count")).collect()[0][0]
-    if not n_documents or rows_without_term.where(has_no_label).count():
+    n_documents = other_rows.where(counts_all).agg(F.sum("count")).collect()[0][0]
+    if not n_documents or other_rows.where(has_no_label).count():
         # There is nothing to fit, or a label is missing: `_assemble` raises the error.
-        return rows_without_term
+        return other_rows
     total = F.sum(F.when(F.expr(counts_all), F.col("count")))
-    terms = rows_of_terms.groupBy("term").agg(
+    terms = term_sums.groupBy("term").agg(
         F.sum(F.when(F.expr(has_no_label), F.col("count"))).alias("documents"),
         F.coalesce(F.sum("occurrences"), total).alias("total"))
     if limits.need_document_frequency:
@@ -166,8 +166,7 @@ def _apply_limits(sums: DataFrame, model: TextClassifier, is_multilabel: bool) -
     if limits.max_features is not None:
         # Spark compares strings byte by byte, which in UTF-8 is by code point, as Polars does.
         terms = terms.orderBy(F.desc("total"), F.asc("term")).limit(int(limits.max_features))
-    return rows_without_term.unionByName(
-        rows_of_terms.join(terms.select("term"), "term", "left_semi"))
+    return other_rows.unionByName(term_sums.join(terms.select("term"), "term", "left_semi"))
 
 
 def _check_terms_remain(collected: pl.DataFrame, sums: DataFrame, model: TextClassifier) -> None:
@@ -202,9 +201,9 @@ def _assemble(
     if not classes.height and not all_documents.height:
         raise DataError.no_rows("the Spark frame")
     # Sort classes as a local fit does: integers as numbers, not as strings.
-    names = cast_labels(classes["label"], frame, model.label)
-    order = names.arg_sort()
-    classes = classes[order]
+    labels = cast_labels(classes["label"], frame, model.label)
+    order = labels.arg_sort()
+    labels, classes = labels.gather(order), classes[order]
     terms = pl.concat([collected["term"], all_documents["term"]]).drop_nulls().unique().sort()
     cells = collected.filter(label.is_not_null() & term.is_not_null())
     n_rows = total = None
@@ -213,14 +212,13 @@ def _assemble(
         totals = all_documents.drop_nulls("term")
         total = spread(totals["count"].to_numpy(), _codes(totals["term"], terms), len(terms))
     term_rows = collected.filter(label.is_null() & term.is_not_null()).sort("term")
-    limits = _limits(model)
     counts_presence = estimator.presence_above(model.binary) is not None
     counts = Counts.from_cells(
-        names.gather(order).to_numpy(), classes["count"].to_numpy(), len(terms),
-        _codes(cells["term"], terms), _codes(cells["label"], classes["label"]),
-        cells["count"].to_numpy(), rows=n_rows, total=total, terms=terms,
-        document_frequency=(term_rows["count"].to_numpy() if limits.need_document_frequency
-                            else None),
+        labels.to_numpy(), classes["count"].to_numpy(), len(terms), _codes(cells["term"], terms),
+        _codes(cells["label"], classes["label"]), cells["count"].to_numpy(), rows=n_rows,
+        total=total, terms=terms,
+        document_frequency=(term_rows["count"].to_numpy()
+                            if _limits(model).need_document_frequency else None),
         occurrences=(term_rows["occurrences"].to_numpy() if counts_presence and not model.binary
                      else None))
     return counts if vocabulary is None else counts.over(vocabulary)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SCHEMA = {"part": pl.Int64, "label": pl.String, "rows": pl.Int64,
-            "mean": pl.List(pl.Float64), "scatter": pl.List(pl.Float64), "error": pl.String}
+           "mean": pl.List(pl.Float64), "scatter": pl.List(pl.Float64), "error": pl.String}
 # This many neighbouring parts are merged into one, and this many times: of 1,024 partitions, the
 # driver gets one row per class.
 _N_NEIGHBOURS, _N_MERGES = 32, 2
@@ -81,8 +81,7 @@ def moment_statistics(
         raise missing_labels(label, sum(unlabelled["rows"].to_list()))
     if not rows.height:
         raise DataError.no_rows("the Spark frame")
-    labels = cast_labels(rows["label"], frame, label)
-    return _sum_rows(rows.with_columns(label=labels), diagonal)
+    return _sum_rows(rows.with_columns(label=cast_labels(rows["label"], frame, label)), diagonal)
 
 
 def _moment_rows(

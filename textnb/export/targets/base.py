@@ -21,25 +21,25 @@ from textnb.text.tokens import Tokenizer
 
 # All steps of feature maps.
 ALL_STEPS: tuple[type[Step], ...] = (Presence, Center, Sublinear, Idf, Length)
-# What a target decides (`Target.decides`): one class; also the labels above their thresholds; also
-# by the ranks of labels.
-ONE: tuple[str, ...] = ("class",)
-LISTS: tuple[str, ...] = (*ONE, "labels")
-RANKS: tuple[str, ...] = (*LISTS, "ranks")
+# Values of `Target.decides`: only one class per row; also lists of the labels above their
+# thresholds; also lists with a minimum or maximum number of labels, which ranks them.
+ONE_CLASS: tuple[str, ...] = ("class",)
+LABEL_LISTS: tuple[str, ...] = (*ONE_CLASS, "labels")
+RANKED_LABELS: tuple[str, ...] = (*LABEL_LISTS, "ranks")
 
 
 @dataclass(frozen=True, eq=False)
 class TargetRows:
-    """Rows for a target to score, in each of the forms that a target may read.
+    """Rows for a target to score, as texts, as tokens and as values.
 
     Attributes
     ----------
     values : csr_array (n_rows, n_terms) or float64 (n_rows, n_features)
-        What the form scores: counts of the terms, or features.
+        Counts of the terms, or features.
     documents : DataFrame
-        The text columns, which may hold nulls; none for features.
+        The text columns, which may hold nulls; without columns for features.
     tokens : Series of List(String)
-        All tokens of each text, with repeats and unknown ones; empty for features.
+        All tokens of each text, also repeated and unknown ones; empty for features.
     """
 
     values: CountMatrix | Floats
@@ -51,7 +51,7 @@ class TargetRows:
 
     @property
     def features(self) -> Floats:
-        """The values of a bundle that reads features."""
+        """The values, for a bundle that reads features."""
         assert isinstance(self.values, np.ndarray)
         return self.values
 
@@ -64,11 +64,11 @@ class TargetAnswers:
     ----------
     scores : float64 (n_rows, n_outputs)
     labels : list or None
-        One per row, or a list per row; None if the target gives scores only.
+        A label per row, or a list of labels per row; None if the target only gives scores.
     probabilities : float64 (n_rows, n_classes) or None
-        None if the bundle's ``answers`` don't have them.
+        None if the bundle's ``answers`` don't have probabilities.
     decisions : list of list or None
-        The label that the decision gives, in a list, which is empty if it is unsure. None if the
+        For each row a list of one label, or an empty list if the decision is unsure. None if the
         bundle's ``answers`` don't have decisions.
     """
 
@@ -82,9 +82,9 @@ class TargetAnswers:
         cls, bundle: Bundle, scores: ArrayLike, labels: Sequence[Any],
         probabilities: ArrayLike | None, decisions: Iterable[Any] | None,
     ) -> TargetAnswers:
-        """Make the answers of an engine, without those that the bundle's ``answers`` don't have.
+        """Make the answers of an engine; drop those that the bundle's ``answers`` don't have.
 
-        Each has an item per row. A decision of None is unsure.
+        Each argument has an item per row. A decision of None is unsure.
         """
         return cls(
             np.asarray(scores, np.float64).reshape(len(labels), len(bundle.intercept)),
@@ -103,21 +103,21 @@ class Target(ABC):
     name : str
         The name for ``--to``.
     suffix : str
-        The ending of its file; "" if ``form.json`` and ``weights.parquet`` are all that it needs.
+        The ending of its file; "" if it only needs ``form.json`` and ``weights.parquet``.
     companions : tuple of str
-        The endings of the files that it writes beside that one.
+        The endings of other files that it writes.
     reads : tuple of {"text", "terms", "features"}
         The inputs that it can read, the default first.
     tolerance : float
-        The largest difference between its scores and the form's, absolute and relative, that is no
-        error.
+        The maximum difference between its scores and the form's that is not wrong: absolute for
+        scores up to 1, relative for larger ones.
     steps : tuple of type
-        The steps of feature maps that it executes; forms with others are refused before `write`.
+        The steps of feature maps that it executes; a bundle with another step is refused.
     decides : tuple of str
-        `ONE` class; with `LISTS`, also lists of labels, of a bundle that ``is_multilabel``; with
-        `RANKS`, also by ``at_least`` and ``at_most`` of a decision.
+        `ONE_CLASS`, or `LABEL_LISTS` if it can also answer with lists of labels, or `RANKED_LABELS`
+        if it can also apply ``at_least`` and ``at_most`` of a decision.
     answers : tuple of {"scores", "probability", "decision"}
-        Its answers, apart from labels.
+        Its answers in addition to labels.
     needs : str
         The engine: a program, or a package with its ``pip install``.
     """
@@ -128,7 +128,7 @@ class Target(ABC):
     reads: ClassVar[tuple[str, ...]]
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = ()
-    decides: ClassVar[tuple[str, ...]] = ONE
+    decides: ClassVar[tuple[str, ...]] = ONE_CLASS
     answers: ClassVar[tuple[str, ...]] = ANSWERS[:1]
     needs: ClassVar[str]
 
@@ -147,11 +147,14 @@ class Target(ABC):
         """
 
     def usage(self, bundle: Bundle) -> str:
-        """How the file is used, in Markdown, for the bundle's README; "" if its engine says all."""
+        """How the file is used, in Markdown, for the README; "" to only name the engine."""
         return ""
 
     def splits(self, tokenizer: Tokenizer, columns: Sequence[str]) -> bool:
-        """Whether texts are its default input for a tokenizer, if it reads any; else tokens are."""
+        """Whether to split texts by default with this tokenizer; if not, the target reads tokens.
+
+        Asked only of targets that read texts.
+        """
         return True
 
 
@@ -160,12 +163,12 @@ class Program(Target):
 
     reads: ClassVar[tuple[str, ...]] = ("text", "terms", "features")
     steps: ClassVar[tuple[type[Step], ...]] = ALL_STEPS
-    decides: ClassVar[tuple[str, ...]] = RANKS
+    decides: ClassVar[tuple[str, ...]] = RANKED_LABELS
     answers: ClassVar[tuple[str, ...]] = ANSWERS
 
 
 def check_target_knows(target: Target, bundle: Bundle) -> None:
-    """Raise ExportError if a target lacks a step of the feature map, or an answer."""
+    """Raise ExportError if a target does not know a step of the feature map, or kind of answer."""
     if bundle.is_multilabel and "labels" not in target.decides:
         raise ExportError(f"{target.name}: it answers with one class, and the model has lists of "
                           "labels; export to another target, such as json")
@@ -177,9 +180,9 @@ def check_target_knows(target: Target, bundle: Bundle) -> None:
                           "export to python, javascript, c, polars, onnx or SQL")
     for step in bundle.form.features.steps:
         if type(step) not in target.steps:
-            names = ", ".join(kind.name for kind in target.steps) or "no step at all"
+            known = ", ".join(step_type.name for step_type in target.steps) or "no step at all"
             raise ExportError(f"{target.name}: the feature map's step {step.name} is not known "
-                              f"there; known: {names}. Export to another target, such as json")
+                              f"there; known: {known}. Export to another target, such as json")
 
 
 class WriterMissing(ExportError):

@@ -8,10 +8,10 @@ All numbers are little-endian:
     byte 8     the size of the block (8 bytes)
     byte 16    twelve numbers of 4 bytes, see `pack`
     byte 64    the CRC-32 of the numbers and of all bytes from 72 on (8 bytes)
-    byte 72    the place and size of each part (8 bytes each), in the order of the C program's list
-    then       the parts, each from a multiple of 8 on
+    byte 72    the offset and size of each part (8 bytes each), in the order of the C program's list
+    then       the parts, each at a multiple of 8
 
-Weights are a row of numbers for each term, or the `Cells` of each: see `_pack_weights`.
+The weights of a term are a row of numbers, or `Cells`: see `_pack_weights`.
 """
 
 from __future__ import annotations
@@ -44,25 +44,26 @@ from textnb.export.targets.packed import Cells, find_table
 from textnb.export.targets.program import run_program
 from textnb.text.characters import EMOJI, LETTER, LETTER_OR_NUMBER, TURKIC
 
-# More bytes are written to a file. To compile this many takes gcc 1.3 s and 155 MB of memory, and
-# clang 0.5 s and 200 MB.
-_MAX_EMBEDDED = 4 << 20
+# Larger data are written to ``model.bin``. To compile this many bytes takes gcc 1.3 s and 155 MB of
+# memory, and clang 0.5 s and 200 MB.
+_MAX_EMBEDDED_BYTES = 4 << 20
 _HEADER_SIZE = 72
-# What stands for the shortest word, the range of n-grams and the flags if no texts are read.
+# The minimum length of a word, the range of n-grams and the flags, if no texts are read.
 _NO_SPLITTING = (1, 1, 1, 0)
-_READS = {"text": 0, "terms": 1, "features": 2}
-_STEPS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
-# Flags of settings, which the C program tests.
-_LOWERCASE, _TURKIC = 1, 2
-_PREFIXES, _ESCAPES = 64, 512
-_TOKEN_SIZES = {(): 0, (2,): 0, (1,): 1024, (1, 2): 3072}
-_ANALYZERS = {"word": 0, "char": 128, "char_wb": 256}
-_TOKEN_KINDS = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
+_READS_IDS = {"text": 0, "terms": 1, "features": 2}
+_STEP_IDS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
+# Flags of the tokenizer's settings, as in the C program.
+_LOWERCASE, _TURKIC, _PREFIXES, _ESCAPES = 1, 2, 64, 512
+_SIZES_FLAGS = {(): 0, (2,): 0, (1,): 1024, (1, 2): 3072}
+_ANALYZER_FLAGS = {"word": 0, "char": 128, "char_wb": 256}
+_KIND_FLAGS = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
 # Bits of the kinds of a character.
 _MEMBER, _UNSPACED, _CASED, _IGNORABLE, _LETTER, _LETTER_OR_NUMBER, _EMOJI, _CAPITAL = (
     1 << bit for bit in range(8))
+# Multipliers that mix the bits of hashes: about 2**64 and 2**32 divided by the golden ratio.
 _HASH_FACTOR, _FOLD_FACTOR = 0x9E3779B97F4A7C15, 0x9E3779B1
 _32_BITS, _64_BITS = 2**32 - 1, 2**64 - 1
+# The maximum number of strings or cells, and of words in an n-gram, that the C program can index.
 _MAX_ITEMS, _MAX_WORDS = 2**31 - 2, 2**16 - 1
 # Reading cells takes more steps than reading rows of weights, so cells are used only if they take
 # at most this share of the bytes.
@@ -82,9 +83,9 @@ class C(Program):
 
     def write(self, bundle: Bundle, path: Path) -> None:
         data = pack(bundle)
-        is_embedded = len(data) <= _MAX_EMBEDDED
+        is_embedded = len(data) <= _MAX_EMBEDDED_BYTES
         source = fill_template(
-            "c.txt", bundle, DATA=_embedding_source(data if is_embedded else b""))
+            "c.txt", bundle, DATA=_embedded_function(data if is_embedded else b""))
         path.write_text(source, "ascii", newline="\n")
         path.with_suffix(".h").write_text(
             fill_template("c_header.txt", bundle), "ascii", newline="\n")
@@ -101,7 +102,7 @@ class C(Program):
             program = compile_program(path, Path(folder))
             output = run_program(
                 [str(program), bundle.reads if bundle.reads != "text" else "whole",
-                 str(path.with_suffix(".bin"))], b"".join(_records(bundle, rows)))
+                 str(path.with_suffix(".bin"))], b"".join(_input_records(bundle, rows)))
         answers = read_answers(bundle, output)
         labels = (bundle.labels_of(answers["chosen"]) if bundle.is_multilabel
                   else bundle.labels_at(answers["label"].tolist()))
@@ -110,21 +111,22 @@ class C(Program):
 
 
 def read_answers(bundle: Bundle, output: bytes) -> NDArray[Any]:
-    """The records that the program of `C.run` writes."""
-    n = len(bundle.intercept)
-    kind = np.dtype([("label", "i4"), ("decision", "i4"), ("scores", "f8", (n,)),
-                     ("probabilities", "f8", (len(bundle.labels),)),
-                     ("chosen", "u1", (n if bundle.is_multilabel else 0,))])
-    if len(output) % kind.itemsize:
+    """The records that the program of `C.run` writes, one per row."""
+    n_outputs = len(bundle.intercept)
+    record = np.dtype([("label", "i4"), ("decision", "i4"), ("scores", "f8", (n_outputs,)),
+                       ("probabilities", "f8", (len(bundle.labels),)),
+                       ("chosen", "u1", (n_outputs if bundle.is_multilabel else 0,))])
+    if len(output) % record.itemsize:
         raise ExportError("the engine's answers can't be read: the last is not whole")
-    return np.frombuffer(output, kind)
+    return np.frombuffer(output, record)
 
 
 def compile_program(path: Path, folder: Path, options: Sequence[str] = ("-O1",)) -> Path:
-    """Compile a ``model.c`` with the program of `C.run`.
+    """Compile ``model.c`` and the program of `C.run`; return the path of the executable.
 
-    By default with ``-O1``, in half the time of ``-O3``: to compile takes longer than to score most
-    rows. The results have the same bits, as C99 adds in the order of the source.
+    The default is ``-O1``, which takes half the time of ``-O3``: compiling takes longer than
+    scoring, unless there are very many rows. The results have the same bits, because C99 adds in
+    the order of the source.
 
     Raises
     ------
@@ -144,31 +146,35 @@ def compile_program(path: Path, folder: Path, options: Sequence[str] = ("-O1",))
     return program
 
 
-def _records(bundle: Bundle, rows: TargetRows) -> Iterator[bytes]:
+def _input_records(bundle: Bundle, rows: TargetRows) -> Iterator[bytes]:
+    """Rows as the program of `C.run` reads them.
+
+    A record has the number of its strings (0 for features), the size of its content, the size of
+    each string, and the content: the bytes of the strings or of the features.
+    """
     if bundle.reads == "features":
         for row in rows.features:
             yield struct.pack("=2Q", 0, row.nbytes) + row.astype("=f8").tobytes()
         return
     inputs: Iterable[Sequence[str | None]] = (
         rows.documents.iter_rows() if bundle.reads == "text"
-        else (value or [] for value in rows.tokens.to_list()))
-    for value in inputs:
-        strings = [string or "" for string in value]
-        encoded = [string.encode() for string in strings]
+        else (tokens or [] for tokens in rows.tokens.to_list()))
+    for strings in inputs:
+        encoded = [(string or "").encode() for string in strings]
         content = b"".join(encoded)
         yield struct.pack(f"={2 + len(encoded)}Q", len(encoded), len(content),
                           *map(len, encoded)) + content
 
 
-def _embedding_source(data: bytes) -> str:
-    """Write the C function that returns the embedded data, or NULL if there are none."""
-    function = "const void *textnb_embedded(size_t *size) {\n"
+def _embedded_function(data: bytes) -> str:
+    """Write the C function that returns the embedded data, or NULL if ``data`` is empty."""
+    function_head = "const void *textnb_embedded(size_t *size) {\n"
     if not data:
-        return f"{function}    *size = 0;\n    return NULL;\n}}"
-    # The numbers are right on little-endian machines only; others must read a file.
+        return f"{function_head}    *size = 0;\n    return NULL;\n}}"
+    # These numbers give the right bytes only on little-endian machines; others must read a file.
     numbers = [f"0x{value:x}" for value in np.frombuffer(data, "<u8").tolist()]
     lines = ",\n".join(",".join(numbers[i:i + 8]) for i in range(0, len(numbers), 8))
-    return (f"static const uint64_t embedded[] = {{\n{lines}\n}};\n\n{function}"
+    return (f"static const uint64_t embedded[] = {{\n{lines}\n}};\n\n{function_head}"
             "    *size = sizeof embedded;\n    return embedded;\n}")
 
 
@@ -178,99 +184,107 @@ def pack(bundle: Bundle) -> bytes:
     Raises
     ------
     ExportError
-        If it can't split texts as the tokenizer does, or can't hold so much.
+        If the C program can't split texts as the tokenizer does, or can't hold so many terms.
     """
     center, intercept = bundle.center_and_intercept()
     labels = [_encode_label(label) for label in bundle.labels]
     positive = 0 if bundle.positive is None else bundle.labels.index(bundle.positive)
-    splitting, (stop, stop_mask) = _NO_SPLITTING, ([b""] * 3, 0)
+    splitting, (stop_words, stop_mask) = _NO_SPLITTING, _pack_table([])
     characters, changes = [b""] * 4, [b""] * 9
-    terms, terms_mask = [b""] * 3, 0
     words = bundle.words(FIELDS) if bundle.reads == "text" else None
-    if bundle.reads != "features":
-        terms, terms_mask = _pack_table([term.encode() for term in bundle.terms], words)
+    term_names = [] if bundle.reads == "features" else [term.encode() for term in bundle.terms]
+    terms, terms_mask = _pack_table(term_names, words)
     if words is not None:
-        sizes = words.ngram_range if words.analyzer == "word" else (1, 1)
-        splitting = (words.min_length, *sizes, _flags_of(words))
-        stop, stop_mask = _pack_table([word.encode() for word in words.stop_words])
+        # N-grams of characters have their range in `_pack_changes`.
+        ngram_range = words.ngram_range if words.analyzer == "word" else (1, 1)
+        splitting = (words.min_length, *ngram_range, _settings_flags(words))
+        stop_words, stop_mask = _pack_table([word.encode() for word in words.stop_words])
         characters, changes = _pack_characters(words), _pack_changes(words)
-    weights, bits = _pack_weights(bundle)
+    weights, output_bits = _pack_weights(bundle)
     parts = [
         _pack_ends(labels), b"".join(labels), _pack_floats(intercept), *weights,
-        _pack_steps(bundle), _pack_floats(bundle.idf), _pack_floats(center), *terms, *stop,
+        _pack_steps(bundle), _pack_floats(bundle.idf), _pack_floats(center), *terms, *stop_words,
         *characters, _pack_floats(bundle.thresholds if bundle.is_multilabel else None), *changes,
         *_pack_answers(bundle)]
     numbers = struct.pack(
-        "<12I", _READS[bundle.reads], len(labels), len(intercept), positive, len(bundle.terms),
-        *splitting, terms_mask, stop_mask, bits)
+        "<12I", _READS_IDS[bundle.reads], len(labels), len(intercept), positive,
+        len(bundle.terms), *splitting, terms_mask, stop_mask, output_bits)
     return _join_parts(numbers, parts)
 
 
 def _join_parts(numbers: bytes, parts: Sequence[bytes]) -> bytes:
-    place = _HEADER_SIZE + 16 * len(parts)
-    places, bodies = [], []
+    """Write the block, as the top of this module describes it."""
+    offset = _HEADER_SIZE + 16 * len(parts)
+    directory, contents = [], []
     for part in parts:
-        places.append(struct.pack("<2Q", place, len(part)))
-        bodies.append(part + bytes(-len(part) % 8))
-        place += len(bodies[-1])
-    start = b"textnbC2" + struct.pack("<Q", place)
-    content = b"".join([*places, *bodies])
-    checksum = zlib.crc32(content, zlib.crc32(numbers))
-    return b"".join([start, numbers, struct.pack("<Q", checksum), content])
+        directory.append(struct.pack("<2Q", offset, len(part)))
+        contents.append(part + bytes(-len(part) % 8))
+        offset += len(contents[-1])
+    start = b"textnbC2" + struct.pack("<Q", offset)
+    rest = b"".join([*directory, *contents])
+    checksum = zlib.crc32(rest, zlib.crc32(numbers))
+    return b"".join([start, numbers, struct.pack("<Q", checksum), rest])
 
 
 def _pack_weights(bundle: Bundle) -> tuple[list[bytes], int]:
-    """All weights term by term, or three parts that take fewer bytes; and the bits of an output.
+    """Pack the weights into three parts; also return how many bits of a cell are its output.
 
-    The first part has the most frequent weight of each output, then a table of other weights. The
-    second says where the cells of each term end. The third has the cells, of four bytes: the low
-    bits are an output, the others a place in the table. A term whose weights differ from the most
-    frequent ones in most outputs has a single cell: the number of outputs, and the place of a whole
-    row of weights in the table, which is read in fewer steps.
+    If cells would not save space, the first part has all weights term by term, and the others are
+    empty. Otherwise, the first part has the default (the most frequent weight) of each output, and
+    then a table of other weights. The second part has the index at which the cells of each term
+    end. The third part has the cells, four bytes each: the low bits are an output, the others an
+    index in the table.
+
+    If more than half of the weights of a term differ from the defaults, the table has its row of
+    weights, which is read in fewer steps. Such a term has one cell: the number of outputs in place
+    of an output, and the index of the row in the table.
     """
     weights = bundle.weights
-    outputs = weights.shape[1]
-    bits = outputs.bit_length()
+    n_outputs = weights.shape[1]
+    output_bits = n_outputs.bit_length()
     if bundle.reads != "features":
         cells = Cells.of(weights)
-        is_row = 2 * cells.counts > outputs
-        rows = np.flatnonzero(is_row)
-        single = np.repeat(~is_row, cells.counts)
-        table, places = find_table(cells.values[single])
-        if places is None:
-            places = np.arange(len(table))
-        counts = np.where(is_row, 1, cells.counts)
+        has_row = 2 * cells.counts > n_outputs
+        terms_with_row = np.flatnonzero(has_row)
+        is_cell = np.repeat(~has_row, cells.counts)
+        table, indices = find_table(cells.values[is_cell])
+        if indices is None:
+            indices = np.arange(len(table))
+        counts = np.where(has_row, 1, cells.counts)
         ends = np.cumsum(counts)
         codes = np.empty(int(counts.sum()), np.int64)
-        names_row = np.zeros(len(codes), np.bool_)
-        names_row[ends[rows] - 1] = True
-        codes[names_row] = (len(table) + outputs * np.arange(len(rows))) << bits | outputs
-        codes[~names_row] = places << bits | cells.outputs[single]
+        is_row_code = np.zeros(len(codes), np.bool_)
+        is_row_code[ends[terms_with_row] - 1] = True
+        row_indices = len(table) + n_outputs * np.arange(len(terms_with_row))
+        codes[is_row_code] = row_indices << output_bits | n_outputs
+        codes[~is_row_code] = indices << output_bits | cells.outputs[is_cell]
         if len(codes) <= _MAX_ITEMS and codes.max(initial=0) <= _32_BITS:
-            parts = [_pack_floats(np.concatenate([cells.default, table, weights[rows].ravel()])),
-                     ends.astype("<u4").tobytes(), codes.astype("<u4").tobytes()]
+            numbers = np.concatenate([cells.default, table, weights[terms_with_row].ravel()])
+            parts = [_pack_floats(numbers), ends.astype("<u4").tobytes(),
+                     codes.astype("<u4").tobytes()]
             if sum(map(len, parts)) < _MAX_CELL_SHARE * weights.nbytes:
-                return parts, bits
+                return parts, output_bits
     return [_pack_floats(weights), b"", b""], 0
 
 
 def _pack_answers(bundle: Bundle) -> list[bytes]:
-    """The calibration, the minimum log-odds of each class, and the ranks of lists of labels."""
+    """The calibration, the minimum log-odds of each class, and the limits of lists of labels."""
     calibration, decision = bundle.calibration, bundle.decision
-    numbers = min_odds = None
+    calibration_numbers = min_log_odds = None
     if calibration is not None:
-        numbers = np.array([LINKS.index(calibration.link), calibration.temperature,
-                            calibration.length_exponent, calibration.shift,
-                            *(number for pair in calibration.sigmoids for number in pair)])
-    ranks = b""
+        calibration_numbers = np.array([
+            LINKS.index(calibration.link), calibration.temperature, calibration.length_exponent,
+            calibration.shift, *(number for pair in calibration.sigmoids for number in pair)])
+    limits = b""
     if decision is not None and bundle.is_multilabel:
-        ranks = struct.pack("<2I", decision.at_least, decision.at_most or len(bundle.labels))
+        limits = struct.pack("<2I", decision.at_least, decision.at_most or len(bundle.labels))
     elif decision is not None:
-        min_odds = np.array(bundle.min_odds)
-    return [_pack_floats(numbers), _pack_floats(min_odds), ranks]
+        min_log_odds = np.array(bundle.min_log_odds)
+    return [_pack_floats(calibration_numbers), _pack_floats(min_log_odds), limits]
 
 
 def _encode_label(label: object) -> bytes:
+    # Booleans become true and false.
     return (label if isinstance(label, str) else str(label).lower()).encode()
 
 
@@ -279,13 +293,14 @@ def _pack_floats(values: NDArray[np.float64] | None) -> bytes:
 
 
 def _pack_steps(bundle: Bundle) -> bytes:
-    # The center is a part of its own.
+    # The step of centering is left out: the center is a part of its own.
     return b"".join(
-        struct.pack("<Qd", _STEPS[type(step)], step.above if isinstance(step, Presence) else 0.0)
+        struct.pack("<Qd", _STEP_IDS[type(step)], step.above if isinstance(step, Presence) else 0.0)
         for step in bundle.form.features.steps if not isinstance(step, Center))
 
 
 def _pack_ends(strings: Sequence[bytes]) -> bytes:
+    """The index at which each string ends in the bytes of all strings."""
     ends = list(accumulate(map(len, strings)))
     if len(ends) > _MAX_ITEMS or (ends and ends[-1] >= 2**32):
         raise ExportError.naming(
@@ -295,11 +310,11 @@ def _pack_ends(strings: Sequence[bytes]) -> bytes:
 
 
 def _pack_table(strings: Sequence[bytes], words: Words | None = None) -> tuple[list[bytes], int]:
-    """A hash table (its slots, the ends and bytes of its strings), and the mask of hashes.
+    """A hash table (its slots, the ends and the bytes of its strings), and the mask of its hashes.
 
-    The bits of a hash under the mask number the slot at which a search begins; a string is in the
-    first slot from there on that was free. There are slots behind the highest of these numbers, so
-    that no search wraps around. The low bits of a slot are the string's row + 1, its other bits
+    A search begins at the slot whose number is ``hash & mask``; a string is in the first slot from
+    there on that was free. There are some slots above ``mask``, so that no search wraps around.
+    A slot is 0 if it is free. Its low bits are the row of the string plus 1, its other bits are
     those of the hash.
     """
     ends = _pack_ends(strings)
@@ -307,18 +322,20 @@ def _pack_table(strings: Sequence[bytes], words: Words | None = None) -> tuple[l
         return [b""] * 3, 0
     hashes = _hashes(strings, words)
     mask = (1 << (3 * len(strings) // 2).bit_length()) - 1
-    begin = (hashes & np.uint32(mask)).astype(np.int64)
-    order = np.argsort(begin, kind="stable")
+    home = (hashes & np.uint32(mask)).astype(np.int64)
+    # In this order, each string is in its home slot, or in the slot after that of the string
+    # before it: slot[i] = max(home[i], slot[i - 1] + 1).
+    order = np.argsort(home, kind="stable")
     rank = np.arange(len(order))
-    place = rank + np.maximum.accumulate(begin[order] - rank)
-    row_bits = np.uint32((1 << len(strings).bit_length()) - 1)
-    slots = np.zeros(max(mask, int(place[-1])) + 2, "<u4")
-    slots[place] = (hashes[order] & ~row_bits) | (order + 1).astype(np.uint32)
+    slot = rank + np.maximum.accumulate(home[order] - rank)
+    row_mask = np.uint32((1 << len(strings).bit_length()) - 1)
+    slots = np.zeros(max(mask, int(slot[-1])) + 2, "<u4")
+    slots[slot] = (hashes[order] & ~row_mask) | (order + 1).astype(np.uint32)
     return [slots.tobytes(), ends, b"".join(strings)], mask
 
 
 def _hash(word: bytes) -> int:
-    """The hash of a word, eight bytes at a time; the last eight are padded with zeros."""
+    """Hash a word, eight bytes at a time; the last bytes are padded with zeros."""
     value = len(word)
     for i in range(0, len(word), 8):
         value = (value ^ int.from_bytes(word[i:i + 8], "little")) * _HASH_FACTOR & _64_BITS
@@ -327,10 +344,11 @@ def _hash(word: bytes) -> int:
 
 
 def _hashes(strings: Sequence[bytes], words: Words | None) -> NDArray[np.uint32]:
-    """The hash of each string: the hashes of its words, split at single spaces, folded into one.
+    """The hash of each string, in which the hashes of its words are combined.
 
-    With field prefixes, the hash of a word folds those of the prefix and of the rest. An n-gram of
-    characters is one word.
+    The C program hashes each word of a text once, and combines these hashes for n-grams. The hash
+    of a word with a field prefix combines the hashes of the prefix and of the word. An n-gram of
+    characters is hashed as one word.
     """
     has_prefixes = words is not None and any(words.prefixes)
     is_one_word = words is not None and words.analyzer != "word"
@@ -338,48 +356,51 @@ def _hashes(strings: Sequence[bytes], words: Words | None) -> NDArray[np.uint32]
 
     @cache
     def hash_word(word: bytes) -> int:
-        end = word.find(b":") + 1
-        if not has_prefixes or not end or b"\\" in word[:end]:
+        prefix_end = word.find(b":") + 1
+        # A colon after a backslash belongs to the word.
+        if not has_prefixes or not prefix_end or b"\\" in word[:prefix_end]:
             return hash_string(word)
-        return (hash_string(word[:end]) * _FOLD_FACTOR + hash_string(word[end:])) & _32_BITS
+        prefix, rest = word[:prefix_end], word[prefix_end:]
+        return (hash_string(prefix) * _FOLD_FACTOR + hash_string(rest)) & _32_BITS
 
     hashes = np.zeros(len(strings), np.uint32)
-    for number, string in enumerate(strings):
+    for row, string in enumerate(strings):
         value = 0
         for word in [string] if is_one_word else string.split(b" "):
             value = (value * _FOLD_FACTOR + hash_word(word)) & _32_BITS
-        hashes[number] = value
+        hashes[row] = value
     return hashes
 
 
-def _flags_of(words: Words) -> int:
+def _settings_flags(words: Words) -> int:
     if words.ngram_range[1] > _MAX_WORDS:
         raise ExportError.for_tokenizer(f"ngram_range={words.ngram_range}: a program holds "
                                         f"{_MAX_WORDS:,} words of an n-gram at most")
-    unknown = set(words.kinds) - set(_TOKEN_KINDS)
+    unknown = set(words.kinds) - set(_KIND_FLAGS)
     if unknown or words.replacements not in ((), TURKIC):
         problem = f"keeps {sorted(unknown)}" if unknown else "replaces other strings than Turkish's"
         raise ExportError.for_tokenizer(f"it {problem}, which the C program does not know")
     return (_LOWERCASE * words.lowercase + _TURKIC * bool(words.replacements)
-            + _PREFIXES * any(words.prefixes) + _ANALYZERS[words.analyzer]
-            + _ESCAPES * bool(words.escaped) + _TOKEN_SIZES[words.sizes]
-            + sum(_TOKEN_KINDS[kind] for kind in words.kinds))
+            + _PREFIXES * any(words.prefixes) + _ANALYZER_FLAGS[words.analyzer]
+            + _ESCAPES * bool(words.escaped) + _SIZES_FLAGS[words.sizes]
+            + sum(_KIND_FLAGS[kind] for kind in words.kinds))
 
 
 def _pack_changes(words: Words) -> list[bytes]:
-    """How texts change before they are split: options, prefixes, and tables of characters.
+    """Nine parts on how texts change before they are split: options, prefixes, and tables.
 
-    Empty if they do not change, or only to lower case.
+    All are empty if texts only change to lower case, or not at all.
     """
     normal, stripping = words.normalizing, words.stripping
-    of_characters = words.analyzer != "word"
-    if not (normal or stripping or of_characters or any(words.prefixes) or len(words.columns) > 1):
+    splits_chars = words.analyzer != "word"
+    if not (normal or stripping or splits_chars or any(words.prefixes) or len(words.columns) > 1):
         return [b""] * 9
     if words.escaped not in ("", ":"):
         raise ExportError.for_tokenizer(f"it escapes {words.escaped!r}, which no model.bin "
                                         "knows")
+    # A row of a mapping is a character, and the begin and the number of its parts in `codes`.
     codes: list[int] = []
-    maps = []
+    mappings = []
     growth = 1.0
     for table in (normal, stripping):
         rows = []
@@ -387,16 +408,17 @@ def _pack_changes(words: Words) -> list[bytes]:
             rows.append((ord(character), len(codes), len(parts)))
             codes += map(ord, parts)
             growth = max(growth, len(parts.encode()) / len(character.encode()))
-        maps.append(np.array(rows, "<u4").tobytes())
-    # Two bytes may become three in lower case, and a byte that is not UTF-8 becomes three.
+        mappings.append(np.array(rows, "<u4").tobytes())
+    # How many bytes one byte of a text may become. In lower case, two bytes may become three; a
+    # byte that is not UTF-8 becomes three.
     max_growth = max(3, ceil(1.5 * growth))
     classes = next((table.class_ranges for table in (normal, stripping) if table), ())
-    pairs = sorted((*map(ord, pair), ord(whole)) for pair, whole in normal.pairs.items()
+    pairs = sorted((*map(ord, pair), ord(composed)) for pair, composed in normal.pairs.items()
                    ) if normal else []
-    sizes = words.ngram_range if of_characters else (1, 1)
+    ngram_range = words.ngram_range if splits_chars else (1, 1)
     prefixes = [prefix.encode() for prefix in words.prefixes]
-    return [struct.pack("<4I", max_growth, *sizes, len(prefixes)), _pack_ends(prefixes),
-            b"".join(prefixes), *maps, np.array(codes, "<u4").tobytes(),
+    return [struct.pack("<4I", max_growth, *ngram_range, len(prefixes)), _pack_ends(prefixes),
+            b"".join(prefixes), *mappings, np.array(codes, "<u4").tobytes(),
             np.array(classes, "<u4").tobytes(), np.array(pairs, "<u4").tobytes(),
             np.array(words.dropped, "<u4").tobytes()]
 
@@ -404,34 +426,36 @@ def _pack_changes(words: Words) -> list[bytes]:
 def _pack_characters(words: Words) -> list[bytes]:
     """Four tables: pages, kinds of characters, lower case, and bytes.
 
-    The first has the page of each block of 256 characters, the second the kinds of the characters
-    of each page. The last has a 0 for each byte that is an ASCII character of words, else a 1.
+    Blocks of 256 characters with the same kinds share a page. The first table has the page of each
+    block, the second the kinds of the characters of each page. A row of the third is a character
+    and the one or two characters of its lower case. The last has a 0 for each byte that is an ASCII
+    character of words, else a 1.
     """
     lower = words.lower
     mapping = {} if lower is None else lower.mapping
     kinds = np.zeros(0x110000, np.uint8)
-    flags: list[tuple[int, Ranges]] = [(_MEMBER, words.members), (_UNSPACED, words.unspaced)]
+    bit_ranges: list[tuple[int, Ranges]] = [(_MEMBER, words.members), (_UNSPACED, words.unspaced)]
     if lower is not None:
-        flags += [(_CASED, lower.cased), (_IGNORABLE, lower.ignorable)]
+        bit_ranges += [(_CASED, lower.cased), (_IGNORABLE, lower.ignorable)]
     if words.kinds:
-        flags += [(_LETTER, members(LETTER)), (_LETTER_OR_NUMBER, members(LETTER_OR_NUMBER)),
-                  (_EMOJI, members(EMOJI))]
-    for bit, ranges in flags:
+        bit_ranges += [(_LETTER, members(LETTER)), (_LETTER_OR_NUMBER, members(LETTER_OR_NUMBER)),
+                       (_EMOJI, members(EMOJI))]
+    for bit, ranges in bit_ranges:
         for first, last in ranges:
             kinds[first:last + 1] |= bit
     rows = []
     for character, small in sorted(mapping.items()):
-        first, *others = map(ord, small)
+        small_code, *more_codes = map(ord, small)
         # The program converts ASCII without a table.
-        if len(others) > 1 or (character.isascii() and small != character.lower()):
+        if len(more_codes) > 1 or (character.isascii() and small != character.lower()):
             raise ExportError.for_tokenizer(
                 f"{character!r} becomes {small!r} in lower case, which the C program can't do")
         kinds[ord(character)] |= _CAPITAL
-        rows.append([ord(character), first, *(others or [0])])
+        rows.append([ord(character), small_code, *(more_codes or [0])])
     blocks = [block.tobytes() for block in kinds.reshape(-1, 256)]
     pages = sorted(set(blocks))
-    number_of = {page: number for number, page in enumerate(pages)}
+    page_numbers = {page: number for number, page in enumerate(pages)}
     ends_word = np.ones(256, np.uint8)
     ends_word[:128] = (kinds[:128] & _MEMBER) == 0
-    return [np.array([number_of[block] for block in blocks], "<u2").tobytes(), b"".join(pages),
+    return [np.array([page_numbers[block] for block in blocks], "<u2").tobytes(), b"".join(pages),
             np.array(rows, "<u4").tobytes(), ends_word.tobytes()]

@@ -1,6 +1,6 @@
-"""Weights as plain data: JSON, CSV, NumPy's NPZ. The reader of the file counts the terms.
+"""Weights as plain data: JSON, CSV, NumPy's NPZ, Parquet. The reader of the file counts the terms.
 
-Each format is verified with its own reader, from the standard library or NumPy.
+Each format is verified by a reader of the standard library, NumPy or Polars.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import (
     ALL_STEPS,
-    LISTS,
-    RANKS,
+    LABEL_LISTS,
+    RANKED_LABELS,
     Target,
     TargetAnswers,
     TargetRows,
 )
 from textnb.files.parquet import decode
 
-# The maximum number of characters of an array of strings, padded to the longest: 64 MiB.
-_MAX_PADDED = 1 << 24
+# The maximum number of characters of an array of strings, all padded to the longest: 64 MiB.
+_MAX_PADDED_CHARACTERS = 1 << 24
 
 
-class _Weights(Target):
+class _Data(Target):
     reads = ("terms", "features")
-    decides = LISTS
+    decides = LABEL_LISTS
     steps = ALL_STEPS
-    # Two parts of a sentence: where weights and intercepts are in the file, and where the steps of
-    # a feature map are.
+    # Two parts of a sentence for users: where weights and intercepts are in the file, and where the
+    # steps of the feature map are.
     layout: ClassVar[tuple[str, str]]
 
     def usage(self, bundle: Bundle) -> str:
-        row, name = (("row", "feature") if bundle.reads == "features" else ("document", "term"))
-        sums, of = (("them", "") if bundle.positive is not None else
-                    ("them for each label", " of the label") if bundle.is_multilabel else
-                    ("them for each class", " of the class"))
-        steps = [*value_steps(bundle), f"Multiply each by the weights of its {name}, and add "
-                 f"{sums}.", f"Add the intercept{of}."]
-        intercept, features = self.layout
+        row, term = (("row", "feature") if bundle.reads == "features" else ("document", "term"))
+        output = "label" if bundle.is_multilabel else "class"
+        for_each, of_output = ("", "") if bundle.positive is not None else (
+            f" for each {output}", f" of the {output}")
+        steps = [*value_steps(bundle), f"Multiply each by the weights of its {term}, and add "
+                 f"them{for_each}.", f"Add the intercept{of_output}."]
+        weights, features = self.layout
         return (f"`{f'model{self.suffix}' if self.suffix else 'weights.parquet'}` is data, for "
-                f"{self.needs}: {intercept}"
+                f"{self.needs}: {weights}"
                 + ("" if bundle.form.features.is_simple else f"; {features}")
                 + f". The scores of a {row}:\n\n"
                 + numbered(steps))
 
 
-class Json(_Weights):
+class Json(_Data):
     """One JSON document: classes, intercept, terms or features, and weights row by row."""
 
     name = "json"
@@ -75,11 +75,12 @@ class Json(_Weights):
               "`features` has the steps between counts and weights")
 
     def write(self, bundle: Bundle, path: Path) -> None:
-        # A reader that only knows classes must not take labels for them.
-        answers = ({"labels": bundle.labels, "thresholds": bundle.thresholds.tolist()}
-                   if bundle.is_multilabel else {"classes": bundle.labels})
+        # For lists of labels, another name than ``classes``: a reader that chooses one class per
+        # row must fail.
+        labels = ({"labels": bundle.labels, "thresholds": bundle.thresholds.tolist()}
+                  if bundle.is_multilabel else {"classes": bundle.labels})
         document = {
-            **answers, "positive": bundle.positive, "above": bundle.above,
+            **labels, "positive": bundle.positive, "above": bundle.above,
             "intercept": bundle.intercept.tolist(), "terms": list(bundle.terms),
             "weights": bundle.weights.tolist(),
         }
@@ -93,13 +94,13 @@ class Json(_Weights):
                           features_of(document), rows, bundle, document.get("thresholds"))
 
 
-class Csv(_Weights):
-    """Comma-separated values (RFC 4180). The column ``kind`` says what a row holds:
+class Csv(_Data):
+    """Comma-separated values (RFC 4180). The column ``kind`` says what a row holds.
 
-    ``class`` (one row per class, in order, but a positive class first), ``above`` (a threshold, if
-    the form counts presence), ``intercept``, and ``weight`` (one row per term). Of lists of labels,
-    ``label`` in place of ``class``, and ``threshold``, one number per label. A feature map beyond
-    presence is one row of the kind ``features``, with the steps as JSON.
+    Kinds are ``class`` (one row per class, in order, but a positive class first), ``above`` (if
+    counts above a number become 1), ``intercept``, and ``weight`` (one row per term). For lists of
+    labels, there is ``label`` in place of ``class``, and ``threshold`` with a number per label. If
+    the feature map has steps other than presence, ``features`` has its steps as JSON.
     """
 
     name = "csv"
@@ -114,21 +115,21 @@ class Csv(_Weights):
             raise ExportError("a term holds the character NUL, which CSV readers refuse; use json")
         outputs = ["w"] if bundle.positive is not None else [*map(str, bundle.labels)]
         with path.open("w", encoding="utf-8", newline="") as file:
-            rows = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
-            rows.writerow(["kind", "name", *outputs])
+            writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC)
+            writer.writerow(["kind", "name", *outputs])
             labels = bundle.labels if bundle.positive is None else [
                 bundle.positive, bundle.negative]
             kind = "label" if bundle.is_multilabel else "class"
-            rows.writerows([kind, str(label)] for label in labels)
+            writer.writerows([kind, str(label)] for label in labels)
             if bundle.is_multilabel:
-                rows.writerow(["threshold", "", *bundle.thresholds.tolist()])
+                writer.writerow(["threshold", "", *bundle.thresholds.tolist()])
             if bundle.above is not None:
-                rows.writerow(["above", bundle.above])
+                writer.writerow(["above", bundle.above])
             if (features := _features_json(bundle)) is not None:
-                rows.writerow(["features", features])
-            rows.writerow(["intercept", "", *bundle.intercept.tolist()])
-            rows.writerows(["weight", term, *weights] for term, weights
-                           in zip(bundle.terms, bundle.weights.tolist(), strict=True))
+                writer.writerow(["features", features])
+            writer.writerow(["intercept", "", *bundle.intercept.tolist()])
+            writer.writerows(["weight", term, *weights] for term, weights
+                             in zip(bundle.terms, bundle.weights.tolist(), strict=True))
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with path.open(encoding="utf-8", newline="") as file:
@@ -147,16 +148,16 @@ class Csv(_Weights):
                           thresholds)
 
 
-class Npz(_Weights):
+class Npz(_Data):
     """NumPy arrays: ``weights``, ``intercept``, ``above`` (NaN for none), ``positive``, and names.
 
     ``names`` (of terms or features) and ``labels`` (of classes) hold the UTF-8 bytes of all
     strings, and ``names_ends`` and ``labels_ends`` the end of each string, so that arrays need
     neither pickle nor padding. ``names_text`` and ``labels_text`` are the same as arrays of
-    strings; they are only there if padding takes little, and no string ends with NUL, which NumPy
-    would remove. All arrays are compressed. ``positive`` is the index of the positive class, or -1.
-    Of lists of labels, ``thresholds`` has a number per label. ``features`` has the steps of a
-    feature map beyond presence, as the UTF-8 bytes of JSON.
+    strings; they are left out if padding takes too much memory, or if a string ends with NUL, which
+    NumPy would remove. All arrays are compressed. ``positive`` is the index of the positive class,
+    or -1. For lists of labels, ``thresholds`` has a number per label. If the feature map has steps
+    other than presence, ``features`` has its steps as the UTF-8 bytes of JSON.
     """
 
     name = "npz"
@@ -174,13 +175,13 @@ class Npz(_Weights):
         if bundle.is_multilabel:
             arrays["thresholds"] = bundle.thresholds
         for name, strings in (("names", bundle.terms), ("labels", list(map(str, bundle.labels)))):
-            packed = [string.encode() for string in strings]
-            arrays[name] = np.frombuffer(b"".join(packed), dtype=np.uint8)
-            arrays[f"{name}_ends"] = np.cumsum([len(item) for item in packed], dtype=np.int64)
-            longest = max(map(len, strings), default=0)
-            if longest * len(strings) <= _MAX_PADDED and not any(
+            encoded = [string.encode() for string in strings]
+            arrays[name] = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+            arrays[f"{name}_ends"] = np.cumsum([*map(len, encoded)], dtype=np.int64)
+            max_length = max(map(len, strings), default=0)
+            if max_length * len(strings) <= _MAX_PADDED_CHARACTERS and not any(
                     string.endswith("\0") for string in strings):
-                arrays[f"{name}_text"] = np.array(strings, dtype=f"<U{max(1, longest)}")
+                arrays[f"{name}_text"] = np.array(strings, dtype=f"<U{max(1, max_length)}")
         if (features := _features_json(bundle)) is not None:
             arrays["features"] = np.frombuffer(features.encode(), dtype=np.uint8)
         with path.open("wb") as file:
@@ -188,8 +189,8 @@ class Npz(_Weights):
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with np.load(path, allow_pickle=False) as arrays:
-            raw, ends = arrays["names"].tobytes(), arrays["names_ends"].tolist()
-            names = [raw[start:end].decode()
+            content, ends = arrays["names"].tobytes(), arrays["names_ends"].tolist()
+            names = [content[start:end].decode()
                      for start, end in zip([0, *ends], ends, strict=False)]
             above = float(arrays["above"])
             document: dict[str, Any] = {"above": None if np.isnan(above) else above}
@@ -199,12 +200,12 @@ class Npz(_Weights):
                               features_of(document), rows, bundle, arrays.get("thresholds"))
 
 
-class Parquet(_Weights):
+class Parquet(_Data):
     """The bundle's own ``weights.parquet`` and ``form.json``."""
 
     name = "parquet"
     suffix = ""
-    decides = RANKS
+    decides = RANKED_LABELS
     needs = "a Parquet reader"
     layout = ("`0`, `1` ... or `w` are the columns of weights; `intercept` in `form.json` has the "
               "intercepts",
@@ -223,29 +224,29 @@ class Parquet(_Weights):
 
 
 def value_steps(bundle: Bundle) -> list[str]:
-    """What a reader makes of a row before weights multiply it, for people: a sentence per step."""
+    """Describe what a reader must do to a row before weights multiply it: a line per step."""
     if bundle.reads == "features":
-        steps, value, others = [], "number", "0 in place of the others"
+        lines, value, others = [], "number", "0 in place of the others"
     else:
-        steps = ["Count each token of the document. Leave out those that are not among the terms."]
+        lines = ["Count each token of the document. Leave out those that are not among the terms."]
         value, others = "count", "leave out the others"
     for step in bundle.form.features.steps:
         match step:
             case Presence(above=above):
-                steps.append(f"Put 1 in place of each {value} above {above:g}, and {others}.")
+                lines.append(f"Put 1 in place of each {value} above {above:g}, and {others}.")
             case Sublinear():
-                steps.append("Put 1 + ln(count) in place of each count.")
+                lines.append("Put 1 + ln(count) in place of each count.")
             case Idf():
-                steps.append("Multiply each by the term's inverse document frequency: `weights` of "
+                lines.append("Multiply each by the term's inverse document frequency: `weights` of "
                              "the step `idf` in `features`, a number per term, in their order.")
             case Length():
-                steps.append("Divide each by the length of the document: the square root of the "
+                lines.append("Divide each by the length of the document: the square root of the "
                              "sum of all their squares. Where it is 0, leave them as they are.")
             case Center():
-                pass  # The intercepts are those of numbers that are not centered.
+                pass  # `Bundle.intercept` is for features that are not centered.
             case _:
                 raise unknown_step(step, "a description", ALL_STEPS)
-    return steps
+    return lines
 
 
 def numbered(steps: Sequence[str]) -> str:
@@ -254,13 +255,13 @@ def numbered(steps: Sequence[str]) -> str:
 
 
 def _features_json(bundle: Bundle) -> str | None:
-    """The steps of a feature map beyond presence as JSON; None without them."""
+    """The steps of the feature map as JSON; None if it has no step other than presence."""
     features = bundle.form.features
     return None if features.is_simple else json.dumps(features.to_dict(), allow_nan=False)
 
 
 def features_of(document: Mapping[str, Any]) -> FeatureMap:
-    """The feature map of a document: its ``features``, or else presence by its ``above``."""
+    """The feature map of a JSON document: its ``features``, or else presence by its ``above``."""
     if "features" in document:
         return FeatureMap.from_dict(document["features"])
     return presence_map(document["above"])
@@ -270,25 +271,25 @@ def score_rows(
     names: Sequence[str], weights: ArrayLike, intercept: ArrayLike, features: FeatureMap,
     rows: TargetRows, bundle: Bundle, thresholds: Sequence[float] | None,
 ) -> TargetAnswers:
-    """Score rows one by one, by look-up and sum, as a reader of the file would do it.
+    """Score rows one by one, as a reader of the file would do it.
 
-    Labels are chosen by the file's ``thresholds``; without them, the caller chooses.
+    For lists of labels, ``thresholds`` choose the labels. If they are None, only scores are given.
     """
-    row_of = {name: row for row, name in enumerate(names)}
+    term_index = {name: k for k, name in enumerate(names)}
     intercept = np.asarray(intercept, dtype=np.float64)
-    table = np.asarray(weights, dtype=np.float64).reshape(len(names), len(intercept))
+    weights = np.asarray(weights, dtype=np.float64).reshape(len(names), len(intercept))
     if bundle.reads == "features":
-        pairs = ([*zip(names, row, strict=True)] for row in rows.features.tolist())
+        named_rows = ([*zip(names, row, strict=True)] for row in rows.features.tolist())
     else:
-        pairs = ([*Counter(tokens).items()] for tokens in rows.tokens.to_list())
-    scores = []
-    for row in pairs:
-        known = [(row_of[name], value) for name, value in row if name in row_of]
+        named_rows = ([*Counter(tokens).items()] for tokens in rows.tokens.to_list())
+    scores_of_rows = []
+    for row in named_rows:
+        known = [(term_index[name], value) for name, value in row if name in term_index]
         terms, values = features.of_one(
             np.array([term for term, _ in known], dtype=np.int64),
             np.array([value for _, value in known], dtype=np.float64))
-        scores.append(intercept + values @ table[terms])
-    array: Floats = np.array(scores, dtype=np.float64).reshape(len(scores), len(intercept))
+        scores_of_rows.append(intercept + values @ weights[terms])
+    scores: Floats = np.array(scores_of_rows, dtype=np.float64).reshape(-1, len(intercept))
     if thresholds is None:
-        return TargetAnswers(array)
-    return TargetAnswers(array, bundle.labels_of(array > np.asarray(thresholds)))
+        return TargetAnswers(scores)
+    return TargetAnswers(scores, bundle.labels_of(scores > np.asarray(thresholds)))

@@ -11,7 +11,7 @@ from textnb.export.targets.base import EngineMissing, Program, TargetAnswers, Ta
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.python import program_usage, score_with_program
 
-# JavaScript rounds larger integers, and V8 can't hold longer strings or larger Maps.
+# JavaScript rounds larger integers, and its engine V8 can't hold longer strings or larger Maps.
 _MAX_INTEGER = 2**53 - 1
 _MAX_CHARACTERS = 2**29 - 24
 _MAX_TERMS = 2**24
@@ -30,11 +30,11 @@ class JavaScript(Program):
                 raise ExportError.naming(
                     "label {label} is beyond 2**53 - 1, where JavaScript's numbers are no longer "
                     "exact; make labels strings and train again, or use {to='python'}", label=label)
-        # Engines read a quoted string several times as fast as a template literal. Backslashes
-        # continue its lines.
+        # A quoted string, which engines read several times as fast as a template literal; a
+        # backslash at the end of a line continues it.
         data = embed_json(bundle, words=bundle.reads == "text")
-        quoted = data.replace("\\", r"\\").replace("\n", "\\\n")
-        text = fill_template("javascript.txt", bundle, DATA=quoted)
+        string_body = data.replace("\\", r"\\").replace("\n", "\\\n")
+        text = fill_template("javascript.txt", bundle, DATA=string_body)
         if len(text) > _MAX_CHARACTERS or len(bundle.terms) > _MAX_TERMS:
             raise ExportError.naming(
                 "{terms:,} terms in {size:,} characters are more than a JavaScript engine holds in "

@@ -61,10 +61,10 @@ def register_target(target: Target) -> None:
         raise ParameterError.out_of_range("name", "small letters, digits and hyphens", name)
     if name in TARGETS and TARGETS[name] is not target:
         raise ParameterError(f"there is a target {name!r} already: give yours another name")
-    for part, kind in (("suffix", str), ("reads", tuple), ("tolerance", float),
-                       ("steps", tuple), ("needs", str)):
-        if not isinstance(getattr(target, part, None), kind):
-            raise ParameterError(f"the target {name!r} does not say its {part} ({kind.__name__})")
+    for field, kind in (("suffix", str), ("reads", tuple), ("tolerance", float),
+                        ("steps", tuple), ("needs", str)):
+        if not isinstance(getattr(target, field, None), kind):
+            raise ParameterError(f"the target {name!r} does not say its {field} ({kind.__name__})")
     if not target.reads or not set(target.reads) <= set(get_args(Reads)):
         raise ParameterError.out_of_range(
             "reads", f"some of {', '.join(get_args(Reads))}", target.reads)
@@ -72,7 +72,7 @@ def register_target(target: Target) -> None:
 
 
 def target_of(name: str) -> Target:
-    """The target with a name; ParameterError lists the targets if there is none."""
+    """The target with this name; if there is none, a ParameterError lists all targets."""
     if name not in TARGETS and name in REMOVED:
         raise ParameterError.naming("{setting}: {reason}", setting=Mention("to"),
                                     reason=removal_message(f"the target {name}", REMOVED[name]))
@@ -82,12 +82,12 @@ def target_of(name: str) -> Target:
 
 
 def target_of_path(path: str | os.PathLike[str]) -> Target:
-    """The target whose files have the ending of a path.
+    """The target whose file has the ending of a path.
 
     Raises
     ------
     ParameterError
-        If there is none, or several; the message lists the choices.
+        If no target or several targets have it; the message lists the choices.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def target_of_path(path: str | os.PathLike[str]) -> Target:
     'onnx'
     """
     ending = Path(path).suffix
-    targets = [target for target in TARGETS.values() if target.suffix == ending != ""]
+    targets = [target for target in TARGETS.values() if ending and target.suffix == ending]
     if len(targets) == 1:
         return targets[0]
     if targets:
@@ -103,7 +103,7 @@ def target_of_path(path: str | os.PathLike[str]) -> Target:
         raise ParameterError.naming(
             "a file that ends in {ending} may be for several systems: say which, {to}",
             ending=ending, to=Mention("to", names))
-    # A target of several files is written to a folder.
+    # Targets of several files are left out, as they are written to a folder.
     endings = sorted({target.suffix for target in TARGETS.values()
                       if target.suffix and not target.companions})
     raise ParameterError.naming(

@@ -6,9 +6,9 @@ Rows are in the format of svmlight, one per line, with indices in ascending orde
 
 The index of a term is its row in ``weights.parquet`` plus 1, and the value is its count. If the
 model counts presence (``above`` in ``form.json``), the value is 1 if the count is above that
-number, and the index is left out if not. If ``form.json`` has ``features``, steps such as tf-idf,
-the values are those after these steps. LIBLINEAR's labels are integers: here, the position of the
-class in the ``classes`` of ``form.json``, counted from 0.
+number, and the index is left out if not. If ``form.json`` has ``features``, which are steps such as
+tf-idf, the value is the result of these steps. LIBLINEAR's labels are integers: here, the position
+of the class in the ``classes`` of ``form.json``, counted from 0.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from textnb.export.targets.data import numbered, value_steps
 from textnb.export.targets.program import run_program
 
 PROGRAM = "liblinear-predict"
-# With a logistic solver, the program prints the class with the highest score; of two classes, the
-# one that the sign of the only score says. With a regression solver, it prints the score itself.
-SOLVER, _REGRESSION = "L2R_LR", "L2R_L2LOSS_SVR"
+# Solvers. With a logistic one, the program prints the class with the highest score, or the class
+# that the sign of the only score tells. With one of regression, it prints the score itself.
+_LOGISTIC, _REGRESSION = "L2R_LR", "L2R_L2LOSS_SVR"
 _MAX_WEIGHTS = 2**31 - 1
-_SMALLEST_NORMAL = np.finfo(np.float64).tiny
-# The number of rows that are converted to Python's numbers at a time.
-_CHUNK = 4096
+_MIN_NORMAL = np.finfo(np.float64).tiny
+# How many rows are converted to Python's numbers at a time.
+_ROWS_AT_A_TIME = 4096
 
 
 class Liblinear(Target):
     """``model.model`` for ``liblinear-predict`` and LIBLINEAR's other readers.
 
-    For two classes LIBLINEAR keeps one weight per term, so a model of two classes needs a positive
+    For two classes LIBLINEAR holds one weight per term, so a model of two classes needs a positive
     class.
 
-    ``liblinear-predict`` prints labels and probabilities, but scores only for regression. So `run`
-    takes the labels from the written file. For the scores it writes the weights of each column as a
-    regression model, and runs the program again.
+    ``liblinear-predict`` prints scores only for regression models. So `run` lets it print the
+    labels for the written file. Then it writes each column of weights as a regression model, and
+    runs the program again for each.
     """
 
     name = "liblinear"
@@ -61,11 +61,11 @@ class Liblinear(Target):
 
     def write(self, bundle: Bundle, path: Path) -> None:
         weights, intercept = bundle.weights, bundle.intercept
-        order = list(range(len(bundle.labels)))
+        label_order = list(range(len(bundle.labels)))
         if bundle.positive is not None:
-            # LIBLINEAR answers the first label above 0, and the second at 0 or below.
-            order.sort(key=lambda k: bundle.labels[k] != bundle.positive)
-        elif len(order) == 2:
+            # The positive class first: LIBLINEAR answers the first label if the score is above 0.
+            label_order.sort(key=lambda k: bundle.labels[k] != bundle.positive)
+        elif len(label_order) == 2:
             raise ExportError.naming(
                 "LIBLINEAR keeps one weight per term of two classes; say which class wins above 0 "
                 "({positive}); labels stay the same",
@@ -74,20 +74,20 @@ class Liblinear(Target):
             raise ExportError.naming(
                 "{terms:,} terms of {classes} classes: LIBLINEAR counts weights in 32 bits; keep "
                 "fewer terms ({top})", terms=len(weights), classes=len(intercept))
-        starts = range(0, len(weights), _CHUNK)
-        rows = (row for start in starts for row in weights[start:start + _CHUNK].tolist())
-        _write_model(path, SOLVER, [f"nr_class {len(order)}", f"label {' '.join(map(str, order))}"],
-                     len(weights), (" ".join(f"{value:.17g}" for value in row) + " "
-                                    for row in chain(rows, [intercept.tolist()])))
+        starts = range(0, len(weights), _ROWS_AT_A_TIME)
+        rows = (row for start in starts for row in weights[start:start + _ROWS_AT_A_TIME].tolist())
+        classes = [f"nr_class {len(label_order)}", f"label {' '.join(map(str, label_order))}"]
+        lines = ("".join(f"{w:.17g} " for w in row) for row in chain(rows, [intercept.tolist()]))
+        _write_model(path, _LOGISTIC, classes, len(weights), lines)
 
     def usage(self, bundle: Bundle) -> str:
         steps = value_steps(bundle)
-        where_steps = "" if bundle.form.features.is_simple else " (`features` is in `form.json`)"
+        source = "" if bundle.form.features.is_simple else " (`features` is in `form.json`)"
         return (f"    {PROGRAM} rows.svmlight model.model answers\n\n"
                 "A row of `rows.svmlight` is a label that is not used (0), and `index:value` for "
                 "each term or feature that is not 0; the index is its row in `weights.parquet`, "
                 "from 1. A line of `answers` is a class, by its place in `form.json`, from 0."
-                + (f"\n\nThe values of a row{where_steps}:\n\n{numbered(steps)}" if steps else ""))
+                + (f"\n\nThe values of a row{source}:\n\n{numbered(steps)}" if steps else ""))
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         program = shutil.which(PROGRAM)
@@ -96,15 +96,15 @@ class Liblinear(Target):
         values = _values_of(bundle, rows)
         with tempfile.TemporaryDirectory(prefix="textnb-") as name:
             folder = Path(name)
-            data, regression = folder / "data", folder / "sums.model"
+            data, column_model = folder / "data", folder / "sums.model"
             with data.open("w", encoding="ascii", newline="\n") as file:
                 write_data(file, values)
             labels = _predict(program, data, path, folder)
-            columns = []
+            scores = []
             for column in _read_columns(path):
-                _write_model(regression, _REGRESSION, ["nr_class 2"], len(bundle.terms), column)
-                columns.append(_predict(program, data, regression, folder))
-        return TargetAnswers(np.column_stack(columns),
+                _write_model(column_model, _REGRESSION, ["nr_class 2"], len(bundle.terms), column)
+                scores.append(_predict(program, data, column_model, folder))
+        return TargetAnswers(np.column_stack(scores),
                              [bundle.labels[int(label)] for label in labels])
 
 
@@ -112,14 +112,14 @@ def write_data(file: IO[str], rows: sp.csr_array) -> None:
     """Write rows in the format of svmlight, all with the label 0."""
     rows = rows.tocsr()
     rows.sort_indices()
-    for start in range(0, rows.shape[0], _CHUNK):
-        chunk = rows[start:start + _CHUNK]
-        ends, indices, values = (array.tolist() for array in (
-            chunk.indptr, chunk.indices + 1, chunk.data))
+    for start in range(0, rows.shape[0], _ROWS_AT_A_TIME):
+        block = rows[start:start + _ROWS_AT_A_TIME]
+        bounds, indices, values = (array.tolist() for array in (
+            block.indptr, block.indices + 1, block.data))
         file.writelines(
             "0" + "".join(f" {index}:{value:.17g}" for index, value in zip(
                 indices[begin:end], values[begin:end], strict=True)) + "\n"
-            for begin, end in pairwise(ends))
+            for begin, end in pairwise(bounds))
 
 
 def _values_of(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
@@ -130,7 +130,7 @@ def _values_of(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
     elif bundle.above is not None:
         values.data = (values.data > bundle.above).astype(np.float64)
     # The program refuses subnormal numbers, which C's strtod reports as out of range.
-    values.data[np.abs(values.data) < _SMALLEST_NORMAL] = 0.0
+    values.data[np.abs(values.data) < _MIN_NORMAL] = 0.0
     values.eliminate_zeros()
     return values
 

@@ -1,7 +1,7 @@
-"""An ONNX model: texts, tokens or features in; scores (float64) and labels out.
+"""An ONNX model from texts, tokens or features to scores (float64) and labels.
 
-Standard operators split a text and count its terms. They run in a loop over the documents: for
-several documents at once, StringSplit would make a table as wide as the longest of them.
+Standard operators split a text and count its terms. They run in a loop over the documents, because
+for several documents at once, StringSplit would make a table as wide as the longest document.
 
     StringSplit -> [n-grams: Slice, StringConcat] -> LabelEncoder (term to row; unknown: a row of
     zeros) -> Unique (rows, counts) -> Gather (weights) -> MatMul
@@ -36,7 +36,7 @@ from textnb.export.targets.base import (
 from textnb.export.targets.onnx_nodes import (
     Nodes,
     add_decision,
-    add_labels,
+    add_label_lists,
     add_probability,
     per_term,
 )
@@ -45,27 +45,30 @@ from textnb.text.expressions import stop_tokens
 from textnb.text.plan import Escape, Matches, NGrams, Plan, Splitting, StopWords, TokenColumns
 from textnb.text.tokens import Tokenizer
 
-# Versions that onnxruntime 1.31 loads; StringSplit and StringConcat need 20, LabelEncoder ml 2.
+# Versions that onnxruntime 1.31 loads. StringSplit and StringConcat need OPSET 20, and LabelEncoder
+# needs ML_OPSET 2.
 IR_VERSION, OPSET, ML_OPSET = 10, 22, 4
 FORMAT = "textnb-onnx 1"
-# A protobuf message must be smaller than 2 GiB, of which 1 MiB is left to the graph itself.
+# The maximum size of weights and terms. A protobuf message must be smaller than 2 GiB, and the
+# graph itself takes less than 1 MiB.
 MAX_BYTES = 2**31 - 2**20
 INSTALL = "pip install 'textnb[onnx]'"
-# A pattern such as `[^x]+`, in which one character separates words: StringSplit can do no other.
-_SEPARATED = re.compile(r"\[\^([^\\\[\]^]|\\[tnr]|\\[!-/:;=?@\[-`{-~])\]\+")
+# A pattern such as `[^x]+`, in which one character separates words, as StringSplit needs it.
+_ONE_SEPARATOR = re.compile(r"\[\^([^\\\[\]^]|\\[tnr]|\\[!-/:;=?@\[-`{-~])\]\+")
 _ESCAPES = {r"\t": "\t", r"\n": "\n", r"\r": "\r"}
 
 
 class Onnx(Program):
     """``model.onnx``; classes, tokenizer and separator are in its ``metadata_props``.
 
-    Inputs, N rows each: ``text`` (string, N) for texts; ``terms`` (string, N) for tokens, where the
-    ``separator`` joins the tokens of a row; ``features`` (double, N x p). Tokens that hold the
-    separator are left out: no term holds it, so they are unknown. Outputs: ``scores`` (double, N x
-    outputs) and ``label`` (string, int64 or bool, N); of lists of labels, ``labels`` (bool, N x
-    outputs): whether a row has each of the classes. ``probability`` (double, N x classes) is
-    calibrated if the model is; ``decision`` (int64, N), of a model with one, is the place of its
-    answer among the classes, or -1 if it is unsure.
+    The input has N rows: ``text`` (string, N) for texts; ``terms`` (string, N) for tokens, where
+    the ``separator`` joins the tokens of a row; ``features`` (double, N x p). Tokens that hold the
+    separator are left out: no term holds it, so they are unknown.
+
+    Outputs are ``scores`` (double, N x outputs) and ``label`` (string, int64 or bool, N). For lists
+    of labels, ``labels`` (bool, N x outputs) says which labels a row has. ``probability`` (double,
+    N x classes) is calibrated if the model is. If the model has a decision, ``decision`` (int64, N)
+    is the index of its answer among the classes, or -1 if it is unsure.
 
     Texts can be split if one character separates words, as in ``Tokenizer(pattern=r"[^ ]+",
     lowercase=False)``. ONNX has no regular expression that finds words, and not Unicode's
@@ -90,6 +93,7 @@ class Onnx(Program):
             separator = split.separator
         elif bundle.reads == "terms":
             separator = unused_character(bundle.terms)
+        # Weights, intercepts, and the terms with up to 16 bytes for the row and length of each.
         size = (bundle.weights.nbytes + bundle.weights.shape[1] * 8 + 16 * len(bundle.terms)
                 + sum(len(term.encode()) for term in bundle.terms))
         if size > MAX_BYTES:
@@ -99,11 +103,11 @@ class Onnx(Program):
             deterministic=True))
 
     def usage(self, bundle: Bundle) -> str:
-        kind = "double, rows × features" if bundle.reads == "features" else "string, one per row"
-        tokens = (", where the `separator` of its metadata joins the tokens of a row"
-                  if bundle.reads == "terms" else "")
-        return (f"Run `model.onnx` with ONNX Runtime. Its input is `{bundle.reads}` ({kind})"
-                f"{tokens}; its outputs are `scores` and "
+        dtype = "double, rows × features" if bundle.reads == "features" else "string, one per row"
+        separator = (", where the `separator` of its metadata joins the tokens of a row"
+                     if bundle.reads == "terms" else "")
+        return (f"Run `model.onnx` with ONNX Runtime. Its input is `{bundle.reads}` ({dtype})"
+                f"{separator}; its outputs are `scores` and "
                 f"`{'labels' if bundle.is_multilabel else 'label'}`, and the other answers.")
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
@@ -113,7 +117,7 @@ class Onnx(Program):
             raise EngineMissing(f"onnxruntime is not installed: {INSTALL}") from None
         engine: Any = onnxruntime
         options = engine.SessionOptions()
-        options.log_severity_level = 4
+        options.log_severity_level = 4  # only fatal errors
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         session = engine.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         inputs: Any
@@ -146,17 +150,17 @@ class _Graph:
 
     def model(self) -> Any:
         bundle, helper, types = self.bundle, self.onnx.helper, self.onnx.TensorProto
-        declare, reads_numbers = helper.make_tensor_value_info, bundle.reads == "features"
-        length = self.add_feature_scores() if reads_numbers else self.add_document_scores()
-        outputs = [declare("scores", types.DOUBLE, ["N", len(bundle.intercept)]), self.add_answer()]
+        declare, reads_features = helper.make_tensor_value_info, bundle.reads == "features"
+        length = self.add_feature_scores() if reads_features else self.add_document_scores()
+        outputs = [declare("scores", types.DOUBLE, ["N", len(bundle.intercept)]), self.add_labels()]
         if "probability" in bundle.answers:
-            posterior = add_probability(self.nodes, bundle, "scores", length)
+            calibrated = add_probability(self.nodes, bundle, "scores", length)
             outputs.append(declare("probability", types.DOUBLE, ["N", len(bundle.labels)]))
             if bundle.gives_decisions:
-                add_decision(self.nodes, bundle, posterior)
+                add_decision(self.nodes, bundle, calibrated)
                 outputs.append(declare("decision", types.INT64, ["N"]))
-        source = declare(bundle.reads, types.DOUBLE if reads_numbers else types.STRING,
-                         ["N", len(bundle.terms)] if reads_numbers else ["N"])
+        source = declare(bundle.reads, types.DOUBLE if reads_features else types.STRING,
+                         ["N", len(bundle.terms)] if reads_features else ["N"])
         model = helper.make_model(
             helper.make_graph(self.nodes.nodes, "textnb", [source], outputs, self.nodes.constants),
             ir_version=IR_VERSION, producer_name="textnb", doc_string=self.description(),
@@ -168,38 +172,41 @@ class _Graph:
     # Scores
 
     def add_feature_scores(self) -> str:
-        """Add ``scores`` of features; the name of their sums, or "" if these are not needed."""
+        """Add ``scores`` of features. Return the name of the lengths of rows, or "" if unneeded."""
         nodes, name = self.nodes, self.add_presence(self.nodes, "features")
         center, intercept = self.bundle.center_and_intercept()
         if center is not None:
-            # The center is subtracted first, so that features far from 0 keep their digits.
+            # Subtract the center first, so that features far from 0 do not lose digits.
             name = nodes.add("Sub", name, center)
         nodes.add("Add", nodes.add("MatMul", name, self.bundle.weights), intercept, to=["scores"])
         return nodes.sum(name) if self.bundle.needs_length else ""
 
     def add_document_scores(self) -> str:
-        """Add the loop that gives ``scores`` of documents; the name of their lengths, or ""."""
+        """Add ``scores`` of documents, by a loop. Return the name of their lengths, or ""."""
         declare, types, bundle = (
             self.onnx.helper.make_tensor_value_info, self.onnx.TensorProto, self.bundle)
         n_terms, n_outputs = bundle.weights.shape
         body = Nodes(self.onnx, self.nodes)
         tokens = self.add_tokens(body, body.add("Gather", bundle.reads, "row"))
-        codes = body.add("LabelEncoder", tokens, domain="ai.onnx.ml", default_int64=n_terms,
-                         **self.row_of_term())
-        # One unknown token is added to every document, so that no list is empty.
-        body.add("Unique", body.add("Concat", codes, [n_terms], axis=0),
+        # Each token becomes the row of its weights; unknown tokens have the row after the last.
+        rows = body.add("LabelEncoder", tokens, domain="ai.onnx.ml", default_int64=n_terms,
+                        **self.row_of_term())
+        # One unknown token is added to every document, so that no list is empty. Unique gives the
+        # distinct rows, ``found``, and how many ``times`` each occurs.
+        body.add("Unique", body.add("Concat", rows, [n_terms], axis=0),
                  to=["found", "", "", "times"], sorted=0)
-        value = self.add_feature_map(body, body.cast("times", "DOUBLE"))
+        values = self.add_feature_map(body, body.cast("times", "DOUBLE"))
         # The last row is for all unknown tokens.
         weights = self.add_weights(body, np.vstack([bundle.weights, np.zeros((1, n_outputs))]))
-        body.add("MatMul", value, weights, to=["sum"])
+        body.add("MatMul", values, weights, to=["sum"])
         body.add("Identity", "going", to=["still_going"])
         results = [declare("still_going", types.BOOL, []),
                    declare("sum", types.DOUBLE, [n_outputs])]
         outputs = ["sums"]
         if bundle.needs_length:
-            # Of known tokens only. An array of one number per document makes a column.
-            body.add("ReduceSum", per_term(body, value, np.ones(n_terms)), to=["counted_here"])
+            # Only known tokens count for the length: `per_term` gives 0 to the others. The result
+            # is an array of one number, so that the loop makes a column of them.
+            body.add("ReduceSum", per_term(body, values, np.ones(n_terms)), to=["counted_here"])
             results.append(declare("counted_here", types.DOUBLE, [1]))
             outputs.append("counted")
         loop = self.onnx.helper.make_graph(
@@ -210,23 +217,26 @@ class _Graph:
         return "counted" if bundle.needs_length else ""
 
     def add_weights(self, nodes: Nodes, weights: Floats) -> str:
-        """Add nodes that look up the weights of the terms ``found``; each number is stored once."""
-        numbers, places = find_table(weights.ravel())
-        if places is None:
+        """Add nodes that look up the weights of the terms ``found``.
+
+        If weights repeat, a table has each number once, and terms have indices in this table.
+        """
+        numbers, indices = find_table(weights.ravel())
+        if indices is None:
             return nodes.add("Gather", weights, "found")
-        kind = np.min_scalar_type(len(numbers) - 1)
-        codes = nodes.add("Gather", places.astype(kind).reshape(weights.shape), "found")
-        # Indices must be signed.
-        return nodes.add("Gather", numbers, nodes.cast(codes, "INT64"))
+        dtype = np.min_scalar_type(len(numbers) - 1)
+        found_indices = nodes.add("Gather", indices.astype(dtype).reshape(weights.shape), "found")
+        # Indices of Gather must be signed.
+        return nodes.add("Gather", numbers, nodes.cast(found_indices, "INT64"))
 
     def add_presence(self, nodes: Nodes, counts: str) -> str:
-        """Add nodes from counts to presence, if the form has it."""
+        """Add nodes from counts to presence, if the form counts presence."""
         above = self.bundle.above
         return counts if above is None else nodes.cast(
             nodes.add("Greater", counts, float(above)), "DOUBLE")
 
     def add_feature_map(self, nodes: Nodes, name: str) -> str:
-        """Add the nodes of the feature map's steps, from the counts of the terms ``found``."""
+        """Add the steps of the feature map; ``name`` has the counts of the terms ``found``."""
         for step in self.bundle.form.features.steps:
             match step:
                 case Presence():
@@ -236,10 +246,10 @@ class _Graph:
                 case Idf(weights=weights):
                     name = per_term(nodes, name, weights)
                 case Length():
-                    # Unknown tokens do not count for the length; 0 / 1e-300 is 0.
+                    # Unknown tokens do not count. The bound avoids 0 / 0: 0 / 1e-300 is 0.
                     name = per_term(nodes, name, np.ones(len(self.bundle.terms)))
-                    root = nodes.add("Sqrt", nodes.add("MatMul", name, name))
-                    name = nodes.add("Div", name, nodes.add("Max", root, 1e-300))
+                    length = nodes.add("Sqrt", nodes.add("MatMul", name, name))
+                    name = nodes.add("Div", name, nodes.add("Max", length, 1e-300))
                 case _:
                     raise unknown_step(step, "ONNX", ALL_STEPS)
         return name
@@ -255,39 +265,41 @@ class _Graph:
             # Empty pieces and stop words are not terms, so they need not be dropped.
             return words
         min_n, max_n = split.ngram_range
-        dropped = ["", *sorted(split.stops)]
-        is_term = nodes.add("LabelEncoder", words, domain="ai.onnx.ml",
+        dropped = ["", *sorted(split.stop_words)]
+        is_word = nodes.add("LabelEncoder", words, domain="ai.onnx.ml",
                             keys_strings=[word.encode() for word in dropped],
                             values_int64s=[0] * len(dropped), default_int64=1)
-        words = nodes.add("Compress", words, nodes.cast(is_term, "BOOL"), axis=0)
-        between, grams = nodes.strings([self.separator or ""]), [words]
+        words = nodes.add("Compress", words, nodes.cast(is_word, "BOOL"), axis=0)
+        separator, ngrams = nodes.strings([self.separator or ""]), [words]
         for n in range(1, max_n):
-            prefix = nodes.add("StringConcat", nodes.add("Slice", grams[-1], [0], [-1]), between)
-            grams.append(nodes.add(
-                "StringConcat", prefix, nodes.add("Slice", words, [n], [2**62])))
-        return nodes.add("Concat", *grams[min_n - 1:], axis=0)
+            # Add the word that follows to each n-gram of n words, except to the last.
+            start = nodes.add("StringConcat", nodes.add("Slice", ngrams[-1], [0], [-1]), separator)
+            ngrams.append(nodes.add(
+                "StringConcat", start, nodes.add("Slice", words, [n], [2**62])))
+        return nodes.add("Concat", *ngrams[min_n - 1:], axis=0)
 
     def row_of_term(self) -> dict[str, Any]:
         """The attributes of a LabelEncoder from terms, as the graph makes them, to their rows."""
         split = self.split
         rows = {term: row for row, term in enumerate(self.bundle.terms)}
         if split is not None and split.ngram_range[1] > 1:
-            words = self.bundle.splitter.split_all(pl.Series(list(rows), dtype=pl.String)).to_list()
-            rows = {ngram: row for (term, row), own_words in zip(rows.items(), words, strict=True)
-                    if (ngram := self.join_words(term, own_words))}
+            lists = self.bundle.splitter.split_all(pl.Series(list(rows), dtype=pl.String)).to_list()
+            rows = {ngram: row for (term, row), words in zip(rows.items(), lists, strict=True)
+                    if (ngram := self.join_words(term, words))}
         elif split is not None:
-            for word in split.stops:
+            for word in split.stop_words:
                 rows.pop(word, None)
-        # An empty piece is unknown. With this key, the lists are never empty, which ONNX refuses.
+        # An empty piece is unknown. ONNX refuses empty lists; with this key they never are.
         rows[""] = len(self.bundle.terms)
         return {"keys_strings": [term.encode() for term in rows],
                 "values_int64s": list(rows.values())}
 
     def join_words(self, term: str, words: list[str]) -> str | None:
-        """An n-gram as the graph makes it: its words, joined by the separator, which no word holds.
+        """Join the words of a term by the separator, as the graph does.
 
-        Words are not escaped, as ONNX can't replace characters. None for a term that is not made of
-        these words, as no text can hold it.
+        In the term, words are escaped and joined by spaces. In the graph they are not escaped, as
+        ONNX can't replace characters. None if no text can hold the term, because it is not made of
+        these words, or a word holds the separator.
         """
         separator = self.separator or ""
         escaped = " ".join(re.sub(r"([\\ ])", r"\\\1", word) for word in words)
@@ -295,12 +307,12 @@ class _Graph:
             return None
         return separator.join(words)
 
-    def add_answer(self) -> Any:
+    def add_labels(self) -> Any:
         """Add nodes from ``scores`` to ``label`` or ``labels``, and declare that output."""
         bundle, nodes, types = self.bundle, self.nodes, self.onnx.TensorProto
         labels, declare = bundle.labels, self.onnx.helper.make_tensor_value_info
         if bundle.is_multilabel:
-            add_labels(nodes, bundle)
+            add_label_lists(nodes, bundle)
             return declare("labels", types.BOOL, ["N", len(labels)])
         if bundle.positive is None:
             best = nodes.add("ArgMax", "scores", axis=1, keepdims=0)
@@ -308,10 +320,10 @@ class _Graph:
             labels = [bundle.negative, bundle.positive]
             best = nodes.add("Squeeze", nodes.cast(
                 nodes.add("Greater", "scores", 0.0), "INT64"), [1])
-        table = nodes.strings(labels) if isinstance(labels[0], str) else nodes.constant(labels)
-        kind = nodes.constants[-1].data_type
-        nodes.add("Gather", table, best, to=["label"], axis=0)
-        return declare("label", kind, ["N"])
+        names = nodes.strings(labels) if isinstance(labels[0], str) else nodes.constant(labels)
+        label_type = nodes.constants[-1].data_type
+        nodes.add("Gather", names, best, to=["label"], axis=0)
+        return declare("label", label_type, ["N"])
 
     # Documentation in the file
 
@@ -347,22 +359,22 @@ class Split:
     separator : str
         The character that separates words.
     ngram_range : (int, int)
-    stops : frozenset of str
+    stop_words : frozenset of str
         Words to drop before n-grams are made.
     """
 
     separator: str
     ngram_range: tuple[int, int]
-    stops: frozenset[str]
+    stop_words: frozenset[str]
 
 
 def split_of(plan: Plan, columns: Sequence[str]) -> Split:
-    r"""Convert a plan to a separator that StringSplit can use.
+    r"""Convert a plan to what StringSplit can execute.
 
     Raises
     ------
     ExportError
-        If it can't make the plan's words; the message has the reason and an alternative.
+        If StringSplit can't find the plan's words; the message has the reason and an alternative.
 
     Examples
     --------
@@ -371,37 +383,37 @@ def split_of(plan: Plan, columns: Sequence[str]) -> Split:
     '\t'
     """
     if len(columns) > 1:
-        raise _beyond_split(f"several text columns ({', '.join(columns)})")
+        raise _split_error(f"several text columns ({', '.join(columns)})")
     separator, ngrams = None, NGrams(1, 1)
-    # Of several steps that can't be executed, the error names one that a user can change: escapes
-    # follow from other settings, and come last.
+    # The error names the first step that can't be executed. Escapes come last, because they follow
+    # from other settings, and a user can't change them.
     for step in sorted(plan.steps, key=lambda step: (
             not isinstance(step, TokenColumns), not isinstance(step, Splitting),
             isinstance(step, Escape))):
         match step:
-            case Matches(pattern=pattern) if separator_match := _SEPARATED.fullmatch(pattern):
+            case Matches(pattern=pattern) if separator_match := _ONE_SEPARATOR.fullmatch(pattern):
                 separator = _ESCAPES.get(separator_match[1], separator_match[1][-1])
             case StopWords():
                 pass
             case Escape(characters=" "):
-                # The graph joins the words of n-grams by the separator, so it need not escape them.
+                # The graph joins the words of n-grams by the separator, so no word needs escapes.
                 pass
             case NGrams():
                 ngrams = step
             case _:
-                raise _beyond_split(step.setting)
+                raise _split_error(step.setting)
     assert separator is not None, "a plan splits texts"
     return Split(separator, (ngrams.min_n, ngrams.max_n), stop_tokens(plan))
 
 
-def _beyond_split(reason: str) -> ExportError:
+def _split_error(reason: str) -> ExportError:
     return ExportError(f"{reason}: ONNX can only split one text at one character; export "
                        "for tokens that you make yourself (--input terms), or train with "
                        'Tokenizer(pattern=r"[^ ]+", lowercase=False)')
 
 
 def unused_character(terms: tuple[str, ...]) -> str:
-    r"""Find a character that is in no term: the unit separator, another control, or a private one.
+    r"""Find a character that is in no term: the unit separator, or else another unusual one.
 
     Examples
     --------
@@ -418,8 +430,8 @@ def unused_character(terms: tuple[str, ...]) -> str:
 
 
 def join_tokens(tokens: pl.Series, separator: str) -> pl.Series:
-    """Join the tokens of each row, without tokens that hold the separator, as they are unknown."""
-    element = pl.element()
-    tokens_alone = element.filter(~element.str.contains(separator, literal=True))
+    """Join the tokens of each row, except tokens that hold the separator, which are unknown."""
+    token = pl.element()
+    without_separator = token.filter(~token.str.contains(separator, literal=True))
     return tokens.to_frame("tokens").select(
-        pl.col("tokens").list.eval(tokens_alone).list.join(separator))["tokens"]
+        pl.col("tokens").list.eval(without_separator).list.join(separator))["tokens"]

@@ -1,4 +1,4 @@
-"""Nodes of an ONNX graph, as calls: each names its output, and constants are given as values."""
+"""Nodes of an ONNX graph: a call adds a node, and returns the name of its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from textnb.export.bundle import Bundle
 class Nodes:
     """Nodes in their order, and the constants that they need.
 
-    The body of a loop has nodes of its own; those around the loop are its ``outer`` ones.
+    The body of a loop has its own nodes. It shares the constants and the numbering of the ``outer``
+    nodes, which are around the loop.
     """
 
     def __init__(self, onnx: Any, outer: Nodes | None = None) -> None:
@@ -28,10 +29,11 @@ class Nodes:
     def add(
         self, kind: str, *inputs: str | ArrayLike, to: Sequence[str] = (), **settings: Any
     ) -> str:
-        """Add a node of an operator, and return the name of its first output.
+        """Add a node of the operator ``kind``, and return the name of its first output.
 
-        A string among the inputs is the name of an output or an input; others are constants.
-        ``to`` are the names of the outputs, and ``settings`` the attributes of the operator.
+        An input that is a string names an output of another node, or an input of the graph; other
+        inputs are constants. ``to`` has the names of the outputs, and ``settings`` are the
+        attributes of the operator.
         """
         names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         outputs = list(to) or [self._name(kind)]
@@ -44,7 +46,7 @@ class Nodes:
 
     def cast(self, name: str, kind: str) -> str:
         """Add a node that converts to a type, such as ``DOUBLE``."""
-        # Without `add`, whose parameter `to` has the name of the operator's attribute.
+        # `add` can't be called, as its parameter `to` has the name of an attribute of Cast.
         output = self._name("Cast")
         self.nodes.append(self.onnx.helper.make_node(
             "Cast", [name], [output], to=getattr(self.onnx.TensorProto, kind)))
@@ -70,13 +72,13 @@ class Nodes:
 
 
 def add_probability(nodes: Nodes, bundle: Bundle, scores: str, length: str) -> str:
-    """Add ``probability``, and return the name of the scores whose softmax or sigmoid it is.
+    """Add ``probability``, and return the name of the calibrated scores.
 
-    ``length`` is the output with the sum of each row's counts, as a column; "" if it is not needed.
+    ``length`` is the name of the lengths of rows, as a column; "" if they are not needed.
     """
     calibration = bundle.calibration
     if bundle.positive is not None:
-        # The score of the other class is 0.
+        # From one score to two: the score of the other class is 0.
         scores = nodes.add("Mul", scores, [float(k == bundle.positive) for k in bundle.labels])
     if bundle.is_multilabel:
         if calibration is not None:
@@ -92,69 +94,79 @@ def add_probability(nodes: Nodes, bundle: Bundle, scores: str, length: str) -> s
                 "Add", nodes.add("Mul", power, calibration.temperature - 1.0), 1.0)
         scores = nodes.add("Div", scores, temperature)
         if calibration.link == "sigmoid":
-            shifted = nodes.add("Add", scores, float(calibration.shift))
-            power = nodes.add("Exp", nodes.add("Neg", nodes.add("Abs", shifted)))
-            scores = nodes.add("Sub", nodes.add("Min", shifted, 0.0),
+            # log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
+            x = nodes.add("Add", scores, float(calibration.shift))
+            power = nodes.add("Exp", nodes.add("Neg", nodes.add("Abs", x)))
+            scores = nodes.add("Sub", nodes.add("Min", x, 0.0),
                                nodes.add("Log", nodes.add("Add", power, 1.0)))
     nodes.add("Softmax", scores, to=["probability"], axis=1)
     return scores
 
 
-def add_decision(nodes: Nodes, bundle: Bundle, posterior: str) -> None:
-    """Add ``decision``, by log-odds against all other classes and their thresholds.
+def add_decision(nodes: Nodes, bundle: Bundle, scores: str) -> None:
+    """Add ``decision``: the best of the classes whose log-odds reach their thresholds.
 
-    Before exponentials are added, the highest of their scores is subtracted: none overflows.
+    If x are the calibrated ``scores``, the log-odds of class k are x_k - log(sum of exp(x_j) over
+    all other classes j). The highest x_j is subtracted before `Exp`, so that no power overflows: it
+    is the second score if k is the best class, and the best score if not.
     """
-    add, min_odds = nodes.add, np.array(bundle.min_odds)
-    if len(min_odds) == 1:
-        only = add("ArgMax", posterior, axis=1, keepdims=0)
-        add("Add", only, -1 if min_odds[0] == np.inf else 0, to=["decision"])
+    add, min_log_odds = nodes.add, np.array(bundle.min_log_odds)
+    if len(min_log_odds) == 1:
+        # A single class has the index 0 and infinite log-odds.
+        index = add("ArgMax", scores, axis=1, keepdims=0)
+        add("Add", index, -1 if min_log_odds[0] == np.inf else 0, to=["decision"])
         return
-    add("TopK", posterior, [2], to=["top", "top_places"], axis=1)
-    first, second = (add("Gather", "top", [rank], axis=1) for rank in range(2))
-    is_first = add("Equal", np.arange(len(min_odds)), add("Gather", "top_places", [0], axis=1))
-    behind = add("Sub", posterior, first)
-    powers = add("Exp", behind)
-    others = add("Exp", add("Where", is_first, -np.inf, add("Sub", posterior, second)))
-    against = add("Where", is_first, nodes.sum(others), add("Sub", nodes.sum(powers), powers))
-    difference = add("Where", is_first, add("Sub", first, second), behind)
-    odds = add("Sub", difference, add("Log", against))
-    accepted = add("GreaterOrEqual", odds, min_odds)
-    best = add("ArgMax", add("Where", accepted, posterior, -np.inf), axis=1, keepdims=0)
+    add("TopK", scores, [2], to=["top", "top_places"], axis=1)
+    best_score, second_score = (add("Gather", "top", [rank], axis=1) for rank in range(2))
+    is_best = add("Equal", np.arange(len(min_log_odds)), add("Gather", "top_places", [0], axis=1))
+    minus_best = add("Sub", scores, best_score)
+    powers = add("Exp", minus_best)
+    others = add("Exp", add("Where", is_best, -np.inf, add("Sub", scores, second_score)))
+    total = add("Where", is_best, nodes.sum(others), add("Sub", nodes.sum(powers), powers))
+    difference = add("Where", is_best, add("Sub", best_score, second_score), minus_best)
+    log_odds = add("Sub", difference, add("Log", total))
+    accepted = add("GreaterOrEqual", log_odds, min_log_odds)
+    best_accepted = add("ArgMax", add("Where", accepted, scores, -np.inf), axis=1, keepdims=0)
     is_sure = nodes.cast(
         add("ReduceMax", nodes.cast(accepted, "INT64"), [1], keepdims=0), "BOOL")
-    add("Where", is_sure, best, -1, to=["decision"])
+    add("Where", is_sure, best_accepted, -1, to=["decision"])
 
 
-def add_labels(nodes: Nodes, bundle: Bundle) -> None:
+def add_label_lists(nodes: Nodes, bundle: Bundle) -> None:
     """Add ``labels``: which labels each row has, for lists of labels."""
     add, decision, thresholds = nodes.add, bundle.decision, bundle.thresholds
     if decision is None or not decision.ranks:
         add("Greater", "scores", thresholds, to=["labels"])
         return
     chosen = add("Greater", "scores", thresholds)
-    # Of equal margins, TopK takes the first.
     margins = add("Sub", "scores", thresholds)
     if decision.at_least:
-        chosen = add("Or", chosen, _best(nodes, bundle, margins, decision.at_least))
+        chosen = add("Or", chosen, _mark_best(nodes, bundle, margins, decision.at_least))
     if decision.at_most is not None:
-        chosen = add("And", chosen, _best(nodes, bundle, margins, decision.at_most))
-    add("And", chosen, np.array(bundle.min_odds) < np.inf, to=["labels"])
+        chosen = add("And", chosen, _mark_best(nodes, bundle, margins, decision.at_most))
+    # A label with an infinite threshold is never predicted, not even for ``at_least``.
+    add("And", chosen, np.array(bundle.min_log_odds) < np.inf, to=["labels"])
 
 
-def _best(nodes: Nodes, bundle: Bundle, margins: str, k: int) -> str:
-    """Add nodes that mark the ``k`` labels of the largest margins in each row."""
-    def fill(shape: str, value: int) -> str:
+def _mark_best(nodes: Nodes, bundle: Bundle, margins: str, k: int) -> str:
+    """Add nodes that mark the ``k`` labels with the highest margins in each row.
+
+    Of equal margins, TopK takes the first.
+    """
+    def fill(like: str, value: int) -> str:
         tensor = nodes.onnx.numpy_helper.from_array(np.array([value]))
-        return nodes.add("ConstantOfShape", nodes.add("Shape", shape), value=tensor)
+        return nodes.add("ConstantOfShape", nodes.add("Shape", like), value=tensor)
 
-    places = f"places_{k}"
-    # TopK must have both outputs, so the values are named too.
-    nodes.add("TopK", margins, [min(k, len(bundle.labels))], to=[f"best_{k}", places], axis=1)
-    marks = nodes.add("ScatterElements", fill("scores", 0), places, fill(places, 1), axis=1)
+    indices = f"places_{k}"
+    # TopK must have both outputs, so the values have a name, too.
+    nodes.add("TopK", margins, [min(k, len(bundle.labels))], to=[f"best_{k}", indices], axis=1)
+    marks = nodes.add("ScatterElements", fill("scores", 0), indices, fill(indices, 1), axis=1)
     return nodes.cast(marks, "BOOL")
 
 
 def per_term(nodes: Nodes, name: str, numbers: Floats) -> str:
-    """Add nodes that multiply each term's value by its number, and unknown tokens by 0."""
+    """Add nodes that multiply the values of the terms ``found`` by a number per term.
+
+    Values of unknown tokens are multiplied by 0.
+    """
     return nodes.add("Mul", name, nodes.add("Gather", np.append(numbers, 0.0), "found"))

@@ -1,6 +1,7 @@
 """Terms and weights inside an exported program: compressed, with each repeated number once.
 
-An output is a column of weights; a cell is a weight that differs from the default of its output.
+An output is a column of weights. Its default is its most frequent weight, and a cell is a weight
+that differs from the default.
 
     terms     a JSON list
     default   floats (n_outputs,)             the most frequent weight of each output
@@ -9,11 +10,11 @@ An output is a column of weights; a cell is a weight that differs from the defau
     table     floats (n_values,)              the distinct weights of the cells, ascending
     places    integers (n_cells,)             the index in the table of each cell's weight
 
-If weights seldom repeat, `table` holds the weight of each cell, and there are no `places`.
+If weights seldom repeat, `table` has the weight of each cell, and there are no `places`.
 
-An array has a type, such as "f8" or "u2", a size and little-endian data; floats are "f4" if all of
-them are exact in it. Data and terms are compressed by zlib and written in base64. Programs restore
-the weights exactly.
+An array has a type, such as "f8" or "u2", a size and little-endian data; the type of floats is "f4"
+if it holds all of them exactly. Data and terms are compressed by zlib and written in base64.
+Programs restore the weights exactly.
 """
 
 from __future__ import annotations
@@ -30,21 +31,22 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# A table saves space if there are at least this many cells for each distinct weight.
-CELLS_PER_VALUE = 4
+# A table of distinct weights saves space if each is used by this many cells, on average.
+MIN_CELLS_PER_VALUE = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The weights that differ from the most frequent one of their output.
+    """The weights that differ from the most frequent weight of their output.
 
     Attributes
     ----------
     default : float64 (n_outputs,)
+        The most frequent weight of each output.
     counts : int64 (n_terms,)
         How many cells each term has.
     outputs, values : int64 and float64 (n_cells,)
-        Column and weight of each cell, sorted by term, then by output.
+        The output and the weight of each cell, sorted by term, then by output.
     """
 
     default: Floats
@@ -56,32 +58,32 @@ class Cells:
     def of(cls, weights: Floats) -> Cells:
         """The cells of weights: float64 (n_terms, n_outputs)."""
         default = np.array([most_frequent(column) for column in weights.T])
-        rows, outputs = np.nonzero(weights != default)
-        return cls(default, np.bincount(rows, minlength=len(weights)), outputs,
-                   weights[rows, outputs])
+        terms, outputs = np.nonzero(weights != default)
+        return cls(default, np.bincount(terms, minlength=len(weights)), outputs,
+                   weights[terms, outputs])
 
 
 def find_table(values: Floats) -> tuple[Floats, NDArray[np.int64] | None]:
-    """The distinct values, ascending, and for each value its index among them.
+    """A table of the distinct values, ascending, and the index of each value in it.
 
-    If a table would save no space, the values as they are, and None.
+    If a table would not save space, the values themselves and None.
     """
     distinct, places = np.unique(values, return_inverse=True)
-    if len(values) < CELLS_PER_VALUE * len(distinct):
+    if len(values) < MIN_CELLS_PER_VALUE * len(distinct):
         return values, None
     return distinct, places
 
 
 def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> dict[str, Any]:
-    """The parts of a model, as values for `json.dumps`.
+    """Pack terms and weights, as the top of this module describes, for `json.dumps`.
 
     Parameters
     ----------
     terms : sequence of str
     weights : float64 (n_terms, n_outputs)
     **numbers : float64 (n_terms,)
-        More numbers of each term. They become the parts ``name``, like `table`, and, if they
-        repeat, ``name_places``.
+        More numbers, one per term. They become ``NAME``, like `table`, and ``NAME_places`` if
+        numbers repeat.
 
     Examples
     --------
@@ -90,7 +92,7 @@ def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> di
     {'default': 2, 'cells': 3, 'outputs': 1, 'table': 1}
     """
     cells = Cells.of(weights)
-    packed = {"terms": _deflate(json.dumps(list(terms), separators=(",", ":")).encode("ascii")),
+    packed = {"terms": _compress(json.dumps(list(terms), separators=(",", ":")).encode("ascii")),
               **_pack_numbers("default", cells.default), **_pack_integers("cells", cells.counts),
               **_pack_integers("outputs", cells.outputs)}
     for name, values in {"table": cells.values, **numbers}.items():
@@ -102,7 +104,7 @@ def pack_weights(terms: Sequence[str], weights: Floats, **numbers: Floats) -> di
 
 
 def most_frequent(column: Floats) -> float:
-    """The most frequent number, the lowest if several are; 0 for an empty column."""
+    """The most frequent number, or the lowest of several such numbers; 0 for an empty column."""
     if not len(column):
         return 0.0
     values, counts = np.unique(column, return_counts=True)
@@ -110,19 +112,17 @@ def most_frequent(column: Floats) -> float:
 
 
 def _pack_integers(name: str, values: NDArray[np.int64]) -> dict[str, Any]:
-    highest = int(values.max(initial=0))
-    kind = "u1" if highest < 1 << 8 else "u2" if highest < 1 << 16 else "u4"
-    return _pack_numbers(name, values.astype(kind))
+    return _pack_numbers(name, values.astype(np.min_scalar_type(int(values.max(initial=0)))))
 
 
 def _pack_numbers(name: str, values: NDArray[Any]) -> dict[str, Any]:
     with np.errstate(over="ignore"):
         if values.dtype == np.float64 and np.array_equal(values.astype(np.float32), values):
             values = values.astype(np.float32)
-    kind = f"{values.dtype.kind}{values.dtype.itemsize}"
-    return {name: {"type": kind, "size": len(values), "data": _deflate(
-        np.ascontiguousarray(values, f"<{kind}").tobytes())}}
+    dtype = f"{values.dtype.kind}{values.dtype.itemsize}"
+    return {name: {"type": dtype, "size": len(values), "data": _compress(
+        np.ascontiguousarray(values, f"<{dtype}").tobytes())}}
 
 
-def _deflate(content: bytes) -> str:
+def _compress(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content, 9)).decode("ascii")

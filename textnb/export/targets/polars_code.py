@@ -1,8 +1,8 @@
 """A linear model as Polars expressions, for users of Polars without textnb.
 
-The file holds source code, because the serialised form of expressions changes between versions of
-Polars, and pickle and eval are not safe for files from others. For tokens,
-`textnb.text.expressions` runs with an object in place of Polars that writes down each call.
+The file holds source code, because serialised expressions change between versions of Polars, and it
+is not safe to use pickle or eval on files from others. The source of the tokenizer comes from
+`textnb.text.expressions`, which runs here with an object in place of Polars that records each call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from textnb.files.parquet import ENGINE_ERRORS
 from textnb.text import expressions
 from textnb.text.plan import OwnCode, Plan, Segments
 
-_RUN = """
+_PROGRAM = """
 import importlib.util, sys
 import polars as pl
 folder, path, function = sys.argv[1:]
@@ -67,9 +67,9 @@ class PolarsCode(Program):
         path.write_text(text, "ascii", newline="\n")
 
     def usage(self, bundle: Bundle) -> str:
-        name = "tokens" if bundle.reads == "terms" else "the columns of the input"
+        columns = "tokens" if bundle.reads == "terms" else "the columns of the input"
         return (f"    python model.py rows.parquet answers.parquet\n\n"
-                f"`rows.parquet` has {name}; `answers.parquet` has these rows, and the columns "
+                f"`rows.parquet` has {columns}; `answers.parquet` has these rows, and the columns "
                 "`scores`, `predicted` and `probabilities`. In Python it gives Polars expressions; "
                 "the first lines of `model.py` say which.")
 
@@ -81,7 +81,7 @@ class PolarsCode(Program):
                      else rows.tokens.alias("tokens").to_frame())
         function = "score_terms" if bundle.reads == "terms" else "score"
         try:
-            [answers] = run_in_child(_RUN, [str(path), function], {"rows": table})
+            [answers] = run_in_child(_PROGRAM, [str(path), function], {"rows": table})
             return TargetAnswers.of(
                 bundle, answers["scores"].struct.unnest().to_numpy(),
                 answers["predicted"].to_list(),
@@ -92,12 +92,14 @@ class PolarsCode(Program):
 
 
 def source_of(plan: Plan, columns: Sequence[str]) -> str:
-    """The source of a function ``tokens(*columns)`` that returns what `Tokenizer.expr` does.
+    """Write the source of a function ``tokens(*columns)`` that returns the tokenizer's expression.
+
+    It returns the same as `Tokenizer.expr`.
 
     Raises
     ------
     ExportError
-        If a step of the plan runs Python code; the message names it.
+        If a step of the plan runs Python code; the message names the step.
 
     Examples
     --------
@@ -113,7 +115,7 @@ def source_of(plan: Plan, columns: Sequence[str]) -> str:
         if isinstance(step, OwnCode | Segments):
             raise ExportError.for_tokenizer(
                 f"{step.setting}: it can't be written as Polars code")
-    names = [_Column(name) for name in columns]
+    names = [_ColumnName(name) for name in columns]
     for number, name in enumerate(names):
         name.code = f"columns[{number}]"
     lines = _recording_expressions().tokens_expr(plan, names)._lines()
@@ -121,8 +123,8 @@ def source_of(plan: Plan, columns: Sequence[str]) -> str:
                           '"""The tokens of texts: List(String)."""', *lines])
 
 
-class _Column(str):
-    """A column's name, written in the code as an item of its argument, such as ``columns[0]``."""
+class _ColumnName(str):
+    """A column's name, which is recorded as an item of the argument, such as ``columns[0]``."""
 
     code: str
 
@@ -132,13 +134,17 @@ class _Column(str):
 
 def _operator(sign: str) -> Callable[[Any, object], Any]:
     def record(left: _Recorder, right: object) -> _Recorder:
-        return _Recorder("(", left, f" {sign} ", _source_of_argument(right), ")")
+        return _Recorder("(", left, f" {sign} ", _argument_source(right), ")")
 
     return record
 
 
 class _Recorder:
-    """In place of a Polars object: its source code, to which attributes and calls add."""
+    """Stands for a Polars object, and records the source code that makes it.
+
+    Its attributes, calls and operators are new recorders. The parts of a recorder are strings and
+    other recorders, which form its code in this order.
+    """
 
     def __init__(self, *parts: str | _Recorder) -> None:
         self._parts = parts
@@ -151,7 +157,7 @@ class _Recorder:
     def __call__(self, *values: Any, **keywords: Any) -> _Recorder:
         parts: list[str | _Recorder] = []
         for name, value in [*(("", value) for value in values), *keywords.items()]:
-            parts += [", " if parts else "", f"{name}=" if name else "", _source_of_argument(value)]
+            parts += [", " if parts else "", f"{name}=" if name else "", _argument_source(value)]
         return _Recorder(self, "(", *parts, ")")
 
     def __bool__(self) -> bool:
@@ -160,12 +166,13 @@ class _Recorder:
     def __invert__(self) -> _Recorder:
         return _Recorder("~", self)
 
-    # Not ==, by which `_lines` finds recorders in dicts: the expressions call `eq` instead.
+    # == is not recorded, because `_lines` finds recorders in dicts by it: `textnb.text.expressions`
+    # calls `eq` instead.
     __add__, __sub__, __and__, __or__, __ne__, __lt__, __le__, __gt__, __ge__ = (
         _operator(sign) for sign in ("+", "-", "&", "|", "!=", "<", "<=", ">", ">="))
 
     def _lines(self) -> list[str]:
-        """The body of a function that returns the value; what occurs twice becomes a variable."""
+        """Write the body of a function that returns the value; repeated parts become variables."""
         uses: Counter[_Recorder] = Counter()
         names: dict[_Recorder, str] = {}
         lines = []
@@ -191,10 +198,10 @@ class _Recorder:
         return [*lines, f"return {answer}"]
 
 
-def _source_of_argument(value: Any) -> str | _Recorder:
-    """The source of an argument, in ASCII; a recorder stands for its own."""
+def _argument_source(value: Any) -> str | _Recorder:
+    """The source of an argument, in ASCII: a recorder, or the literal of a value."""
     if isinstance(value, list):
-        parts = [part for item in value for part in (", ", _source_of_argument(item))]
+        parts = [part for item in value for part in (", ", _argument_source(item))]
         return _Recorder("[", *parts[1:], "]")
     return value if isinstance(value, _Recorder) else ascii(value)
 
@@ -206,7 +213,7 @@ def _recording_expressions() -> Any:
     module: Any = module_from_spec(spec)
     spec.loader.exec_module(module)
     module.pl = _Recorder("pl")
-    # The values of these functions are part of the code, so Polars must compute them.
+    # Their results are values in the code: run the functions with the real Polars.
     module._stop_tokens = expressions._stop_tokens
     module.stop_tokens_of_lists = expressions.stop_tokens_of_lists
     return module

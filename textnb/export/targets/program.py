@@ -1,4 +1,4 @@
-"""Runs other programs within limits: somebody else's export may hang or write without end."""
+"""Runs other programs within limits, because an export of unknown origin may never end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import polars as pl
 from textnb.errors import ExportError
 from textnb.files.parquet import MalformedTable, decode
 
-SECONDS = 600.0
-MAX_BYTES = 1 << 30
+MAX_SECONDS = 600.0
+MAX_OUTPUT_BYTES = 1 << 30
 
 
 def run_program(command: Sequence[str], input: bytes = b"") -> bytes:
@@ -27,8 +27,8 @@ def run_program(command: Sequence[str], input: bytes = b"") -> bytes:
     Raises
     ------
     ExportError
-        If it fails (with its last lines of standard error), does not end within ``SECONDS``, or
-        writes more than ``MAX_BYTES``.
+        If it fails (with its last lines of standard error), does not end within ``MAX_SECONDS``, or
+        writes more than ``MAX_OUTPUT_BYTES``.
     """
     with (tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out,
           tempfile.TemporaryFile() as errors):
@@ -41,10 +41,11 @@ def run_program(command: Sequence[str], input: bytes = b"") -> bytes:
                 process.kill()
                 raise
         if process.returncode:
-            errors.seek(max(0, errors.seek(0, 2) - 4096))
+            # Read the last 4096 bytes.
+            errors.seek(max(0, errors.seek(0, os.SEEK_END) - 4096))
             lines = errors.read().decode("utf-8", "replace").strip().splitlines()
-            last = "; ".join(line.strip() for line in lines[-2:])
-            raise ExportError(f"the engine failed: {last or process.returncode}")
+            last_lines = "; ".join(line.strip() for line in lines[-2:])
+            raise ExportError(f"the engine failed: {last_lines or process.returncode}")
         out.seek(0)
         return out.read()
 
@@ -52,22 +53,24 @@ def run_program(command: Sequence[str], input: bytes = b"") -> bytes:
 def run_in_child(
     code: str, arguments: Sequence[str], tables: Mapping[str, pl.DataFrame], input: str = ""
 ) -> list[pl.DataFrame]:
-    """Run Python code in a process of its own, on tables, and return those that it writes.
+    """Run Python code on tables in a new process, and return the tables that the code writes.
 
-    The code's arguments are a folder, where it reads ``NAME.parquet`` of each table and writes
-    ``answers0.parquet`` and so on, and then the others. ``input`` is its standard input.
+    The first argument of the code is a folder. There it reads each table from ``NAME.parquet``, and
+    writes its answers to ``answers0.parquet``, ``answers1.parquet`` and so on. Its other arguments
+    are ``arguments``, and ``input`` is its standard input.
 
     Raises
     ------
     ExportError
         As `run_program`, and if the answers can't be read.
     """
-    with tempfile.TemporaryDirectory(prefix="textnb-") as name:
-        folder = Path(name)
-        for table, frame in tables.items():
-            frame.write_parquet(folder / f"{table}.parquet")
-        # -B, so that importing a file writes no bytecode next to it.
-        run_program([sys.executable, "-IB", "-c", code, name, *arguments], input.encode())
+    with tempfile.TemporaryDirectory(prefix="textnb-") as folder_name:
+        folder = Path(folder_name)
+        for name, table in tables.items():
+            table.write_parquet(folder / f"{name}.parquet")
+        # -I: nothing from the environment or the current folder is imported. -B: a file that is
+        # imported gets no bytecode next to it.
+        run_program([sys.executable, "-IB", "-c", code, folder_name, *arguments], input.encode())
         try:
             return [decode(path.read_bytes()) for path in sorted(folder.glob("answers*.parquet"))]
         except (OSError, MalformedTable) as error:
@@ -76,8 +79,8 @@ def run_in_child(
 
 @contextmanager
 def deadline(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Interrupt an engine in this process that does not end within ``SECONDS``."""
-    timer = Timer(SECONDS, interrupt)
+    """Interrupt an engine in this process that does not end within ``MAX_SECONDS``."""
+    timer = Timer(MAX_SECONDS, interrupt)
     timer.daemon = True
     timer.start()
     try:
@@ -87,11 +90,16 @@ def deadline(interrupt: Callable[[], None]) -> Iterator[None]:
 
 
 def _wait(process: subprocess.Popen[bytes], *outputs: int) -> None:
-    end, pause = time.monotonic() + SECONDS, 0.002
+    """Wait until a process ends; ExportError if it takes too long, or its outputs are too large.
+
+    ``outputs`` are descriptors of the files that it writes.
+    """
+    end, pause = time.monotonic() + MAX_SECONDS, 0.002
     while process.poll() is None:
         if time.monotonic() > end:
-            raise ExportError(f"the engine did not end within {SECONDS:g} s")
-        if any(os.fstat(output).st_size > MAX_BYTES for output in outputs):
-            raise ExportError(f"the engine wrote more than {MAX_BYTES:,} bytes")
+            raise ExportError(f"the engine did not end within {MAX_SECONDS:g} s")
+        if any(os.fstat(output).st_size > MAX_OUTPUT_BYTES for output in outputs):
+            raise ExportError(f"the engine wrote more than {MAX_OUTPUT_BYTES:,} bytes")
+        # Short pauses at first, so that a quick program is not waited for.
         time.sleep(pause)
         pause = min(1.25 * pause, 0.05)

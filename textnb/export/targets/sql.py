@@ -1,18 +1,18 @@
 """Scripts of tables and views that score inside a database: the part that all dialects share.
 
-    documents, document_terms      the user's tables, created only if they do not exist
-    textnb_weights                 one row per term: term, w0, w1, ... (a column per output)
-    textnb_classes                 the labels by position
-    textnb_words                   the words of texts, split by each dialect in its own way; texts
-                                   may be cleaned before, by the views of `sql_texts`
-    textnb_terms                   one row per occurrence of a term
-    textnb_sums                    one row per document: s0, s1, ...
-    textnb_probabilities           calibrated, one row per document and class
-    textnb_decisions               one row per document, if the model has a decision
-    textnb_scores, textnb_labels   the answers: one row per document and class, and per document;
-                                   of lists of labels, a column `labels` in place of one label
+    documents, document_terms   the user's tables, created only if they do not exist
+    textnb_weights              one row per term: term, w0, w1, ... (a column per output)
+    textnb_classes              one row per class: position, label
+    textnb_words                the words of texts, which each dialect splits in its own way; the
+                                views of `sql_texts` may clean the texts before
+    textnb_terms                one row per occurrence of a term
+    textnb_sums                 one row per document: the scores s0, s1, ...
+    textnb_scores               one row per document and class
+    textnb_labels               one row per document: the label, or a list of labels
+    textnb_probabilities        one row per document and class; calibrated if the model is
+    textnb_decisions            one row per document, if the model has a decision
 
-Terms and labels are written as quoted literals only, and columns are named by number.
+Terms and labels are only written as quoted literals, and columns are named by number.
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ from textnb.export.bundle import Bundle
 from textnb.export.portable import FIELDS, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import ALL_STEPS, Program, TargetRows
-from textnb.export.targets.packed import CELLS_PER_VALUE, most_frequent
+from textnb.export.targets.packed import MIN_CELLS_PER_VALUE, most_frequent
 from textnb.export.targets.sql_answers import decision_view, probability_view, ranked_labels_view
 from textnb.export.targets.sql_texts import chunks, number
 
-# The views and tables that a script makes, in an order in which they can be dropped.
-_VIEWS = ("decisions", "probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
-_TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable",
-           *sql_texts.TABLES)
-# The number of rows of an INSERT whose columns are lists.
-_ROWS_OF_LISTS = 20_000
+# The views and tables that a script makes, without textnb_: a view before those that it reads, so
+# that they can be dropped in this order.
+_ALL_VIEWS = ("decisions", "probabilities", "labels", "scores", "sums", "terms", *sql_texts.VIEWS)
+_ALL_TABLES = ("weights", "classes", "stop_words", "characters", "casing", "ignorable",
+               *sql_texts.TABLES)
+# The number of rows of an INSERT in which each column is one literal: see `Sql.unnest`.
+_ROWS_PER_LIST = 20_000
 # The maximum number of arguments of a function call: SQLite allows 127.
 _MAX_ARGUMENTS = 100
 
 
 class Sql(Program, sql_texts.Dialect):
-    """One script that makes weights, classes and views in one transaction, and can be run again.
+    """One script that makes weights, classes and views in one transaction. It can be run again.
 
     Attributes
     ----------
@@ -62,15 +63,15 @@ class Sql(Program, sql_texts.Dialect):
     term_type, weight_type : str
         The types of the columns of ``textnb_weights``.
     max_columns : int
-        The number of columns of weights, or of features, that a table of the engine may have.
-        Also set for engines without a limit, because wider tables are impractical.
+        The maximum number of columns of weights, or of features, in a table. Engines without a
+        limit have one too, because wider tables are impractical.
     reads_lists : bool
-        Whether `unnest` writes a whole column as one literal. DuckDB and PostgreSQL read it much
-        faster than a literal per row.
+        Whether `unnest` can read a whole column from one literal. DuckDB and PostgreSQL do that
+        much faster than reading a literal per row.
     greatest : str
         The function that returns the highest of several numbers.
     bytewise : str
-        The collation by which terms are compared byte by byte, if the user's column has another.
+        The ``COLLATE`` clause by which terms are compared byte by byte; empty if they always are.
     """
 
     suffix: ClassVar[str] = ".sql"
@@ -89,7 +90,7 @@ class Sql(Program, sql_texts.Dialect):
     def write(self, bundle: Bundle, path: Path) -> None:
         """Write the script; ExportError if the engine can't hold the bundle."""
         self.check(bundle)
-        # Line ends are not converted, as a carriage return would change literals.
+        # Do not convert line ends: a carriage return would change literals.
         with path.open("w", encoding="utf-8", newline="\n") as file:
             for statement in self.script(bundle):
                 file.write(f"{statement}\n")
@@ -124,33 +125,34 @@ class Sql(Program, sql_texts.Dialect):
 
     def fill_weights(self, weights: WeightRows) -> Iterator[str]:
         """Write statements that fill ``textnb_weights``."""
-        for columns, same, rows in weights.groups():
+        for columns, shared, rows in weights.groups():
             names = ["term", *columns]
             separator = weights.separator if self.reads_lists else None
             if separator is None:
-                yield from self.load_terms(names, same, rows)
+                yield from self.load_terms(names, shared, rows)
                 continue
-            for chunk in chunks(rows, _ROWS_OF_LISTS):
+            for chunk in chunks(rows, _ROWS_PER_LIST):
                 terms, *numbers = zip(*chunk, strict=True)
-                constants = [] if same is None else [number(value) for value in same]
+                lists = ["'" + ",".join(map(repr, column)) + "'"
+                         for column in (numbers if shared is None else ())]
                 selection = self.unnest(
-                    self.literal(separator.join(terms)), self.literal(separator),
-                    [] if constants else ["'" + ",".join(map(repr, values)) + "'"
-                                          for values in numbers], constants)
+                    self.literal(separator.join(terms)), self.literal(separator), lists,
+                    [*map(number, shared or ())])
                 yield f"INSERT INTO textnb_weights ({', '.join(names)}) SELECT {selection};"
 
     def load_terms(
-        self, columns: Sequence[str], same: Sequence[float] | None, rows: Iterable[list[Any]]
+        self, columns: Sequence[str], shared: Sequence[float] | None, rows: Iterable[list[Any]]
     ) -> Iterator[str]:
-        """Write statements that insert rows; ``same`` has the numbers if all rows have the same."""
+        """Write statements that insert rows; ``shared`` has the numbers if all rows share them."""
         yield from self.load("textnb_weights", columns, rows)
 
     def unnest(
         self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]
     ) -> str:
-        """Write columns that are read from literals, and then columns of ``constants``.
+        """Write what selects a column of terms, then columns of numbers, then of constants.
 
-        ``terms`` are joined by the separator, and the numbers of each column by commas.
+        All arguments are SQL literals. ``terms`` has all terms, joined by the separator; each of
+        the ``numbers`` has all numbers of a column, joined by commas.
         """
         raise NotImplementedError
 
@@ -164,7 +166,7 @@ class Sql(Program, sql_texts.Dialect):
 
     @abstractmethod
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
-        """Write a list of the strings whose conditions are true, from (condition, string) pairs."""
+        """Write the list of strings whose condition is true, from pairs (condition, string)."""
 
     def opening(self) -> Iterator[str]:
         """Write the first statements of the transaction."""
@@ -175,35 +177,35 @@ class Sql(Program, sql_texts.Dialect):
         yield "COMMIT;"
 
     def ngrams(self, words: Words, source: str) -> Iterator[str]:
-        """Write the view of terms, on top of the view of words, or of the texts of a source."""
-        keys, prefix = sql_texts.keys_of(words), sql_texts.prefixes(self, words)
+        """Write the view of terms, from the view of words, or from the texts of a source."""
+        keys, prefix = sql_texts.keys_of(words), sql_texts.add_prefixes(self, words)
         if words.analyzer == "word":
-            table = "textnb_words"
+            words_table = "textnb_words"
             if prefix:
-                table = f"(SELECT {keys}, position, {prefix}word AS word FROM textnb_words) x"
-            grams = sql_texts.ngrams_of(self, words.ngram_range, table, keys)
-            yield f"CREATE VIEW textnb_terms AS {grams};"
+                words_table = f"(SELECT {keys}, position, {prefix}word AS word FROM textnb_words) x"
+            ngrams = sql_texts.ngrams_of(self, words.ngram_range, words_table, keys)
+            yield f"CREATE VIEW textnb_terms AS {ngrams};"
             return
         yield sql_texts.pieces_view(self, words, source)
         short_words = ""
         if words.analyzer == "char_wb":
             keys += ", word_position"
-            # A word that, with its two spaces, is shorter than every n-gram is a term.
+            # If a word with its two spaces is shorter than every n-gram, it is a term itself.
             if words.ngram_range[0] > 3:
                 length = self.char_length.format("word")
                 short_words = (
-                    f"\nUNION ALL SELECT id, {prefix}{sql_texts.escaped(self, words)} AS term "
+                    f"\nUNION ALL SELECT id, {prefix}{sql_texts.escape(self, words)} AS term "
                     f"FROM textnb_words\nWHERE {length} < {words.ngram_range[0] - 2}")
-        grams = sql_texts.ngrams_of(self, words.ngram_range, "textnb_pieces", keys, "", prefix)
-        yield f"CREATE VIEW textnb_terms AS {grams}{short_words};"
+        ngrams = sql_texts.ngrams_of(self, words.ngram_range, "textnb_pieces", keys, "", prefix)
+        yield f"CREATE VIEW textnb_terms AS {ngrams}{short_words};"
 
     def check(self, bundle: Bundle) -> None:
         """Raise ExportError if the engine can't hold the bundle, or split its texts."""
-        outputs = bundle.weights.shape[1]
-        if outputs > self.max_columns:
+        n_outputs = bundle.weights.shape[1]
+        if n_outputs > self.max_columns:
             raise ExportError.naming(
                 "{outputs} classes, but a table of {engine} holds weights of {most}; use "
-                "{to='parquet'}", outputs=outputs, engine=self.engine, most=self.max_columns)
+                "{to='parquet'}", outputs=n_outputs, engine=self.engine, most=self.max_columns)
         if bundle.reads == "features":
             self.check_features(bundle)
         elif bundle.reads == "text":
@@ -212,7 +214,7 @@ class Sql(Program, sql_texts.Dialect):
                 self.check_names("text column", words.columns)
 
     def words(self, bundle: Bundle) -> Words:
-        """The words of texts; ExportError if the engine does not find them."""
+        """How texts are split into words; ExportError if the engine can't do that."""
         words = bundle.words(FIELDS)
         if words.normalize in ("NFC", "NFKC"):
             raise ExportError.for_tokenizer(
@@ -230,7 +232,7 @@ class Sql(Program, sql_texts.Dialect):
         self.check_names("feature", bundle.terms)
 
     def check_names(self, kind: str, names: Sequence[str]) -> None:
-        """Raise ExportError if names can't be those of columns beside ``id``."""
+        """Raise ExportError if columns beside ``id`` can't have these names."""
         names_by_key = {"id": "id"}
         for name in names:
             if not name or any(character < " " or character == "\x7f" for character in name):
@@ -242,15 +244,15 @@ class Sql(Program, sql_texts.Dialect):
             names_by_key[key] = name
 
     def column_key(self, name: str) -> str:
-        """A key that is equal for names of columns that the engine does not distinguish."""
+        """A key that is the same for all names that the engine takes for one column."""
         return name.casefold()
 
     def script(self, bundle: Bundle) -> Iterator[str]:
         """Write all statements, in order."""
         yield f"-- Scores of documents in {self.engine}: SELECT * FROM textnb_labels."
         yield from self.opening()
-        yield from (f"DROP VIEW IF EXISTS textnb_{name};" for name in _VIEWS)
-        yield from (f"DROP TABLE IF EXISTS textnb_{name};" for name in _TABLES)
+        yield from (f"DROP VIEW IF EXISTS textnb_{name};" for name in _ALL_VIEWS)
+        yield from (f"DROP TABLE IF EXISTS textnb_{name};" for name in _ALL_TABLES)
         yield "CREATE TABLE textnb_classes (position INTEGER PRIMARY KEY, label TEXT NOT NULL);"
         yield from self.load("textnb_classes", ("position", "label"),
                              ((k, str(label)) for k, label in enumerate(bundle.labels)))
@@ -294,29 +296,32 @@ class Sql(Program, sql_texts.Dialect):
             yield from self.load("textnb_stop_words", ("word",), ([w] for w in words.stop_words))
 
     def feature_views(self, bundle: Bundle) -> Iterator[str]:
-        """Write the sums of features as one expression per output."""
+        """Write the view ``textnb_sums`` for features: one expression per output."""
         names = [self.quote_name(name) for name in bundle.terms]
         columns = "".join(f",\n  {name} {self.number_type}" for name in names)
         yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY{columns});"
         center, intercept = bundle.center_and_intercept()
-        # With the table's name: ClickHouse takes `x1` alone for the alias of another feature.
+        # With the table's name: for ClickHouse, a feature called `x1` would be the alias `x1`.
         inputs = [f"CAST(documents.{name} AS {self.number_type})" for name in names]
         if bundle.above is not None:
             inputs = [f"CASE WHEN {x} > {number(bundle.above)} THEN 1e0 WHEN {x} IS NOT NULL "
                       "THEN 0e0 END" for x in inputs]
         if center is not None:
             inputs = [f"{x} - {number(c)}" for x, c in zip(inputs, center.tolist(), strict=True)]
-        expressions = "".join(f",\n  {x} AS x{i}" for i, x in enumerate(inputs))
-        totals = "".join(
-            f",\n{balanced([f'x{i} * {number(w)}' for i, w in enumerate(column)], '+')}"
+        aliased_inputs = "".join(f",\n  {x} AS x{i}" for i, x in enumerate(inputs))
+        scores = "".join(
+            f",\n{join_balanced([f'x{i} * {number(w)}' for i, w in enumerate(column)], '+')}"
             f" + {number(b)} AS s{k}" for k, (column, b)
             in enumerate(zip(bundle.weights.T.tolist(), intercept.tolist(), strict=True)))
-        yield (f"CREATE VIEW textnb_sums AS\nSELECT id{totals}\n"
-               f"FROM (SELECT id{expressions}\nFROM documents) x;")
+        yield (f"CREATE VIEW textnb_sums AS\nSELECT id{scores}\n"
+               f"FROM (SELECT id{aliased_inputs}\nFROM documents) x;")
 
 
 def sums_view(bundle: Bundle) -> str:
-    """Write the view of sums, with a row for every document, also for those without terms."""
+    """Write the view ``textnb_sums``, with a row for every document, even without a known term.
+
+    If probabilities need the length of documents, it is the column ``n``.
+    """
     outputs = range(bundle.weights.shape[1])
     terms = "textnb_terms"
     if bundle.above is not None:
@@ -327,26 +332,29 @@ def sums_view(bundle: Bundle) -> str:
         totals += ", CAST(count(*) AS DOUBLE PRECISION) AS n"
     source = f"{terms} t JOIN textnb_weights w ON w.term = t.term"
     if not bundle.form.features.is_simple:
-        value, division = map_counts(bundle)
-        totals = ", ".join(f"sum(x * w{k}){division} AS s{k}" for k in outputs)
+        value, divide_by_length = map_counts(bundle)
+        totals = ", ".join(f"sum(x * w{k}){divide_by_length} AS s{k}" for k in outputs)
         if bundle.needs_length:
-            totals += f", sum(x){division} AS n"
+            totals += f", sum(x){divide_by_length} AS n"
         weights = ", ".join(f"w.w{k}" for k in outputs)
         counts = "(SELECT id, term, count(*) AS n FROM textnb_terms GROUP BY id, term)"
         source = (f"(SELECT t.id, {value} AS x, {weights}\n"
                   f"  FROM {counts} t JOIN textnb_weights w ON w.term = t.term) t")
-    columns = ", ".join(f"coalesce(t.s{k}, 0e0) + {number(b)} AS s{k}"
-                        for k, b in zip(outputs, bundle.intercept.tolist(), strict=True))
+    scores = ", ".join(f"coalesce(t.s{k}, 0e0) + {number(b)} AS s{k}"
+                       for k, b in zip(outputs, bundle.intercept.tolist(), strict=True))
     if bundle.needs_length:
-        columns += ", coalesce(t.n, 0e0) AS n"
-    return (f"CREATE VIEW textnb_sums AS SELECT d.id, {columns}\nFROM documents d LEFT JOIN (\n"
+        scores += ", coalesce(t.n, 0e0) AS n"
+    return (f"CREATE VIEW textnb_sums AS SELECT d.id, {scores}\nFROM documents d LEFT JOIN (\n"
             f"  SELECT t.id, {totals}\n  FROM {source}\n"
             "  GROUP BY t.id) t ON t.id = d.id;")
 
 
 def map_counts(bundle: Bundle) -> tuple[str, str]:
-    """Write the feature of a term from its count ``n`` in a text, and the division of the sums."""
-    value, division = "CAST(t.n AS DOUBLE PRECISION)", ""
+    """Write the mapped value of a term, and the division of sums by the length ("" for none).
+
+    ``t.n`` is the count of the term in a text, ``x`` its mapped value.
+    """
+    value, divide_by_length = "CAST(t.n AS DOUBLE PRECISION)", ""
     for step in bundle.form.features.steps:
         match step:
             case Presence(above=above):
@@ -356,27 +364,27 @@ def map_counts(bundle: Bundle) -> tuple[str, str]:
             case Idf():
                 value = f"{value} * w.idf"
             case Length():
-                division = " / coalesce(nullif(sqrt(sum(x * x)), 0e0), 1e0)"
+                divide_by_length = " / coalesce(nullif(sqrt(sum(x * x)), 0e0), 1e0)"
             case _:
                 raise unknown_step(step, "SQL", ALL_STEPS)
-    return value, division
+    return value, divide_by_length
 
 
 def answer_views(
     bundle: Bundle, greatest: str, list_of: Callable[[Sequence[tuple[str, str]]], str]
 ) -> Iterator[str]:
-    """Write the views of scores by class and of labels."""
+    """Write the views ``textnb_scores`` and ``textnb_labels``."""
     outputs = [f"s{k}" for k in range(bundle.weights.shape[1])]
     if bundle.positive is None:
         cases = " ".join(f"WHEN {k} THEN s.{s}" for k, s in enumerate(outputs))
         score, where = f"CASE c.position {cases} END", ""
         answer = "0"
         if len(outputs) > 1:
-            # If several scores are the highest, the first of them is the answer.
-            first = " ".join(f"WHEN {s} THEN {k}" for k, s in enumerate(outputs))
-            answer = f"CASE {highest_of(outputs, greatest)} {first} END"
+            # If several scores are the highest, the answer is the first of these classes.
+            matches = " ".join(f"WHEN {s} THEN {k}" for k, s in enumerate(outputs))
+            answer = f"CASE {highest_column(outputs, greatest)} {matches} END"
         if bundle.reads == "features":
-            # A null feature makes all scores null, and engines would still choose one as highest.
+            # A null feature makes all scores null; without this, some engines choose a class.
             answer = f"CASE WHEN {outputs[0]} IS NOT NULL THEN {answer} END"
     else:
         position = bundle.labels.index(bundle.positive)
@@ -394,16 +402,16 @@ def answer_views(
         yield (f"CREATE VIEW textnb_labels AS SELECT id, {labels} AS labels,\n"
                f"{', '.join(outputs)} FROM textnb_sums;")
         return
-    columns = ", ".join(f"s.{s}" for s in outputs)
-    # For a position without a class, a join of ClickHouse gives "" and not null.
+    scores = ", ".join(f"s.{s}" for s in outputs)
+    # If the position is null, a join of ClickHouse gives "" as the label, and not null.
     label = ("CASE WHEN s.position IS NOT NULL THEN c.label END AS label"
              if bundle.reads == "features" else "c.label")
-    yield (f"CREATE VIEW textnb_labels AS SELECT s.id, s.position, {label}, {columns}\n"
+    yield (f"CREATE VIEW textnb_labels AS SELECT s.id, s.position, {label}, {scores}\n"
            f"FROM (SELECT id, {answer} AS position, {', '.join(outputs)} FROM textnb_sums) s\n"
            "LEFT JOIN textnb_classes c ON c.position = s.position;")
 
 
-def highest_of(names: Sequence[str], greatest: str) -> str:
+def highest_column(names: Sequence[str], greatest: str) -> str:
     """Write the highest of several columns, in calls with a limited number of arguments."""
     while len(names) > 1:
         groups = [names[i:i + _MAX_ARGUMENTS] for i in range(0, len(names), _MAX_ARGUMENTS)]
@@ -412,10 +420,10 @@ def highest_of(names: Sequence[str], greatest: str) -> str:
     return names[0]
 
 
-def balanced(parts: list[str], operator: str) -> str:
-    """Write an associative operation on one or more parts as a balanced tree.
+def join_balanced(parts: list[str], operator: str) -> str:
+    """Join expressions by an associative operator, as a balanced tree of parentheses.
 
-    Its depth stays below the limits of parsers.
+    A chain of operators would be too deep for the parsers of engines.
     """
     while len(parts) > 1:
         parts = [f"({f' {operator} '.join(parts[i:i + 2])})" for i in range(0, len(parts), 2)]
@@ -439,9 +447,10 @@ def user_tables(bundle: Bundle, rows: TargetRows) -> dict[str, pl.DataFrame]:
 
 
 class WeightRows:
-    """The rows of ``textnb_weights``, in groups that name only columns with other than the default.
+    """The rows of ``textnb_weights``, in groups that differ from the defaults in the same columns.
 
-    A column's default is its most frequent weight, which most terms have for nearly all outputs.
+    The default of a column is its most frequent number, which most terms have in most columns. An
+    INSERT only names the columns in which its rows differ from the defaults.
 
     Attributes
     ----------
@@ -449,16 +458,16 @@ class WeightRows:
         The columns, w0, w1, ... and idf if the form has one, and their most frequent numbers.
     """
 
-    # Terms are separated by the first of these that none of them holds.
+    # Terms are separated by the first of these characters that no term holds.
     _SEPARATORS = "|\u00a6\u241e\u241f"
-    # Rows of a smaller group get no statement of their own: all their columns are written.
-    _MIN_GROUP = 16
-    # Rows with the same numbers get a statement of their own if there are at least this many.
-    _MIN_SAME = 64
+    # The rows of smaller groups are put together, and all their columns are written.
+    _MIN_GROUP_SIZE = 16
+    # This many rows with the same numbers are a group of their own.
+    _MIN_EQUAL_ROWS = 64
 
-    def __init__(self, bundle: Bundle, as_term: Callable[[str], str | None] = str) -> None:
-        """``as_term`` converts a term to the form of an engine; None leaves the term out."""
-        self._terms, self._as_term, self._weights = bundle.terms, as_term, bundle.weights
+    def __init__(self, bundle: Bundle, convert_term: Callable[[str], str | None] = str) -> None:
+        """``convert_term`` returns a term as the engine stores it, or None to leave it out."""
+        self._terms, self._convert_term, self._weights = bundle.terms, convert_term, bundle.weights
         self._names = [f"w{k}" for k in range(bundle.weights.shape[1])]
         if bundle.idf is not None:
             self._weights = np.column_stack([bundle.weights, bundle.idf])
@@ -475,38 +484,42 @@ class WeightRows:
                      if not any(sign in term for term in self._terms)), None)
 
     def groups(self) -> Iterator[tuple[list[str], list[float] | None, Iterator[list[Any]]]]:
-        """Groups of rows: column names, their numbers if all rows have the same, and the rows."""
+        """Groups of rows: the names of columns, the numbers that all rows share, and the rows.
+
+        The numbers are None if rows differ in them. A row is a term and its numbers.
+        """
         bits = np.packbits(self._differs, axis=1)
         # The bytes of a row as one value, which says in which columns the row differs.
-        differing = np.ascontiguousarray(bits).view(
-            np.dtype((np.void, bits.shape[1]))).reshape(-1)
-        _, group, sizes = np.unique(differing, return_inverse=True, return_counts=True)
-        group = np.where(sizes[group] < self._MIN_GROUP, len(sizes), group)
-        for rows in _split(group):
-            all_columns = group[rows[0]] == len(sizes)
-            columns = [*range(len(self._names))] if all_columns else np.flatnonzero(
+        pattern = np.ascontiguousarray(bits).view(np.dtype((np.void, bits.shape[1]))).reshape(-1)
+        _, group, sizes = np.unique(pattern, return_inverse=True, return_counts=True)
+        mixed_group = len(sizes)
+        group = np.where(sizes[group] < self._MIN_GROUP_SIZE, mixed_group, group)
+        for rows in _indices_by_key(group):
+            is_mixed = group[rows[0]] == mixed_group
+            columns = [*range(len(self._names))] if is_mixed else np.flatnonzero(
                 self._differs[rows[0]]).tolist()
             names = [self._names[k] for k in columns]
-            for same, part in self._of_same_numbers(rows, columns):
-                yield names, same, self._rows(part, columns)
+            for shared, equal_rows in self._group_equal_rows(rows, columns):
+                yield names, shared, self._rows(equal_rows, columns)
 
     def codes(self) -> tuple[list[Floats], Iterator[list[Any]]] | None:
         """The distinct numbers of each column, and rows of a term and codes of its numbers.
 
         Numbers that equal the default have no code. The code of the i-th distinct number (from 1)
-        of column k is ``k + n * i``, for n columns. None if codes would not be shorter.
+        of column k is ``k + n * i``, where n is the number of columns. None if there are too few
+        repeated numbers to save space.
         """
         differs, numbers = self._differs, []
         codes = np.zeros(differs.shape, np.int64)
         for k in range(differs.shape[1]):
-            values, places = np.unique(self._weights[differs[:, k], k], return_inverse=True)
-            codes[differs[:, k], k] = k + differs.shape[1] * (1 + places)
-            numbers.append(values)
+            distinct, indices = np.unique(self._weights[differs[:, k], k], return_inverse=True)
+            codes[differs[:, k], k] = k + differs.shape[1] * (1 + indices)
+            numbers.append(distinct)
         if codes.max(initial=0) >= 1 << 32 or (
-                CELLS_PER_VALUE * sum(map(len, numbers)) > np.count_nonzero(differs)):
+                MIN_CELLS_PER_VALUE * sum(map(len, numbers)) > np.count_nonzero(differs)):
             return None
         ends = np.cumsum(np.count_nonzero(differs, axis=1)).tolist()
-        all_codes, terms = codes[differs].tolist(), map(self._as_term, self._terms)
+        all_codes, terms = codes[differs].tolist(), map(self._convert_term, self._terms)
         return numbers, ([term, all_codes[start:end]] for term, start, end in zip(
             terms, [0, *ends], ends, strict=False) if term is not None)
 
@@ -514,29 +527,34 @@ class WeightRows:
         """Rows of a term and all its numbers."""
         return self._rows(np.arange(len(self._terms)), [*range(len(self._names))])
 
-    def _of_same_numbers(
+    def _group_equal_rows(
         self, rows: NDArray[np.int64], columns: list[int]
     ) -> Iterator[tuple[list[float] | None, NDArray[np.int64]]]:
-        """Groups of rows with the same numbers (common if there are few columns), and the rest."""
-        numbers, group, counts = np.unique(
+        """Groups of rows with the same numbers, common if there are few columns; and the rest.
+
+        A group has its numbers and its rows; the rest has None and its rows.
+        """
+        numbers, group, sizes = np.unique(
             self._weights[rows][:, columns], axis=0, return_inverse=True, return_counts=True)
         group = group.reshape(-1)
-        group = np.where(counts[group] < self._MIN_SAME, len(counts), group)
-        for part in _split(group):
-            first = group[part[0]]
-            yield numbers[first].tolist() if first < len(counts) else None, rows[part]
+        group = np.where(sizes[group] < self._MIN_EQUAL_ROWS, len(sizes), group)
+        for indices in _indices_by_key(group):
+            key = group[indices[0]]
+            yield numbers[key].tolist() if key < len(sizes) else None, rows[indices]
 
     def _rows(self, rows: NDArray[np.int64], columns: list[int]) -> Iterator[list[Any]]:
+        """A term and its numbers for each row, except for terms that are left out."""
         for start in range(0, len(rows), 1000):
             block = rows[start:start + 1000]
             for row, numbers in zip(
                     block.tolist(), self._weights[block][:, columns].tolist(), strict=True):
-                if (term := self._as_term(self._terms[row])) is not None:
+                if (term := self._convert_term(self._terms[row])) is not None:
                     yield [term, *numbers]
 
 
-def _split(keys: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
-    """The indices of each key, in their order."""
+def _indices_by_key(keys: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
+    """For each distinct key, ascending, the indices at which it occurs."""
     order = np.argsort(keys, kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
-    return (part for part in parts if len(part))
+    groups = np.split(order, np.flatnonzero(np.diff(keys[order])) + 1)
+    # Without keys, `split` gives one empty array.
+    return (group for group in groups if len(group))

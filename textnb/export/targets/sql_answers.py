@@ -1,4 +1,4 @@
-"""Probabilities and the decision in SQL: views that follow from the sums of documents."""
+"""Probabilities and the decision in SQL: views on the sums of documents (``textnb_sums``)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from textnb.export.bundle import Bundle
 from textnb.export.targets.base import TargetAnswers
 from textnb.export.targets.sql_texts import number
 
-# For lower exponents, some engines raise an error, as the exponential underflows.
-_LOWEST = "-700e0"
+# For lower exponents, `exp` underflows, and some engines raise an error.
+_MIN_EXPONENT = "-700e0"
 LABELS = "SELECT * FROM textnb_labels ORDER BY id"
 PROBABILITIES = "SELECT probability FROM textnb_probabilities ORDER BY id, position"
 DECISIONS = "SELECT position FROM textnb_decisions ORDER BY id"
 
 
 def queries(bundle: Bundle) -> list[str]:
-    """The queries whose results `read_answers` needs."""
+    """The queries that `read_answers` asks for a bundle."""
     return [LABELS, *([PROBABILITIES] if "probability" in bundle.answers else []),
             *([DECISIONS] if bundle.gives_decisions else [])]
 
@@ -27,31 +27,32 @@ def queries(bundle: Bundle) -> list[str]:
 def read_answers(
     bundle: Bundle, ask: Callable[[str], Iterable[Sequence[Any]]]
 ) -> TargetAnswers:
-    """Read the views of answers; ``ask`` gives the rows of each of `queries`.
+    """Read the views of answers. ``ask`` runs one of `queries`, and returns its rows.
 
     A list of labels is JSON if the engine has no lists.
     """
     rows = list(ask(LABELS))
-    # Columns: id, position, label and scores; of lists of labels id, labels and scores.
-    first_score = 2 if bundle.is_multilabel else 3
-    labels: list[Any] = [row[1] for row in rows]
     if bundle.is_multilabel:
-        by_name = {str(label): label for label in bundle.labels}
-        labels = [[by_name[name] for name in (
-            json.loads(names) if isinstance(names, str) else names)] for names in labels]
+        # Columns: id, labels, scores.
+        scores = [row[2:] for row in rows]
+        label_of_name = {str(label): label for label in bundle.labels}
+        labels: list[Any] = [[label_of_name[name] for name in (
+            json.loads(names) if isinstance(names, str) else names)] for _, names, *_ in rows]
     else:
-        labels = bundle.labels_at(labels)
-    probabilities, places = (
+        # Columns: id, position, label, scores.
+        scores = [row[3:] for row in rows]
+        labels = bundle.labels_at(row[1] for row in rows)
+    probabilities, positions = (
         [row[0] for row in ask(query)] if query in queries(bundle) else []
         for query in (PROBABILITIES, DECISIONS))
-    return TargetAnswers.of(bundle, [row[first_score:] for row in rows], labels, probabilities,
-                            bundle.labels_at(places))
+    return TargetAnswers.of(bundle, scores, labels, probabilities, bundle.labels_at(positions))
 
 
 def probability_view(bundle: Bundle) -> str:
     """Write the view ``textnb_probabilities`` of id, position, label and probability.
 
-    The highest score of a document is subtracted before `exp`.
+    The highest score of a document is subtracted before `exp`, so that nothing overflows. For lists
+    of labels, the probability is the sigmoid of x: exp(min(x, 0)) / (1 + exp(-|x|)).
     """
     score = _score(bundle)
     source = "textnb_sums s CROSS JOIN textnb_classes c"
@@ -64,7 +65,7 @@ def probability_view(bundle: Bundle) -> str:
             "p / sum(p) OVER (PARTITION BY id) AS probability\n"
             f"FROM (SELECT id, position, label, {_exp('behind')} AS p\n"
             "FROM (SELECT id, position, label, x - max(x) OVER (PARTITION BY id) AS behind\n"
-            f"FROM ({_posterior(bundle, score, source)}) scored) compared) powers;")
+            f"FROM ({_calibrated_scores(bundle, score, source)}) scored) compared) powers;")
 
 
 def ranked_labels_view(
@@ -77,52 +78,56 @@ def ranked_labels_view(
     assert bundle.decision is not None
     at_least, at_most = bundle.decision.at_least, bundle.decision.at_most
     thresholds = bundle.thresholds.tolist()
-    above = " ".join(f"WHEN {k} THEN s.s{k} - {number(threshold)}"
-                     for k, threshold in enumerate(thresholds))
-    scores = " ".join(f"WHEN {k} THEN s.s{k}" for k in range(len(thresholds)))
-    chosen = f"above > 0e0 OR place <= {at_least}" if at_least else "above > 0e0"
+    margin_cases = " ".join(f"WHEN {k} THEN s.s{k} - {number(threshold)}"
+                            for k, threshold in enumerate(thresholds))
+    score_cases = " ".join(f"WHEN {k} THEN s.s{k}" for k in range(len(thresholds)))
+    is_chosen = f"above > 0e0 OR place <= {at_least}" if at_least else "above > 0e0"
     if at_most is not None:
-        chosen = f"({chosen}) AND place <= {at_most}"
-    # A label that is never predicted has one of the last ranks; `at_least` may include them.
+        is_chosen = f"({is_chosen}) AND place <= {at_most}"
+    # A label with an infinite threshold is never predicted, even if `at_least` includes its rank.
     labels = list_of([
         ("1 = 0" if threshold == inf else
          f"max(CASE WHEN position = {k} THEN chosen ELSE 0 END) = 1", str(label))
-        for k, (label, threshold) in enumerate(zip(bundle.labels, bundle.min_odds, strict=True))])
+        for k, (label, threshold) in enumerate(
+            zip(bundle.labels, bundle.min_log_odds, strict=True))])
     outputs = ", ".join(f"max(CASE WHEN position = {k} THEN score END) AS s{k}"
                         for k in range(len(thresholds)))
-    # Without scores, such as those of a missing feature, there is no rank.
+    # If scores are null, because a feature is missing, no label is chosen.
     return (f"CREATE VIEW textnb_labels AS SELECT id, {labels} AS labels,\n{outputs}\n"
             "FROM (SELECT id, position, score,\n"
-            f"CASE WHEN above IS NOT NULL AND ({chosen}) THEN 1 ELSE 0 END AS chosen\n"
+            f"CASE WHEN above IS NOT NULL AND ({is_chosen}) THEN 1 ELSE 0 END AS chosen\n"
             "FROM (SELECT id, position, score, above,\n"
             "row_number() OVER (PARTITION BY id ORDER BY above DESC, position) AS place\n"
-            f"FROM (SELECT s.id, c.position, CASE c.position {scores} END AS score,\n"
-            f"CASE c.position {above} END AS above\n"
+            f"FROM (SELECT s.id, c.position, CASE c.position {score_cases} END AS score,\n"
+            f"CASE c.position {margin_cases} END AS above\n"
             "FROM textnb_sums s CROSS JOIN textnb_classes c) compared) ranked) judged\n"
             "GROUP BY id;")
 
 
 def decision_view(bundle: Bundle) -> str:
-    """Write the view ``textnb_decisions`` of id, position and label, which are null for unsure.
+    """Write the view ``textnb_decisions`` of id, position and label, which are null if unsure.
 
-    Log-odds of class k with scores x are x_k - log(sum of exp(x_j) over all j other than k); the
-    highest of the scores is subtracted before `exp`. The best class has standing 1.
+    If x are the calibrated scores, the log-odds of class k are x_k - log(sum of exp(x_j) over all
+    other classes j). The highest x_j is subtracted before `exp`, so that nothing overflows. For the
+    best class, whose standing is 1, this is ``second``, and ``others`` is the sum of the powers
+    ``q``. For other classes it is ``best``, and ``total`` is the sum of the powers ``p``.
     """
     conditions = " ".join(
-        f"WHEN {k} THEN {_condition(value)}" for k, value in enumerate(bundle.min_odds))
+        f"WHEN {k} THEN {_condition(value)}" for k, value in enumerate(bundle.min_log_odds))
     score, source = _score(bundle), "textnb_sums s CROSS JOIN textnb_classes c"
     window = "OVER (PARTITION BY id)"
-    # A single class has no others, and infinite odds.
-    odds = ("CASE WHEN standing > 1 THEN x - best ELSE best - second END\n"
-            "- ln(CASE WHEN standing > 1 THEN total - p ELSE others END)"
-            if len(bundle.labels) > 1 else "1e308")
+    # A single class has infinite log-odds; 1e308 reaches every finite threshold.
+    log_odds = ("CASE WHEN standing > 1 THEN x - best ELSE best - second END\n"
+                "- ln(CASE WHEN standing > 1 THEN total - p ELSE others END)"
+                if len(bundle.labels) > 1 else "1e308")
     return ("CREATE VIEW textnb_decisions AS SELECT id,\n"
             "max(CASE WHEN place = 1 AND accepted = 1 THEN k END) AS position,\n"
             "max(CASE WHEN place = 1 AND accepted = 1 THEN name END) AS label\n"
             "FROM (SELECT id, k, name, accepted,\n"
             "row_number() OVER (PARTITION BY id ORDER BY 1 - accepted, standing) AS place\n"
             f"FROM (SELECT id, k, name, standing, CASE WHEN CASE k {conditions} END "
-            f"THEN 1 ELSE 0 END AS accepted\nFROM (SELECT id, k, name, standing, {odds} AS odds\n"
+            f"THEN 1 ELSE 0 END AS accepted\n"
+            f"FROM (SELECT id, k, name, standing, {log_odds} AS odds\n"
             f"FROM (SELECT id, k, name, standing, x, best, second, p, sum(p) {window} AS total,\n"
             f"sum(q) {window} AS others\n"
             f"FROM (SELECT id, k, name, standing, x, best, second, {_exp('x - best')} AS p,\n"
@@ -131,18 +136,22 @@ def decision_view(bundle: Bundle) -> str:
             f"max(CASE WHEN standing > 1 THEN x END) {window} AS second\n"
             "FROM (SELECT id, position AS k, label AS name, x,\n"
             "row_number() OVER (PARTITION BY id ORDER BY x DESC, position) AS standing\n"
-            f"FROM ({_posterior(bundle, score, source)}) scored) ranked) compared) powers) summed"
-            ") judged) answered) ordered\nGROUP BY id;")
+            f"FROM ({_calibrated_scores(bundle, score, source)}) scored) ranked) compared) powers"
+            ") summed) judged) answered) ordered\nGROUP BY id;")
 
 
-def _condition(min_odds: float) -> str:
-    """Whether a class is accepted by its log-odds."""
-    if min_odds == inf:
+def _condition(min_log_odds: float) -> str:
+    """Write the condition that the log-odds of a class reach a threshold."""
+    if min_log_odds == inf:
         return "1 = 0"
-    return "1 = 1" if min_odds == -inf else f"odds >= {number(min_odds)}"
+    return "1 = 1" if min_log_odds == -inf else f"odds >= {number(min_log_odds)}"
 
 
-def _posterior(bundle: Bundle, score: str, source: str) -> str:
+def _calibrated_scores(bundle: Bundle, score: str, source: str) -> str:
+    """Write the query of id, position, label and x, the score after the calibration's link.
+
+    For the sigmoid, x = min(y, 0) - ln(1 + exp(-|y|)), which is ln sigmoid(y).
+    """
     columns = f"SELECT s.id, c.position, c.label, {score}"
     if bundle.calibration is None or bundle.calibration.link == "softmax":
         return f"{columns} AS x\nFROM {source}"
@@ -151,12 +160,12 @@ def _posterior(bundle: Bundle, score: str, source: str) -> str:
 
 
 def _score(bundle: Bundle) -> str:
-    """The calibrated score of a class, or the log-odds of a label."""
+    """Write the score of a class, or the log-odds of a label, calibrated before a link."""
     calibration = bundle.calibration
     outputs = [f"s.s{k}" for k in range(bundle.weights.shape[1])]
     if bundle.positive is not None:
-        k = bundle.labels.index(bundle.positive)
-        outputs = ["s.s0" if k == j else "0e0" for j in range(2)]
+        # The score of the other class is 0.
+        outputs = ["s.s0" if label == bundle.positive else "0e0" for label in bundle.labels]
     if calibration is not None and calibration.sigmoids:
         outputs = [f"{score} * {number(slope)} + {number(shift)}" for score, (slope, shift)
                    in zip(outputs, calibration.sigmoids, strict=True)]
@@ -173,4 +182,5 @@ def _score(bundle: Bundle) -> str:
 
 
 def _exp(x: str) -> str:
-    return f"CASE WHEN {x} > {_LOWEST} THEN exp({x}) WHEN {x} IS NOT NULL THEN 0e0 END"
+    # If x is null, so is the exponential.
+    return f"CASE WHEN {x} > {_MIN_EXPONENT} THEN exp({x}) WHEN {x} IS NOT NULL THEN 0e0 END"

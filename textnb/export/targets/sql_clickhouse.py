@@ -14,14 +14,14 @@ from textnb.export.targets.sql_answers import queries, read_answers
 from textnb.export.targets.sql_patterns import Re2Sql
 from textnb.export.targets.sql_texts import has_controls, quote_name
 
-# In a process of its own: ClickHouse has one database per process, and the caller may use it.
-RUN = """
+# Runs in a new process, because ClickHouse has one database per process, which the caller may use.
+_PROGRAM = """
 import sys
 from pathlib import Path
 from chdb.session import Session
 folder, script = sys.argv[1:]
 session = Session(folder + "/database")
-# One by one, as the end of a statement is sought in all that is left; no literal has a line end.
+# One by one: the end of a statement is searched in all that is left. No literal has a line end.
 for statement in Path(script).read_text("utf-8").split(";\\n"):
     if statement.strip():
         session.query(statement)
@@ -42,7 +42,7 @@ class ClickHouse(Re2Sql):
     command = "clickhouse-client --queries-file model.sql"
     text_type = "Nullable(String)"
     number_type = "Nullable(Float64)"
-    # Each INSERT makes a part of a table on disk.
+    # Few and large, because each INSERT makes a part of a table on disk.
     rows_per_insert = 50_000
     hex_literal = "unhex('{}')"
     # `lower` changes ASCII only.
@@ -54,14 +54,14 @@ class ClickHouse(Re2Sql):
     matches = "match({}, {})"
     replace_all = "replaceRegexpAll({}, {}, {})"
     concat_parts = ("arrayStringConcat(arrayMap(p -> p.2, "
-              "arraySort(groupArray(((run, class, place, number), part)))))")
+                    "arraySort(groupArray(((run, class, place, number), part)))))")
     translate = "translateUTF8"
     find_matches = "extractAll({}, {})"
     unnest_matches = ("arrayJoin(arrayZip(all_matches, arrayEnumerate(all_matches))) AS pair, "
-                "pair.1 AS {}, pair.2 AS {}")
+                      "pair.1 AS {}, pair.2 AS {}")
 
     def literal(self, value: str) -> str:
-        # A backslash begins an escape.
+        # In a quoted literal, a backslash begins an escape.
         return super().literal(value if has_controls(value) else value.replace("\\", r"\\"))
 
     def pattern(self, pattern: str) -> str:
@@ -75,7 +75,7 @@ class ClickHouse(Re2Sql):
         return name
 
     def opening(self) -> Iterator[str]:
-        # Tables of characters, and sums of many features, are long.
+        # Raise limits: tables of characters, and sums of many features, are long statements.
         yield "SET max_query_size = 1000000000, max_ast_elements = 10000000;"
         yield "SET max_expanded_ast_elements = 10000000, max_parser_depth = 100000;"
         yield "SET precise_float_parsing = 1;"
@@ -89,7 +89,7 @@ class ClickHouse(Re2Sql):
         return f"arrayMap(p -> p.2, arrayFilter(p -> p.1, [{pairs}]))"
 
     def value(self, value: str | float | list[int] | None) -> str:
-        # Rows of plain numbers are read as data; a bracket or an expression is parsed as SQL.
+        # Write plain numbers and lists, which are read as data, and not parsed as SQL expressions.
         return repr(value) if isinstance(value, (float, list)) else super().value(value)
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
@@ -98,27 +98,28 @@ class ClickHouse(Re2Sql):
         yield (f"CREATE TABLE textnb_weights (term String{columns}) "
                "ENGINE = MergeTree ORDER BY term;")
         yield "DROP TABLE IF EXISTS textnb_cells;"
+        # The codes of all terms are inserted, and decoded by one statement. A statement for each
+        # of `WeightRows.groups` would take longer than all rows.
         coded = weights.codes()
         if coded is None:
             yield from self.load(
                 "textnb_weights", ("term", *weights.defaults), weights.full_rows())
             return
-        # A statement for each group of terms would take longer than all their rows.
         numbers, rows = coded
         yield "CREATE TABLE textnb_cells (term String, cells Array(UInt32)) ENGINE = Memory;"
         yield from self.load("textnb_cells", ("term", "cells"), rows)
-        selected = ",\n".join(
-            self._decoded(k, len(numbers), column.tolist(), default) for k, (column, default)
+        columns = ",\n".join(
+            self._decode(k, len(numbers), column.tolist(), default) for k, (column, default)
             in enumerate(zip(numbers, weights.defaults.values(), strict=True)))
-        yield f"INSERT INTO textnb_weights SELECT term,\n{selected}\nFROM textnb_cells;"
+        yield f"INSERT INTO textnb_weights SELECT term,\n{columns}\nFROM textnb_cells;"
         yield "DROP TABLE textnb_cells;"
 
-    def _decoded(self, k: int, columns: int, numbers: list[float], default: float) -> str:
-        """Write the number of a column from the codes of a term: see `WeightRows.codes`."""
+    def _decode(self, k: int, n_columns: int, numbers: list[float], default: float) -> str:
+        """Write the number of column ``k`` from the codes of a term: see `WeightRows.codes`."""
         if not numbers:
             return self.value(default)
-        codes = [k + columns * place for place in range(1, len(numbers) + 1)]
-        return (f"transform(arrayFirst(c -> c % {columns} = {k}, cells), {codes}, {numbers}, "
+        codes = [k + n_columns * i for i in range(1, len(numbers) + 1)]
+        return (f"transform(arrayFirst(c -> c % {n_columns} = {k}, cells), {codes}, {numbers}, "
                 f"{self.value(default)})")
 
     def create_fold_table(self, name: str) -> str:
@@ -128,6 +129,6 @@ class ClickHouse(Re2Sql):
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if find_spec("chdb") is None:
             raise EngineMissing(f"chdb, which is ClickHouse, is not installed: {self.needs}")
-        statements = queries(bundle)
-        answers = run_in_child(RUN, [str(path)], user_tables(bundle, rows), "\n".join(statements))
-        return read_answers(bundle, lambda query: answers[statements.index(query)].iter_rows())
+        lines = queries(bundle)
+        answers = run_in_child(_PROGRAM, [str(path)], user_tables(bundle, rows), "\n".join(lines))
+        return read_answers(bundle, lambda query: answers[lines.index(query)].iter_rows())

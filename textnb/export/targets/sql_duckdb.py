@@ -53,12 +53,12 @@ class DuckDb(Re2Sql):
               TemporaryDirectory() as folder):
             frames = user_tables(bundle, rows)
             for table, frame in frames.items():
-                # Parquet needs no other package between Polars and DuckDB.
+                # By Parquet, because DuckDB needs another package to read frames of Polars.
                 file = Path(folder) / f"{table}.parquet"
                 frame.write_parquet(file)
                 connection.execute(f"CREATE TEMP TABLE source_{table} AS "
                                    "SELECT * FROM read_parquet(?)", [str(file)])
-            # The script may come from somebody else, and must not read files.
+            # Nobody vouches for the script: it must not read files.
             connection.execute("SET enable_external_access = false; SET lock_configuration = true")
             connection.execute(path.read_text("utf-8"))
             for table, frame in frames.items():

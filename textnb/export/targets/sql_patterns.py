@@ -64,13 +64,13 @@ class PatternSql(Sql):
 
     def final_sigmas(self, lower: Lowercase, text: str) -> str:
         sigma = self.replace_all.format(text, self.pattern(final_sigma(lower, self.code, self.end)),
-                                     self.pattern(r"\1ς\2"))
+                                        self.pattern(r"\1ς\2"))
         return f"CASE WHEN {self.holds.format(text, SIGMA)} THEN {sigma} ELSE {text} END"
 
     def fold(self, fold: Fold, keys: str, source: str) -> str:
-        is_changed = (
-            f"{self.byte_length.format('text')} > {self.char_length.format('text')}" if fold.ascii
-            else self.matches.format("text", self.pattern(self.one_of(fold.changing))))
+        is_wide = f"{self.byte_length.format('text')} > {self.char_length.format('text')}"
+        is_changed = is_wide if fold.ascii_only else self.matches.format(
+            "text", self.pattern(self.one_of(fold.changing)))
         changed = f"(SELECT {keys}, text FROM t WHERE {is_changed}) h"
         return (f"WITH t AS (SELECT {keys}, text FROM {source})\n"
                 f"SELECT {keys}, {fold.otherwise} AS text FROM t WHERE NOT ({is_changed})\n"
@@ -141,7 +141,7 @@ class Re2Sql(PatternSql):
             pattern, is_word = self.kinds_or_word(words), "word <> ''"
         if words.stop_words:
             is_word += " AND word NOT IN (SELECT word FROM textnb_stop_words)"
-        replaced = replace_strings(words, self.present_text(words))
+        replaced = replace_strings(words, self.text_or_empty(words))
         source = (f"(SELECT {keys}, {self.lower_text(words)} AS text FROM (\n"
                   f"SELECT {keys}, {replaced} AS text FROM {source}) r) l")
         rows = self.find_all(keys, source, pattern, ("word", "position"), text)

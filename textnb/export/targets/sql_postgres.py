@@ -1,4 +1,4 @@
-"""SQL of PostgreSQL: its regular expressions, which list the characters of words."""
+"""SQL of PostgreSQL: it splits texts by regular expressions, which list the characters of words."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from textnb.export.targets.sql_answers import read_answers
 from textnb.export.targets.sql_patterns import PatternSql
 from textnb.export.targets.sql_texts import keys_of, quote_name, replace_strings
 
-SERVER = "TEXTNB_POSTGRES"
+SERVER_ENV = "TEXTNB_POSTGRES"
 _SET_SERVER = (
-    f"Set the environment variable {SERVER} to a server, as libpq names it, such as "
+    f"Set the environment variable {SERVER_ENV} to a server, as libpq names it, such as "
     "'host=localhost dbname=test'. The tables are made in a new schema, which is dropped at "
     "the end")
-_LONGEST_NAME = 63
+_MAX_NAME_BYTES = 63
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -36,8 +36,8 @@ class Postgres(PatternSql):
 
     name = "sql-postgres"
     needs = (
-        f"pip install 'textnb[postgres]', and a server that the environment variable {SERVER} "
-        "names as libpq does: host=localhost dbname=test")
+        "pip install 'textnb[postgres]', and a server that the environment variable "
+        f"{SERVER_ENV} names as libpq does: host=localhost dbname=test")
     engine = "PostgreSQL"
     command = "psql -v ON_ERROR_STOP=1 -f model.sql"
     term_type = 'TEXT COLLATE "C" NOT NULL'
@@ -62,9 +62,9 @@ class Postgres(PatternSql):
     def check_features(self, bundle: Bundle) -> None:
         super().check_features(bundle)
         for feature in bundle.terms:
-            if len(feature.encode()) > _LONGEST_NAME:
+            if len(feature.encode()) > _MAX_NAME_BYTES:
                 raise ExportError(f"feature {feature!r}: a column of PostgreSQL has a name of at "
-                                  f"most {_LONGEST_NAME} bytes; rename it")
+                                  f"most {_MAX_NAME_BYTES} bytes; rename it")
 
     def column_key(self, name: str) -> str:
         return name
@@ -87,7 +87,7 @@ class Postgres(PatternSql):
             yield (f"-- {quantity(left_out, 'term', 'holds', 'hold')} the character NUL, which no "
                    "text of PostgreSQL can: left out.")
         yield from super().load_weights(bundle)
-        # A hash index holds terms of any length; a unique index would limit it.
+        # A hash index holds terms of any length, unlike a unique index.
         yield "CREATE INDEX ON textnb_weights USING hash (term);"
         yield "ANALYZE textnb_weights;"
 
@@ -109,20 +109,21 @@ class Postgres(PatternSql):
     def split(self, words: Words, source: str) -> Iterator[str]:
         mapping = words.lower_mapping
         word = "w.word"
-        single = [c for c, small in mapping.items() if len(small) == 1 and not c.isascii()]
-        if single:
+        capitals = [c for c, small in mapping.items() if len(small) == 1 and not c.isascii()]
+        if capitals:
             # `translate` searches its list for each character, so it is called only where needed.
-            word = (f"CASE WHEN p.wide AND w.word ~ '{self.one_of(ranges_of(single))}' "
-                    f"THEN translate(w.word,\n{self.literal(''.join(single))},\n"
-                    f"{self.literal(''.join(mapping[c] for c in single))}) ELSE w.word END")
-        stops = ("\nWHERE s.word NOT IN (SELECT word FROM textnb_stop_words)"
-                 if words.stop_words else "")
+            # Only a wide text (with characters beyond ASCII) needs it.
+            word = (f"CASE WHEN p.wide AND w.word ~ '{self.one_of(ranges_of(capitals))}' "
+                    f"THEN translate(w.word,\n{self.literal(''.join(capitals))},\n"
+                    f"{self.literal(''.join(mapping[c] for c in capitals))}) ELSE w.word END")
+        drop_stop_words = ("\nWHERE s.word NOT IN (SELECT word FROM textnb_stop_words)"
+                           if words.stop_words else "")
         members = regex_class(_members_in_any_case(words), self.code)
-        text, separation = "p.text", ""
+        text, separate_pairs = "p.text", ""
         if words.unspaced:
             expression = self.separate_pairs(words, text, "p.wide AND ")
             text = "q.text"
-            separation = f"CROSS JOIN LATERAL (SELECT {expression} AS text OFFSET 0) q\n"
+            separate_pairs = f"CROSS JOIN LATERAL (SELECT {expression} AS text OFFSET 0) q\n"
         words_query = (f"SELECT w.position, {word} AS word\n"
                        f"  FROM unnest(regexp_split_to_array({text}, '[^{members}]+'))\n"
                        "    WITH ORDINALITY AS w(word, position)\n"
@@ -131,22 +132,25 @@ class Postgres(PatternSql):
             words_query = (
                 f"SELECT m.position, m.word[1] AS word FROM regexp_matches({text},\n"
                 f"  '{self.kinds_or_word(words)}', 'g') WITH ORDINALITY AS m(word, position)")
-        # OFFSET 0 keeps the planner from merging the steps, which would join each word with its
-        # whole text.
+        # OFFSET 0 keeps the planner from merging the steps: it would join each word with its whole
+        # text.
         keys = ", ".join(f"d.{key}" for key in keys_of(words).split(", "))
         yield (f"CREATE VIEW textnb_words AS SELECT {keys}, s.position, s.word FROM {source} d\n"
                "CROSS JOIN LATERAL (SELECT octet_length(d.text) > char_length(d.text) AS wide,\n"
-               f"  {self._prepare_text(words)} AS text OFFSET 0) p\n{separation}"
-               f"CROSS JOIN LATERAL ({words_query} OFFSET 0) s{stops};")
+               f"  {self._prepare_text(words)} AS text OFFSET 0) p\n{separate_pairs}"
+               f"CROSS JOIN LATERAL ({words_query} OFFSET 0) s{drop_stop_words};")
 
-    def lowers_before(self, words: Words) -> bool:
-        # `split` converts words one by one; tokens of other kinds are found in lower-case text.
-        return bool(words.kinds) or super().lowers_before(words)
+    def needs_lower_case(self, words: Words) -> bool:
+        # `split` converts words one by one. But tokens of other kinds are found in lower case.
+        return bool(words.kinds) or super().needs_lower_case(words)
 
     def _prepare_text(self, words: Words) -> str:
-        """Write the text in lower case as far as must be before splitting: Σ, İ, and ASCII."""
-        # With the collation C, `lower` changes only ASCII in every version. Regular expressions
-        # use the collation too.
+        """Write the text with Σ, İ and ASCII in lower case, which must be so before splitting.
+
+        `split` converts other characters word by word.
+        """
+        # With the collation C, `lower` only changes ASCII, in every version of PostgreSQL. Regular
+        # expressions use the collation, too.
         text = f'{replace_strings(words, "d.text")} COLLATE "C"'
         if words.lower is None:
             return text
@@ -156,7 +160,7 @@ class Postgres(PatternSql):
                 text = f"replace({text}, '{character}', '{small}')"
         return f"lower({text})"
 
-    def present_text(self, words: Words) -> str:
+    def text_or_empty(self, words: Words) -> str:
         return "coalesce(text, '') COLLATE \"C\""
 
     def characters(self, keys: str, source: str) -> str:
@@ -176,7 +180,7 @@ class Postgres(PatternSql):
             import psycopg
         except ImportError:
             raise EngineMissing(f"psycopg is not installed: {self.needs}") from None
-        server = os.environ.get(SERVER)
+        server = os.environ.get(SERVER_ENV)
         if not server:
             raise EngineMissing(
                 f"no PostgreSQL server is named to run it on. {_SET_SERVER}")
@@ -186,7 +190,7 @@ class Postgres(PatternSql):
             connection = psycopg.connect(server, autocommit=True)
         except psycopg.OperationalError as error:
             reason = " ".join(str(error).split())
-            raise EngineMissing(f"the PostgreSQL server that {SERVER} names does not answer "
+            raise EngineMissing(f"the PostgreSQL server that {SERVER_ENV} names does not answer "
                                 f"({reason}). Start it, or name another. {_SET_SERVER}") from None
         schema = f"textnb_{uuid4().hex}"
         with connection, deadline(connection.cancel):
@@ -203,7 +207,7 @@ class Postgres(PatternSql):
 
 
 def _members_in_any_case(words: Words) -> Ranges:
-    """The characters that belong to words when they are in lower case."""
+    """The characters whose lower case belongs to words."""
     mapping = words.lower_mapping
     codes = {code for first, last in words.members for code in range(first, last + 1)}
     codes -= set(map(ord, mapping))
@@ -213,9 +217,9 @@ def _members_in_any_case(words: Words) -> Ranges:
 
 
 def _execute(connection: Any, path: Path) -> None:
-    """Run a script statement by statement, as the server parses a whole request in memory.
+    """Run a script statement by statement: the server would hold a whole script in memory.
 
-    A literal holds no line end, so a line that ends with a semicolon ends a statement.
+    No literal has a line end, so a line that ends with a semicolon ends a statement.
     """
     statement: list[str] = []
     with path.open(encoding="utf-8", newline="\n") as lines:
@@ -227,6 +231,7 @@ def _execute(connection: Any, path: Path) -> None:
 
 
 def _fill(connection: Any, table: str, frame: pl.DataFrame) -> None:
+    """Copy a frame into a table with the same columns."""
     names = ", ".join(map(quote_name, frame.columns))
     with connection.cursor() as cursor:
         with cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
@@ -236,33 +241,37 @@ def _fill(connection: Any, table: str, frame: pl.DataFrame) -> None:
 
 
 def _without_nul(bundle: Bundle, frame: pl.DataFrame) -> pl.DataFrame:
-    """Remove the character NUL, which PostgreSQL can't hold.
+    """Remove the character NUL, which PostgreSQL can't hold, so that scores stay the same.
 
-    In a text, NUL separates words, so it becomes a space. An n-gram of characters with NUL is not a
-    term, so NUL becomes another character that is in no term. A token with NUL is dropped; if it is
-    a term, an ExportError says that the document can't be in this database.
+    In texts, NUL separates words, so it becomes a space. For n-grams of characters, it becomes a
+    character that is in no term. A token with NUL is dropped, as it is unknown.
+
+    Raises
+    ------
+    ExportError
+        If a term has NUL, and the rows have it, too.
     """
     if bundle.reads == "text":
         return frame.with_columns(
-            pl.col(pl.String).str.replace_all("\0", _instead_of_nul(bundle, frame), literal=True))
+            pl.col(pl.String).str.replace_all("\0", _nul_substitute(bundle, frame), literal=True))
     if "term" not in frame.columns or bundle.reads != "terms":
         return frame
-    nul = frame["term"].str.contains("\0", literal=True)
-    unstorable = set(frame.filter(nul)["term"]) & set(bundle.terms)
-    if unstorable:
-        raise ExportError(f"documents hold the term {min(unstorable)!r}, but no text of PostgreSQL "
+    has_nul = frame["term"].str.contains("\0", literal=True)
+    known = set(frame.filter(has_nul)["term"]) & set(bundle.terms)
+    if known:
+        raise ExportError(f"documents hold the term {min(known)!r}, but no text of PostgreSQL "
                           "holds the character NUL; leave the term out of the vocabulary")
-    return frame.filter(~nul)
+    return frame.filter(~has_nul)
 
 
-def _instead_of_nul(bundle: Bundle, frame: pl.DataFrame) -> str:
+def _nul_substitute(bundle: Bundle, frame: pl.DataFrame) -> str:
     if bundle.splitter.analyzer == "word":
         return " "
-    used = set().union(*bundle.terms)
-    nul = frame.select(pl.any_horizontal(
+    alphabet = set().union(*bundle.terms)
+    has_nul = frame.select(pl.any_horizontal(
         pl.col(pl.String).str.contains("\0", literal=True).any())).item()
-    if nul and "\0" in used:
+    if has_nul and "\0" in alphabet:
         raise ExportError("documents hold the character NUL, and so do terms, but no text of "
                           "PostgreSQL does; train without it")
     # Control characters are tried first: stripping accents may remove all characters beyond ASCII.
-    return next(c for c in map(chr, (*range(1, 9), *range(0xE000, 0xF900))) if c not in used)
+    return next(c for c in map(chr, (*range(1, 9), *range(0xE000, 0xF900))) if c not in alphabet)

@@ -1,13 +1,13 @@
-"""Views that bring texts to the form that is split, and that make n-grams of characters.
+"""Views that clean texts before they are split, and views of n-grams.
 
     textnb_fields       a row per document and text column (id, field, text), if there are several
     textnb_normalized   texts after normalisation
     textnb_cleaned      texts in lower case and without accents
     textnb_pieces       the characters of texts or of words, of which n-grams are made
 
-A text is changed character by character: each is joined with a table of what it becomes, and the
-results are put together again, with marks in the order of their classes. Texts without a character
-of the table are left as they are.
+A text is changed character by character: each character is joined with a table of what it becomes,
+and the results are put together again, with marks sorted by their classes. Texts without a
+character of the table are not changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from textnb.export.characters import Lowercase, Ranges, members, ranges_of, syll
 from textnb.export.portable import Words
 from textnb.text.plan import WHITE
 
-# The views and tables of this module, in an order in which they can be dropped.
+# The views and tables of this module, without textnb_, in an order in which they can be dropped.
 VIEWS = ("pieces", "words", "cleaned", "normalized", "fields")
 TABLES = ("normalized_characters", "cleaned_characters")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
@@ -39,22 +39,22 @@ class Fold:
     name : str
         The name of the view is ``textnb_NAME``, of the table ``textnb_NAME_characters``.
     parts : dict of str to str
-        What characters become: one part, or several.
+        What each character becomes; its parts are the characters of this string.
     classes : dict of str to int
-        The classes by which marks are sorted; without any, nothing is sorted.
+        The combining classes by which neighbouring marks are sorted; empty to sort nothing.
     dropped : frozenset of str
-        Parts that are removed, after the sort.
-    ascii : bool
-        Whether characters beyond ASCII that are not among the ``parts`` are removed.
+        Parts that are removed after sorting.
+    ascii_only : bool
+        Whether all other characters beyond ASCII are removed.
     otherwise : str
-        The expression for a ``text`` that has none of these characters.
+        The SQL expression for a ``text`` that this fold does not change.
     """
 
     name: str
     parts: Mapping[str, str]
     classes: Mapping[str, int] = field(default_factory=dict)
     dropped: frozenset[str] = frozenset()
-    ascii: bool = False
+    ascii_only: bool = False
     otherwise: str = "text"
 
     @property
@@ -63,38 +63,43 @@ class Fold:
 
     @property
     def changing(self) -> Ranges:
-        """The characters beyond ASCII that show that a text must be changed, unless ``ascii``."""
+        """The characters beyond ASCII of the table: a text with one of them must be changed.
+
+        If ``ascii_only``, any character beyond ASCII changes the text.
+        """
         return ranges_of(c for c in self.parts if not c.isascii())
 
     def rows(self) -> Iterator[tuple[str, int, str, int]]:
-        """Each character, the number of a part, the part, and its class.
+        """The rows of the table: a character, the index of a part, the part, and its class.
 
-        A string without marks and dropped characters is one part; others have a part for each
-        character.
+        If no part is sorted or dropped, all parts are in one row.
         """
-        special = self.dropped.union(self.classes)
+        sorted_or_dropped = self.dropped.union(self.classes)
         for character, becomes in self.parts.items():
-            parts = [becomes] if special.isdisjoint(becomes) else [*becomes]
-            for number, part in enumerate(parts):
-                yield (character, number, "" if part in self.dropped else part,
+            parts = [becomes] if sorted_or_dropped.isdisjoint(becomes) else [*becomes]
+            for k, part in enumerate(parts):
+                yield (character, k, "" if part in self.dropped else part,
                        self.classes.get(part, 0))
 
 
 class Dialect(ABC):
-    """The parts of an SQL dialect that the views of texts need.
+    """What the views of texts need of an SQL dialect.
+
+    In attributes, ``{}`` stands for an argument. In methods, ``keys`` are the columns that identify
+    a text, see `keys_of`, and ``source`` is a table, view or query.
 
     Attributes
     ----------
     rows_per_insert : int
-        The rows of one INSERT.
+        The maximum number of rows of an INSERT.
     hex_literal : str
-        An expression for a string by the hexadecimal digits of its UTF-8 bytes.
+        The expression of a string from the hexadecimal digits of its UTF-8 bytes.
     ascii_lower : str
-        The column ``text`` with its ASCII in lower case.
+        The column ``text`` with its ASCII characters in lower case.
     byte_length, char_length : str
-        The number of bytes, and of characters, of any string.
+        The number of bytes, and of characters, of a string.
     nullable : str
-        A string as a type that has null: after the last row, `lead` gives null.
+        A string as a type that has null, because `lead` gives null after the last row.
     nul : str
         What texts hold in place of the character NUL; empty if they hold NUL itself.
     """
@@ -108,7 +113,7 @@ class Dialect(ABC):
     nul: ClassVar[str] = ""
 
     def literal(self, value: str) -> str:
-        """Write a string as an expression without line ends, as clients read scripts by lines."""
+        """Write a string as an expression without line ends: clients read scripts by lines."""
         if has_controls(value):
             return self.hex_literal.format(value.encode().hex())
         return "'" + value.replace("'", "''") + "'"
@@ -135,25 +140,25 @@ class Dialect(ABC):
 
     @abstractmethod
     def final_sigmas(self, lower: Lowercase, text: str) -> str:
-        """Write a text in which each Σ that ends a word is ς."""
+        """Write the expression of a text in which Σ is in lower case: ς at the end of words."""
 
     @abstractmethod
     def characters(self, keys: str, source: str) -> str:
-        """Write rows of the characters of texts: the keys, ``place`` and ``character``."""
+        """Write the query of the characters of texts: the keys, ``place`` and ``character``."""
 
     @abstractmethod
     def fold(self, fold: Fold, keys: str, source: str) -> str:
-        """Write the texts of a source, changed character by character: the keys and ``text``."""
+        """Write the query of the texts of a source, changed by a fold: the keys and ``text``."""
 
-    def lowers_before(self, words: Words) -> bool:
-        """Whether `split` needs texts in lower case; n-grams of whole texts always do."""
+    def needs_lower_case(self, words: Words) -> bool:
+        """Whether texts must be in lower case before they are split."""
         return words.analyzer == "char"
 
-    def present_text(self, words: Words) -> str:
-        """Write the column ``text``, empty if it is null."""
+    def text_or_empty(self, words: Words) -> str:
+        """Write the column ``text``, or an empty string if it is null."""
         return "coalesce(text, '')"
 
-    def casing(self, lower: Lowercase) -> Iterator[str]:
+    def casing_tables(self, lower: Lowercase) -> Iterator[str]:
         """Write tables that `final_sigmas` needs."""
         yield from ()
 
@@ -163,7 +168,7 @@ class Dialect(ABC):
                 "part TEXT NOT NULL, class INTEGER NOT NULL);")
 
     def index_fold_table(self, name: str) -> Iterator[str]:
-        """Write statements that follow when the table is filled."""
+        """Write statements that follow after the table of `Fold` is filled."""
         yield from ()
 
 
@@ -174,68 +179,70 @@ def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
     -------
     statements : list of str
     source : str
-        The table or view of the texts, with the columns `keys_of` and ``text``.
+        The table or view of clean texts, with the columns `keys_of` and ``text``.
     words : Words
-        What remains to be done to these texts.
+        What remains to be done: the same words without the steps that these views do.
     """
     statements, source = [], "documents"
     if len(words.columns) > 1:
         fields = "\nUNION ALL ".join(
-            # With the table's name: ClickHouse would take `text` alone for the alias.
-            f"SELECT id, {number} AS field, documents.{target.quote_name(name)} AS text "
+            # With the table's name: for ClickHouse, `text` would be the alias.
+            f"SELECT id, {k} AS field, documents.{target.quote_name(name)} AS text "
             "FROM documents"
-            for number, name in enumerate(words.columns))
+            for k, name in enumerate(words.columns))
         statements.append(f"CREATE VIEW textnb_fields AS {fields};")
         source = "textnb_fields"
     if words.normalizing is not None:
         table = words.normalizing
+        # Marks do not change, but are in the table for their classes.
         marks = dict(zip(table.classes, table.classes, strict=True))
         fold = Fold("normalized", {**marks, **table.mapping, **syllables()}, table.classes)
-        statements += _fold_views(target, fold, keys_of(words), source, target.present_text(words))
+        statements += _fold_views(target, fold, keys_of(words), source, target.text_or_empty(words))
         source = "textnb_normalized"
     words = replace(words, normalize=None)
-    if words.accents is None and (words.lower is None or not target.lowers_before(words)):
+    if words.accents is None and (words.lower is None or not target.needs_lower_case(words)):
         return statements, source, words
-    text = replace_strings(words, target.present_text(words))
+    text = replace_strings(words, target.text_or_empty(words))
     if words.lower is not None:
-        statements += target.casing(words.lower)
+        statements += target.casing_tables(words.lower)
         text = target.final_sigmas(words.lower, text)
-    statements += _fold_views(target, _cleaning(target, words), keys_of(words), source, text)
+    statements += _fold_views(target, _cleaning_fold(target, words), keys_of(words), source, text)
     return statements, "textnb_cleaned", replace(
         words, lowercase=False, replacements=(), accents=None)
 
 
 def keys_of(words: Words) -> str:
-    """The columns that name a text."""
+    """The columns that identify a text."""
     return "id, field" if len(words.columns) > 1 else "id"
 
 
-def prefixes(target: Dialect, words: Words) -> str:
-    """Write the beginning of an expression that puts field prefixes before a string, or ""."""
+def add_prefixes(target: Dialect, words: Words) -> str:
+    """Write the code that adds the field's prefix, for use before a string; "" without prefixes."""
     if not any(words.prefixes):
         return ""
     literals = [target.literal(prefix) for prefix in words.prefixes]
     if len(literals) == 1:
         return f"{literals[0]} || "
-    cases = " ".join(f"WHEN {number} THEN {prefix}" for number, prefix in enumerate(literals))
+    cases = " ".join(f"WHEN {k} THEN {prefix}" for k, prefix in enumerate(literals))
     return f"CASE field {cases} END || "
 
 
-def escaped(target: Dialect, words: Words, text: str = "' ' || word || ' '") -> str:
-    """Write a text with a backslash before each character that is escaped."""
-    for sign in "\\" + words.escaped if words.escaped else "":
-        text = f"replace({text}, {target.literal(sign)}, {target.literal(chr(92) + sign)})"
+def escape(target: Dialect, words: Words, text: str = "' ' || word || ' '") -> str:
+    """Write the code that puts a backslash before each character that is escaped."""
+    for character in "\\" + words.escaped if words.escaped else "":
+        replacement = target.literal("\\" + character)
+        text = f"replace({text}, {target.literal(character)}, {replacement})"
     return text
 
 
 def pieces_view(target: Dialect, words: Words, source: str) -> str:
-    """Write the view of the characters of texts, or of words with a space before and behind."""
+    """Write the view of the characters of texts, or of words with a space before and after."""
     keys = keys_of(words)
     if words.analyzer == "char_wb":
         keys += ", word_position"
         source = (f"(SELECT {keys_of(words)}, position AS word_position, "
                   "' ' || word || ' ' AS text FROM textnb_words) w")
-    character = escaped(target, words, "character")
+    character = escape(target, words, "character")
     rows = target.characters(keys, source)
     if words.analyzer == "char":
         rows = _single_spaces(target, keys, rows)
@@ -244,7 +251,11 @@ def pieces_view(target: Dialect, words: Words, source: str) -> str:
 
 
 def _single_spaces(target: Dialect, keys: str, rows: str) -> str:
-    """Write characters in which one space replaces each run of two or more of white space."""
+    """Write the query that replaces each run of two or more white characters by one space.
+
+    ``rows`` is a query of characters. Of a run, the first character becomes the space, and the
+    others are left out.
+    """
     white = ", ".join(target.literal(chr(code)) for first, last in members(f"[{WHITE}]")
                       for code in range(first, last + 1))
     return (
@@ -258,21 +269,22 @@ def _single_spaces(target: Dialect, keys: str, rows: str) -> str:
         "WHERE white + before < 2")
 
 
-def _cleaning(target: Dialect, words: Words) -> Fold:
-    """How texts change to lower case, and lose accents."""
+def _cleaning_fold(target: Dialect, words: Words) -> Fold:
+    """The fold of texts to lower case, and to texts without accents."""
     lower, stripping = words.lower_mapping, words.stripping
     otherwise = "text" if words.lower is None else target.ascii_lower
     if stripping is None:
         return Fold("cleaned", lower, otherwise=otherwise)
-    mapping = stripping.mapping
-    # A capital becomes the parts of its small letter.
-    parts = {**lower, **mapping, **{
-        c: "".join(mapping.get(part, part) for part in small) for c, small in lower.items()}}
+    decomposed = stripping.mapping
+    # A capital letter becomes the decomposed small letter.
+    parts = {**lower, **decomposed, **{
+        c: "".join(decomposed.get(part, part) for part in small) for c, small in lower.items()}}
     if words.accents == "ascii":
         parts = {c: "".join(filter(str.isascii, part)) for c, part in parts.items()}
         parts = {c: part for c, part in parts.items() if part}
+        # NUL is an ASCII character, so what stands for it must not be removed.
         parts |= dict.fromkeys(target.nul, target.nul)
-        return Fold("cleaned", parts, ascii=True, otherwise=otherwise)
+        return Fold("cleaned", parts, ascii_only=True, otherwise=otherwise)
     dropped = frozenset(chr(code) for first, last in words.dropped
                         for code in range(first, last + 1))
     marks = sorted(dropped.union(stripping.classes))
@@ -293,21 +305,25 @@ def _fold_views(
 
 
 def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
-    """Write the parts that characters become, with the columns by which parts are sorted."""
-    unknown = "c.character"
-    if fold.ascii:
+    """Write the query of the parts that characters become, with the columns that sort them.
+
+    ``rows`` is a query of characters. Sorted by run, class, place and number, parts are the text.
+    """
+    other = "c.character"
+    if fold.ascii_only:
         is_ascii = f"{target.byte_length.format('c.character')} = 1"
-        unknown = f"CASE WHEN {is_ascii} THEN c.character ELSE '' END"
-    names = ", ".join(f"c.{name}" for name in keys.split(", ")) + ", " if keys else ""
-    matches = "m.character = c.character"
-    parts = (f"SELECT {names}c.place, CASE WHEN {matches} THEN m.number ELSE 0 END AS number,\n"
-             f"    CASE WHEN {matches} THEN m.class ELSE 0 END AS class,\n"
-             f"    CASE WHEN {matches} THEN m.part ELSE {unknown} END AS part\n"
-             f"  FROM ({rows}) c LEFT JOIN {fold.table} m ON {matches}")
+        other = f"CASE WHEN {is_ascii} THEN c.character ELSE '' END"
+    c_keys = ", ".join(f"c.{name}" for name in keys.split(", ")) + ", " if keys else ""
+    # Tested in each column, because ClickHouse gives defaults, not nulls, if there is no match.
+    is_match = "m.character = c.character"
+    parts = (f"SELECT {c_keys}c.place, CASE WHEN {is_match} THEN m.number ELSE 0 END AS number,\n"
+             f"    CASE WHEN {is_match} THEN m.class ELSE 0 END AS class,\n"
+             f"    CASE WHEN {is_match} THEN m.part ELSE {other} END AS part\n"
+             f"  FROM ({rows}) c LEFT JOIN {fold.table} m ON {is_match}")
     within = f"PARTITION BY {keys} " if keys else ""
     run = "0"
     if fold.classes:
-        # A run of marks is numbered by how many other characters are before it.
+        # The number of a run of marks is how many other characters are before it.
         run = (f"sum(CASE WHEN class = 0 THEN 1 ELSE 0 END) OVER ({within}ORDER BY place, number\n"
                "    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)")
     return (f"SELECT {keys}{', ' if keys else ''}place, number, class, part, {run} AS run\n"
@@ -315,31 +331,31 @@ def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
 
 
 def ngrams_of(
-    target: Dialect, sizes: tuple[int, int], source: str, keys: str, separator: str = " ",
+    target: Dialect, ngram_range: tuple[int, int], source: str, keys: str, separator: str = " ",
     prefix: str = "",
 ) -> str:
-    """Write the n-grams of a view's words, each with a prefix: id and term."""
-    min_n, max_n = sizes
+    """Write the query of the n-grams of a view's words: id, and term with a prefix."""
+    min_n, max_n = ngram_range
     if max_n == 1:
         return f"SELECT id, {prefix}word AS term FROM {source}"
     word = target.nullable.format("word")
-    ahead = "".join(f", lead({word}, {k}) OVER following AS word{k}" for k in range(1, max_n))
-    joint = f" || '{separator}'" if separator else ""
+    next_words = "".join(f", lead({word}, {k}) OVER following AS word{k}" for k in range(1, max_n))
+    add_separator = f" || '{separator}'" if separator else ""
     cases = "".join(
-        f" WHEN {n} THEN word" + "".join(f"{joint} || word{k}" for k in range(1, n))
+        f" WHEN {n} THEN word" + "".join(f"{add_separator} || word{k}" for k in range(1, n))
         for n in range(min_n, max_n + 1))
     all_sizes = " UNION ALL ".join(f"SELECT {n} AS size" for n in range(min_n, max_n + 1))
-    names = ", ".join(f"w.{name}" for name in keys.split(", "))
-    # For the last words, `lead` is null, and so is the n-gram.
+    key_columns = ", ".join(f"w.{name}" for name in keys.split(", "))
+    # After the last word, `lead` is null, and so is an n-gram that is too long.
     return (f"SELECT id, {prefix}term AS term FROM (\n"
-            f"  SELECT {names}, CASE s.size{cases} END AS term\n"
-            f"  FROM (SELECT {keys}, word{ahead} FROM {source}\n"
+            f"  SELECT {key_columns}, CASE s.size{cases} END AS term\n"
+            f"  FROM (SELECT {keys}, word{next_words} FROM {source}\n"
             f"    WINDOW following AS (PARTITION BY {keys} ORDER BY position)) w\n"
             f"  CROSS JOIN ({all_sizes}) s) n\nWHERE term IS NOT NULL")
 
 
 def replace_strings(words: Words, text: str) -> str:
-    """Write the text with the replacements of a language's lower case."""
+    """Write the code that makes the ``replacements`` of `Words` in a text."""
     for old, new in words.replacements:
         text = f"replace({text}, '{old}', '{new}')"
     return text
@@ -351,14 +367,14 @@ def quote_name(name: str) -> str:
 
 
 def number(value: float) -> str:
-    """Write a float64 with an exponent, as without one engines may read it as a decimal."""
-    digits = repr(float(value))
-    digits = digits if "e" in digits else f"{digits}e0"
-    return f"({digits})" if digits.startswith("-") else digits
+    """Write a float64 with an exponent; without one, engines may read it as a decimal."""
+    literal = repr(float(value))
+    literal = literal if "e" in literal else f"{literal}e0"
+    return f"({literal})" if literal.startswith("-") else literal
 
 
 def chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Divide rows into lists of at most ``size`` of them."""
+    """Divide rows into lists of at most ``size`` rows."""
     iterator = iter(rows)
     while chunk := list(islice(iterator, size)):
         yield chunk
