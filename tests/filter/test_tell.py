@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import stat
 import sys
+from pathlib import Path
 from unittest import mock
 
 import polars as pl
@@ -166,6 +167,16 @@ def test_a_failure_that_no_message_causes_gives_up_none(model, monkeypatch, erro
     with pytest.raises(SystemExit, match="0"):
         learner.main(["learn", str(model)])
     assert ledger_of(model) == (5, [])
+
+
+def test_a_move_that_was_not_made_is_written_over_in_the_log(model):
+    # A commit whose sync failed says so, and can still be in the log when that is read again.
+    with Ledger(model) as ledger, Ledger(model) as other:
+        Path(ledger.next_model).write_bytes(b"a model that was not moved")
+        seen = other._database.execute("PRAGMA data_version").fetchone()
+        ledger.finish()
+        assert other._database.execute("PRAGMA data_version").fetchone() != seen
+        assert not os.path.exists(ledger.next_model)
 
 
 def test_a_failed_commit_keeps_nobody_from_the_ledger(model):

@@ -229,19 +229,20 @@ class Ledger:
     def finish(self) -> None:
         """Finish the work of a process that was killed; the caller holds the model's lock."""
         with self._report_errors():
-            row = self._database.execute("SELECT last FROM moving").fetchone()
-            if row is None or os.path.exists(self.next_model):
-                # The move was not made, so pending messages will be learned again.
-                if row is not None:
-                    with self._transaction():
-                        self._database.execute("DELETE FROM moving")
-                        self._database.execute("DELETE FROM changes")
-                if os.path.exists(self.next_model):
-                    os.unlink(self.next_model)
-                return
-            # Settled messages are not learned again, so the new model must be on the disk.
-            sync_rename(Path(self._model))
-            self.settle(row[0])
+            run = self._database.execute
+            if os.path.exists(self.next_model):
+                # The move was not made, so pending messages will be learned again. If the disk
+                # failed, the log can hold a transaction with a row of ``moving`` that nobody sees
+                # before the log is read again. The row inserted here writes over it.
+                with self._transaction():
+                    run("INSERT INTO moving VALUES (0, '')")
+                    run("DELETE FROM moving")
+                    run("DELETE FROM changes")
+                os.unlink(self.next_model)
+            elif (row := run("SELECT last FROM moving").fetchone()) is not None:
+                # Settled messages are not learned again, so the new model must be on the disk.
+                sync_rename(Path(self._model))
+                self.settle(row[0])
 
     def settle(self, last: int) -> None:
         """Note that the model has learned all pending messages up to a number, and the changes."""
