@@ -11,7 +11,7 @@ from tests.text import plain_tokens as oracle
 from textnb import TextClassifier, Tokenizer
 from textnb.export.archive import read
 from textnb.filter.mailfilter import MailFilter
-from textnb.text.characters import UNSPACED
+from textnb.text.characters import UNSPACED, UNSPACED_RANGES
 
 REVIEWS = pl.DataFrame({
     "text": [
@@ -23,6 +23,10 @@ WHOLE = Tokenizer(unspaced="whole")
 
 class TestCharacters:
     CHARACTERS = pl.Series(oracle.CHARACTERS)
+
+    def test_they_have_three_bytes_or_more(self):
+        # The compiled loops have room for no more tokens than such characters make.
+        assert min(len(chr(first).encode()) for first, _ in UNSPACED_RANGES) >= 3
 
     def test_they_are_those_of_the_scripts(self):
         """Of characters of words, by names that Unicode gives them: two ways to one set."""

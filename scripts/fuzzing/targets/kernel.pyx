@@ -66,6 +66,8 @@ def classes():
     digit = (codes >= 48) & (codes < 58)
     letter = np.where(is_ascii, (codes | 32) - 97 < 26, odd == 1) & ((codes | 32) >= 97)
     word = np.where(is_ascii, letter | digit | (codes == 39), np.array([0, 1, 2, 1])[odd])
+    # Scripts without spaces have three bytes for a character, or four.
+    word[(word == 2) & (codes < 0x800)] = 0
     number = digit | ~is_ascii & (odd == 3)
     # No emoji is a member of words, so that the order of kinds changes nothing.
     emoji = ~is_ascii & (odd == 0) & (codes >> 7 & 1 == 1)

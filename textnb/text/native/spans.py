@@ -301,8 +301,9 @@ def words(
     ``classes`` has the class of each code point. A run of class 1 is a word if it has
     ``min_length`` characters or more. A run of class 2 becomes the tokens of ``sizes``: 1 for
     characters, 2 for pairs of neighbours (or a character without a neighbour), 3 for both, each
-    character before its pair with the next one. ``counts`` becomes the number of words up to the
-    end of each stretch, plus ``before``. ``edges`` must be twice as long as ``begins``.
+    character before its pair with the next one. Its characters must have three bytes or more, which
+    bounds the number of tokens. ``counts`` becomes the number of words up to the end of each
+    stretch, plus ``before``. ``edges`` must be twice as long as ``begins``.
 
     If ``kinds`` is not 0, its bits are the kinds of tokens in `textnb.text.characters.KINDS`, the
     lowest for the first one. Then ``classes`` has bits: 1 for members of words, 2 for members whose
