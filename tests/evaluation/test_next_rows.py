@@ -54,7 +54,7 @@ def test_the_choice_depends_on_neither_batches_nor_the_size_of_the_pool(monkeypa
     monkeypatch.setattr(next_rows, "_POOL", 60)
     monkeypatch.setattr(next_rows, "_PER_ROW", 1)
     whole = rows_to_label(MODEL, ROWS, 20)
-    monkeypatch.setattr(next_rows, "batches", partial(batches, rows=7))
+    monkeypatch.setattr(next_rows, "batches", partial(batches, max_rows=7))
     assert rows_to_label(MODEL, ROWS, 20).equals(whole)
     assert rows_to_label(MODEL, ROWS.lazy(), 20).collect().equals(whole)
     # The pool: of each class the 15 rows that are most in doubt.

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 from tests.tiers import examples
 from textnb.frames import sinks
-from textnb.frames.batches import BYTES, ROWS, batches, groups
+from textnb.frames.batches import MAX_BYTES, MAX_ROWS, batches, groups
 
 Table = pl.DataFrame | pl.LazyFrame
 either_kind = pytest.mark.parametrize("lazy", [False, True])
@@ -28,19 +28,19 @@ def heights(frame, text=('text',), **bounds):
 
 def test_rows_of_filters_and_of_several_files_come_in_order(tmp_path):
     frame = numbered(100_000).lazy().filter(pl.col("n") % 3 == 0)
-    read = pl.concat(batches(frame, ["text"], rows=1000))
+    read = pl.concat(batches(frame, ["text"], max_rows=1000))
     assert read["n"].to_list() == list(range(0, 100_000, 3))
     for part in range(5):
         numbered(3000).with_columns(n=pl.col("n") + part * 3000).write_parquet(
             tmp_path / f"{part}.parquet", row_group_size=700)
-    read = pl.concat(batches(pl.scan_parquet(f"{tmp_path}/*.parquet"), ["text"], rows=999))
+    read = pl.concat(batches(pl.scan_parquet(f"{tmp_path}/*.parquet"), ["text"], max_rows=999))
     assert read["n"].to_list() == list(range(15_000))
 
 
 def test_defaults_bound_rows_and_bytes():
-    assert max(heights(numbered(50_000))) <= ROWS
+    assert max(heights(numbered(50_000))) <= MAX_ROWS
     long = numbered(400, "x" * 100_000)
-    assert max(b["text"].str.len_bytes().sum() for b in batches(long, ["text"])) <= BYTES
+    assert max(b["text"].str.len_bytes().sum() for b in batches(long, ["text"])) <= MAX_BYTES
 
 
 COLUMNS = {"a": ["xx", "xx", "xx"], "b": [None, "yy", "yyyy"], "c": ["z" * 99] * 3}
@@ -70,7 +70,7 @@ def test_a_single_huge_row_is_not_divided():
 def test_all_rows_come_once_and_in_order(texts, rows, max_bytes, lazy):
     frame = pl.DataFrame({"text": texts}, schema={"text": pl.String}).with_row_index()
     source: Table = frame.lazy() if lazy else frame
-    parts = list(batches(source, ["text"], rows=rows, max_bytes=max_bytes))
+    parts = list(batches(source, ["text"], max_rows=rows, max_bytes=max_bytes))
     assert pl.concat([frame.clear(), *parts]).equals(frame)
     sizes = [int(part["text"].str.len_bytes().sum()) for part in parts]
     for part, size in zip(parts, sizes, strict=True):
@@ -102,7 +102,7 @@ def test_nothing_is_read_before_the_first_batch_is_asked_for():
 def test_progress_counts_each_batch_that_was_used(lazy):
     frame = numbered(5)
     counts: list[int] = []
-    coming = batches(frame.lazy() if lazy else frame, ["text"], rows=2, progress=counts.append)
+    coming = batches(frame.lazy() if lazy else frame, ["text"], max_rows=2, progress=counts.append)
     next(coming)
     assert counts == []
     next(coming)

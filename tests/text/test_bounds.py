@@ -45,7 +45,8 @@ def test_any_number_of_threads(name, number, monkeypatch):
     own = Vocabulary(tokenizer, expected[1].gather_every(2)).counts(frame, "text")
     monkeypatch.delenv("TEXTNB_KERNEL")
     monkeypatch.setattr(pl, "thread_pool_size", lambda: number)
-    assert_same_matrix(count_matrix(batches(frame, ["text"], rows=23), tokenizer, "text"), expected)
+    assert_same_matrix(
+        count_matrix(batches(frame, ["text"], max_rows=23), tokenizer, "text"), expected)
     vocabulary = Vocabulary(tokenizer, expected[1].gather_every(2))
     with ThreadPoolExecutor(number) as pool:
         for rows in pool.map(lambda _: vocabulary.counts(frame, "text"), range(number)):
@@ -57,7 +58,7 @@ def test_a_table_that_grows(monkeypatch):
                       for at in range(0, 70_000, 500)])
     for tokenizer in (Tokenizer(r"\w+"), Tokenizer(r"\w+", ngram_range=(1, 2))):
         monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
-        matrix = count_matrix(batches(frame, ["text"], rows=9), tokenizer, "text")
+        matrix = count_matrix(batches(frame, ["text"], max_rows=9), tokenizer, "text")
         monkeypatch.setenv("TEXTNB_KERNEL", "off")
         assert_same_matrix(matrix, count_matrix([frame], tokenizer, "text"))
 

@@ -133,7 +133,7 @@ class TestEquality:
         frame = frame_of([*texts, None, ""],
                          label=[f"class {draw.randrange(5)}" for _ in range(402)])
         one, other = both(lambda: count_by_label(
-            batches(frame, ["text"], rows=37), CountSpec(
+            batches(frame, ["text"], max_rows=37), CountSpec(
                 TOKENIZERS[name], "text", "label", Limits(min_df=1 + frequency), above)))
         assert one.terms.equals(other.terms)
         assert one.equals(other)
@@ -194,7 +194,7 @@ class TestEquality:
         frame = frame_of(["a b b", "b", None, "a a c"] * 50, label=[0, 1, 1, 2] * 50)
 
         def counted():
-            return count_by_label(batches(frame, ["text"], rows=7), CountSpec(
+            return count_by_label(batches(frame, ["text"], max_rows=7), CountSpec(
                 Tokenizer(r"\w+"), "text", "label", presence_above=above)).feature_count
 
         whole = counted()

@@ -38,7 +38,7 @@ def lists(seed=0, rows=800):
 
 
 def within(frame, memory, rows=100, **mode):
-    return count_within(batches(frame, ["text"], rows=rows),
+    return count_within(batches(frame, ["text"], max_rows=rows),
                         CountSpec(Tokenizer(), "text", "label", **mode), memory)
 
 

@@ -85,7 +85,8 @@ class TestCountMatrix:
 
     @pytest.mark.sweep(3)
     @pytest.mark.parametrize("size", [
-        {"rows": 1}, {"rows": 7}, {"rows": 31}, {"rows": 299}, {"rows": 300}, {"rows": 1000},
+        {"max_rows": 1}, {"max_rows": 7}, {"max_rows": 31}, {"max_rows": 299}, {"max_rows": 300},
+        {"max_rows": 1000},
         {"max_bytes": 100}, {"max_bytes": 3000}, {"max_bytes": 100_000}], ids=str)
     def test_batches_do_not_show(self, size, matrix, documents):
         tokenizer, whole, terms = matrix
@@ -210,7 +211,7 @@ class TestCountsByLabel:
         frame = pl.DataFrame({"text": [f"w{k} common" for k in range(n)],
                               "label": [k % 40 for k in range(n)]})
         counts = count_by_label(
-            batches(frame, ["text"], rows=100), CountSpec(Tokenizer(), "text", "label"))
+            batches(frame, ["text"], max_rows=100), CountSpec(Tokenizer(), "text", "label"))
         assert counts.feature_count.shape == (40, n + 1)
         assert counts.feature_count.sum() == 2 * n
         columns = dict(zip(counts.terms, counts.feature_count.T.tolist(), strict=True))

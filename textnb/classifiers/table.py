@@ -234,7 +234,7 @@ class TableClassifier(Parameters):
             # Check all values now, because an error can still name the row.
             matrix(lazy.select(fitted.columns).collect(), fitted.columns, 0)
         result = add_answers(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
-                          lambda rows: batches(rows, rows=BATCH_ROWS))
+                          lambda rows: batches(rows, max_rows=BATCH_ROWS))
         return to_kind_of(X, result, fitted.columns)
 
     def predict_joint_log_proba(self, X: Any) -> Floats:

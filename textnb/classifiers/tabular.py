@@ -96,7 +96,7 @@ def read_rows(
     """The feature matrix and the labels of each batch. Ignore these if ``label`` is None."""
     columns: Sequence[str] = [*features, *([] if label is None else [label])]
     first_row = 0
-    for batch in batches(frame.select(columns), rows=BATCH_ROWS, progress=progress):
+    for batch in batches(frame.select(columns), max_rows=BATCH_ROWS, progress=progress):
         if not batch.height:
             continue
         labels = batch[columns[-1]]

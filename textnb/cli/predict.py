@@ -67,7 +67,7 @@ def predict(
         result = predict(classifier, table.frame, options, target, output.output_format, advance,
                          safe_csv=output.safe_csv)
     _note_answers(classifier, result)
-    if not result.rows and (empty := table.empty_choice()):
+    if not result.rows and (empty := table.no_rows_message()):
         note(f"note: {empty}")
 
 

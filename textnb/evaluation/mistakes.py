@@ -19,7 +19,7 @@ from textnb.errors import ParameterError, SchemaError
 from textnb.evaluation.labelled import known_labels, unknown_labels
 from textnb.evaluation.novelty import NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
-from textnb.frames.kinds import chosen_in_kind_of, select_columns
+from textnb.frames.kinds import rows_to_kind_of, select_columns
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import check_nulls
 from textnb.learning.fitted import Fitted, check_texts
@@ -132,7 +132,7 @@ def select_mistakes(
     new_columns = {name: pl.col(_PREFIX + name) for name in ("row", *_answer_types(fitted))}
     SchemaError.check_new(new_columns, input_columns)
     selected = scored.filter(_SELECTED).select(*input_columns, **new_columns)
-    return chosen_in_kind_of(frame, selected, "row", input_columns)
+    return rows_to_kind_of(frame, selected, "row", input_columns)
 
 
 def rows_to_learn(model: Fitted, rows: pl.LazyFrame, within: float | None = None) -> pl.LazyFrame:

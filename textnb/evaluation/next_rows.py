@@ -34,7 +34,7 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
-from textnb.frames.kinds import chosen_in_kind_of, select_columns
+from textnb.frames.kinds import rows_to_kind_of, select_columns
 from textnb.frames.scan import scan
 from textnb.frames.sources import lazy_frame_from
 from textnb.frames.token_columns import as_text
@@ -144,7 +144,7 @@ def choose_rows(
         yield chosen.head(limit).select(names) if limit is not None else chosen.select(names)
 
     schema = pl.Schema({**input_columns, **new_columns})
-    return chosen_in_kind_of(frame, lazy_frame_from(read, schema), "row", columns)
+    return rows_to_kind_of(frame, lazy_frame_from(read, schema), "row", columns)
 
 
 def _hash_text(fitted: Fitted, schema: pl.Schema) -> pl.Expr:

@@ -91,7 +91,7 @@ def decode(content: bytes) -> pl.DataFrame:
     MalformedTable
         If the table can't be decoded.
     """
-    check_fork(works=True)
+    check_fork(will_run_polars=True)
     try:
         return pl.scan_parquet(io.BytesIO(content)).collect()
     except ENGINE_ERRORS as error:

@@ -10,10 +10,11 @@ import polars as pl
 
 from textnb.runtime.forks import check_fork
 
-# The limits of a batch of rows, and of a group of items.
-ROWS, BYTES = 4096, 2 << 20
-GROUP_ITEMS, GROUP_BYTES = 512, 8 << 20
+# The default limits of a batch of rows, and of a group of items.
+MAX_ROWS, MAX_BYTES = 4096, 2 << 20
+_MAX_ITEMS, _MAX_GROUP_BYTES = 512, 8 << 20
 Item = TypeVar("Item")
+# Called with the number of rows that were worked on since the last call.
 Progress = Callable[[int], object]
 
 
@@ -21,20 +22,20 @@ def batches(
     frame: pl.LazyFrame | pl.DataFrame,
     text: Sequence[str] = (),
     *,
-    rows: int = ROWS,
-    max_bytes: int = BYTES,
+    max_rows: int = MAX_ROWS,
+    max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """Batches of at most ``rows`` rows and about ``max_bytes`` bytes of text, in order.
+    """Divide rows into batches of at most ``max_rows`` rows and about ``max_bytes`` bytes of text.
 
     Parameters
     ----------
     frame : LazyFrame or DataFrame
     text : sequence of str
-        The columns, of texts or of lists of tokens, whose bytes count. One row is never divided.
-    rows, max_bytes : int
+        The columns whose bytes count: texts, or lists of tokens. A row is never divided.
+    max_rows, max_bytes : int
     progress : callable, optional
-        Called with the number of rows of each batch once the next one is asked for.
+        Called with a batch's number of rows when the next batch is requested.
 
     Examples
     --------
@@ -42,12 +43,12 @@ def batches(
     >>> [batch.height for batch in batches(frame, ["text"], max_bytes=6)]
     [3, 1]
     """
-    check_fork(works=True)
+    check_fork(will_run_polars=True)
     if isinstance(frame, pl.DataFrame):
-        chunks: Iterator[pl.DataFrame] = frame.iter_slices(rows)
+        chunks: Iterator[pl.DataFrame] = frame.iter_slices(max_rows)
     else:
         # lazy=True: the query starts when the first batch is asked for.
-        chunks = iter(frame.collect_batches(chunk_size=rows, maintain_order=True, lazy=True))
+        chunks = iter(frame.collect_batches(chunk_size=max_rows, maintain_order=True, lazy=True))
     for chunk in chunks:
         for batch in _split_by_bytes(chunk, text, max_bytes):
             yield batch
@@ -61,12 +62,13 @@ def _split_by_bytes(
     if not text or chunk.height <= 1:
         yield chunk
         return
-    strings = [pl.col(name).cast(pl.List(pl.String)).list.join("", ignore_nulls=True)
-               if isinstance(chunk.schema[name], pl.List) else pl.col(name).cast(pl.String)
-               for name in text]
-    sizes = chunk.select(pl.sum_horizontal(
-        each.str.len_bytes().cast(pl.Int64) for each in strings)).to_series()
-    ends = np.cumsum(sizes.to_numpy())
+    texts = [pl.col(name).cast(pl.List(pl.String)).list.join("", ignore_nulls=True)
+             if isinstance(chunk.schema[name], pl.List) else pl.col(name).cast(pl.String)
+             for name in text]
+    row_bytes = chunk.select(pl.sum_horizontal(
+        each.str.len_bytes().cast(pl.Int64) for each in texts)).to_series()
+    # The bytes of all rows up to each row, itself included.
+    ends = np.cumsum(row_bytes.to_numpy())
     start = 0
     while start < chunk.height:
         bytes_before = int(ends[start - 1]) if start else 0
@@ -76,10 +78,10 @@ def _split_by_bytes(
 
 
 def groups(
-    items: Iterable[Item], size_of: Callable[[Item], int], *, max_items: int = GROUP_ITEMS,
-    max_bytes: int = GROUP_BYTES,
+    items: Iterable[Item], size_of: Callable[[Item], int], *, max_items: int = _MAX_ITEMS,
+    max_bytes: int = _MAX_GROUP_BYTES,
 ) -> Iterator[list[Item]]:
-    """Divide items into lists of limited number and bytes; at least one list, which may be empty.
+    """Divide items into lists, each limited in items and bytes; the last list may be empty.
 
     Examples
     --------

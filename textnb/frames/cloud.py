@@ -9,15 +9,17 @@ from urllib.parse import unquote, urlsplit
 
 from textnb.errors import ParameterError, first_line
 
-# Databases that SQLAlchemy knows by name; a URL of another one names a driver: `x+driver`.
+# Databases that SQLAlchemy knows by name; a URL of any other names its driver: `name+driver`.
 _DATABASES = frozenset({"postgresql", "postgres", "sqlite", "mysql", "mariadb", "oracle", "mssql",
                         "duckdb", "snowflake", "redshift", "cockroachdb"})
-_S3 = re.compile("s3a?://", re.I)
-_SECRET = re.compile("pass|sign|token|secret|key|credential", re.I)
-# As many as the AWS tools make. Polars' eight take 15 seconds if there is no server.
-_RETRIES = 3
-# Polars' own options, which are numbers; all others are strings.
-_NUMBERS = re.compile(r"max_retries|file_cache_ttl|(retry|rate)_\w+")
+_S3_SCHEME = re.compile("s3a?://", re.I)
+_SECRET_NAME = re.compile("pass|sign|token|secret|key|credential", re.I)
+# The AWS tools retry as often. Polars' default of eight takes 15 seconds if there is no server.
+_MAX_RETRIES = 3
+# The options that must be numbers: Polars' own. All others are strings.
+_NUMERIC_OPTION = re.compile(r"max_retries|file_cache_ttl|(retry|rate)_\w+")
+# The address at which AWS tells its machines their credentials: it is asked last.
+_AWS_METADATA_SERVER = "169.254.169.254"
 
 
 def is_url(path: str) -> bool:
@@ -49,15 +51,15 @@ def hide_secrets(path: str) -> str:
         return path
     scheme, _, rest = path.partition("://")
     # The last @: a password that was not percent-encoded may hold others, and any character.
-    user, at, rest = rest.rpartition("@")
-    rest = re.split(r"[?#]", rest, maxsplit=1)[0]
-    if at:
-        rest = f"{user.partition(':')[0]}:***@{rest}" if ":" in user else f"{user}@{rest}"
-    return f"{scheme}://{rest}"
+    user, at, location = rest.rpartition("@")
+    location = re.split(r"[?#]", location, maxsplit=1)[0]
+    if ":" in user:
+        user = f"{user.partition(':')[0]}:***"
+    return f"{scheme}://{user}{at}{location}"
 
 
 def remove_secrets(message: str, path: str) -> str:
-    """The message of another library's error, without the URL's password and query.
+    """Remove a URL's password and query from the message of another library's error.
 
     Examples
     --------
@@ -69,14 +71,14 @@ def remove_secrets(message: str, path: str) -> str:
     message = message.replace(path, hide_secrets(path))
     rest = path.partition("://")[2]
     password = rest.rpartition("@")[0].partition(":")[2]
-    # A reader that splits at another @ shows the rest of the password as the host.
+    # A library that splits the URL at another @ shows the end of the password as the host.
     secrets = {password, *re.split(r"[@/?#]", password)}
     secrets |= {part.partition("=")[2] for part in re.split(r"[?&]", rest)[1:]
-                if _SECRET.search(part.partition("=")[0])}
-    forms = {form for secret in secrets for form in (secret, unquote(secret)) if form}
+                if _SECRET_NAME.search(part.partition("=")[0])}
+    spellings = {text for secret in secrets for text in (secret, unquote(secret)) if text}
     # Replace the longest first, as a shorter one may be part of it.
-    for form in sorted(forms, key=len, reverse=True):
-        message = message.replace(form, "***")
+    for text in sorted(spellings, key=len, reverse=True):
+        message = message.replace(text, "***")
     return message
 
 
@@ -86,14 +88,15 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
     Raises
     ------
     ParameterError
-        If the path is no URL, or a value must be a number. The error repeats no value.
+        If the path is not a URL, or a value must be a number and is not. The error repeats no
+        value, as it may be a secret.
     """
     if options and (not is_url(path) or path.startswith("file://")):
         raise ParameterError.naming("{storage_options} is for a URL such as s3://bucket/key, and "
                                     "{path!r} is a path on this machine", path=path)
-    checked: dict[str, Any] = {"max_retries": _RETRIES} if _S3.match(path) else {}
+    checked: dict[str, Any] = {"max_retries": _MAX_RETRIES} if _S3_SCHEME.match(path) else {}
     for key, value in (options or {}).items():
-        if _NUMBERS.fullmatch(lower := key.lower()):
+        if _NUMERIC_OPTION.fullmatch(lower := key.lower()):
             try:
                 key, value = lower, (float if lower == "retry_base_multiplier" else int)(value)
             except (TypeError, ValueError):
@@ -109,9 +112,10 @@ def explain_failure(path: str, error: BaseException) -> str:
     """Say why a URL can't be read or written, in one line without secrets."""
     message = remove_secrets(str(error), path)
     in_xml = re.search(r"<Code>([A-Za-z0-9]+)</Code>", message)
+    # An arrow and a line break may come before the number.
     in_text = re.search(r"status code:?\s*(?:\S*↳\S*\s*)?(\d{3})", message)
     code, status = (match[1] if match else None for match in (in_xml, in_text))
-    if "169.254.169.254" in message:
+    if _AWS_METADATA_SERVER in message:
         return ("no credentials were found, neither in storage options nor where the AWS tools "
                 "look for them (AWS_ACCESS_KEY_ID, ~/.aws)")
     if code == "NoSuchBucket":

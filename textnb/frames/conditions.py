@@ -10,7 +10,7 @@ from textnb.frames.cloud import hide_secrets
 
 
 def check_condition(condition: str, name: str) -> None:
-    """Raise ParameterError for a condition that is no SQL, before there are columns."""
+    """Raise ParameterError for a condition that is not valid SQL; columns are not checked yet."""
     try:
         pl.sql_expr(condition)
     except ENGINE_ERRORS as error:
@@ -18,7 +18,7 @@ def check_condition(condition: str, name: str) -> None:
 
 
 def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.LazyFrame:
-    """Select the rows for which a condition is true; all rows if there is no condition.
+    """Select the rows for which a condition is true, or all rows if there is no condition.
 
     Parameters
     ----------
@@ -50,10 +50,10 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
     return rows
 
 
-def empty_choice(
+def no_rows_message(
     frame: pl.LazyFrame, condition: str | None, name: str, source: str
 ) -> str | None:
-    """The error message for a condition that no row fulfils; None if there are rows.
+    """The error message for a condition that no row fulfils; None if a row does.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def empty_choice(
     Examples
     --------
     >>> frame = pl.LazyFrame({"n": [1, 2]})
-    >>> empty_choice(rows_where(frame, "n > 2", "--where"), "n > 2", "--where", "n.csv")
+    >>> no_rows_message(rows_where(frame, "n > 2", "--where"), "n > 2", "--where", "n.csv")
     "--where 'n > 2' leaves no rows of n.csv; its columns are n"
     """
     if condition is None:
@@ -77,7 +77,7 @@ def empty_choice(
         if frame.head(1).collect().height:
             return None
     except (*ENGINE_ERRORS, OSError):
-        # Another error says that the rows can't be read.
+        # The rows can't be read, which the caller has reported.
         return None
     return (f"{name} {condition!r} leaves no rows of {hide_secrets(source)}; its columns are "
             f"{', '.join(frame.collect_schema().names())}")

@@ -30,16 +30,16 @@ from textnb.frames.cloud import hide_secrets, is_database, remove_secrets
 from textnb.frames.kinds import check_distinct
 from textnb.frames.sources import lazy_frame_from
 
-# By the name of a column its type, and what PostgreSQL must cast it to.
-Types = dict[str, tuple[pl.DataType, str | None]]
+# Each column's name with its type in Polars, and the type to which PostgreSQL must cast it.
+ColumnTypes = dict[str, tuple[pl.DataType, str | None]]
 
-# The size of a batch: rows by SQLAlchemy, bytes by ADBC.
-_ROWS, _BYTES = 1024, 4 << 20
+# The size of a batch: rows for SQLAlchemy, bytes for ADBC.
+_BATCH_ROWS, _BATCH_BYTES = 1024, 4 << 20
 # If a driver does not report types, they are inferred from this number of rows.
-_SAMPLE = 1000
-# PostgreSQL's types by name and number (pg_type.dat): the type of Polars, and the cast that it
-# needs. All other types are cast to text.
-_POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
+_SAMPLE_ROWS = 1000
+# PostgreSQL's types by name: the number (pg_type.dat), the type of Polars, and the type to which
+# PostgreSQL must cast it. All other types are cast to text.
+_POSTGRES_TYPES: dict[str, tuple[int, pl.DataType, str | None]] = {
     "bool": (16, pl.Boolean(), None), "int2": (21, pl.Int16(), None),
     "int4": (23, pl.Int32(), None), "int8": (20, pl.Int64(), None),
     "float4": (700, pl.Float32(), None), "float8": (701, pl.Float64(), None),
@@ -47,11 +47,12 @@ _POSTGRES: dict[str, tuple[int, pl.DataType, str | None]] = {
     "varchar": (1043, pl.String(), None), "date": (1082, pl.Date(), None),
     "timestamp": (1114, pl.Datetime("us"), None),
     "timestamptz": (1184, pl.Datetime("us", "UTC"), None)}
-# The start of a query that only reads. Others are refused, because a driver could execute them.
-_READS = re.compile(r"(?:\s|\(|--[^\n]*+\n|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*/)*"
-                    r"(?:select|with|values|table|from)\b", re.IGNORECASE)
-_OTHER: tuple[pl.DataType, str] = (pl.String(), "text")
-_BY_NUMBER = {number: (dtype, cast) for number, dtype, cast in _POSTGRES.values()}
+# How a query that only reads begins, after spaces, brackets and comments. Others are refused,
+# because a driver could execute them.
+_READ_ONLY_QUERY = re.compile(r"(?:\s|\(|--[^\n]*+\n|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*/)*"
+                              r"(?:select|with|values|table|from)\b", re.IGNORECASE)
+_AS_TEXT: tuple[pl.DataType, str] = (pl.String(), "text")
+_TYPES_BY_NUMBER = {number: (dtype, cast) for number, dtype, cast in _POSTGRES_TYPES.values()}
 
 
 def scan_database(
@@ -63,8 +64,8 @@ def scan_database(
     used are sent, filters are applied to each batch, and reading stops after the last row that is
     needed. Then the connection is closed, also after errors and interrupts; but if the work
     on the rows fails (for example, ``fit`` meets a null label), Polars releases the connection only
-    with its next query. The query runs once per pass over the rows; their order is only fixed by an
-    ``ORDER BY``.
+    with its next query. The query runs once per pass over the rows; only an ``ORDER BY`` fixes
+    their order.
 
     Parameters
     ----------
@@ -76,8 +77,8 @@ def scan_database(
         Engine by SQLAlchemy, in PostgreSQL with a cursor on the server. A password is best left to
         ``PGPASSWORD`` or ``~/.pgpass``: the command line is seen by other users.
     schema : mapping of str to polars data type, optional
-        Types of columns instead of the database's own. Outside PostgreSQL, types are those of the
-        first 1,000 rows, so that a column that is null in all of them needs its type here.
+        Types of columns instead of the database's own. Outside PostgreSQL, types are inferred from
+        the first 1,000 rows, so a column that is null in all of them needs its type here.
 
     Returns
     -------
@@ -101,11 +102,11 @@ def scan_database(
     >>> scan_database("SELECT 'free money' AS text, 1 AS spam", engine).collect().to_dicts()
     [{'text': 'free money', 'spam': 1}]
     """
-    if not isinstance(query, str) or not _READS.match(query):
+    if not isinstance(query, str) or not _READ_ONLY_QUERY.match(query):
         raise ParameterError.out_of_range(
             "query", "a SELECT (or WITH, VALUES, TABLE, FROM): what changes a database is not run",
             query)
-    reader = _reader(query.strip().rstrip(";").rstrip(), connection)
+    reader = _make_reader(query.strip().rstrip(";").rstrip(), connection)
     with reader.name_failures():
         types = reader.types()
     for name in schema or ():
@@ -117,8 +118,8 @@ def scan_database(
     def batches(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
-        names = columns or list(types)
-        selection = {name: types[name] for name in names}
+        # A SELECT needs a column, even if only the rows are counted.
+        selection = {name: types[name] for name in columns or types}
         with reader.name_failures(), closing(reader.rows(selection)) as rows:
             for batch in rows:
                 yield batch if n_rows is None else batch.head(n_rows)
@@ -129,10 +130,10 @@ def scan_database(
     return lazy_frame_from(batches, _schema(types))
 
 
-def _reader(query: str, connection: Any) -> _Reader:
+def _make_reader(query: str, connection: Any) -> _Reader:
     if isinstance(connection, str):
         if not is_database(connection):
-            # Not repeated: it may be a connection string with a password.
+            # The error does not repeat it: it may be a connection string with a password.
             raise ParameterError("connection must be a database's URL, such as "
                                  "postgresql://user@host/database")
         if connection.partition("://")[0] in ("postgresql", "postgres"):
@@ -145,7 +146,7 @@ def _reader(query: str, connection: Any) -> _Reader:
 
 
 class _Reader(ABC):
-    """A driver that reads rows; ``failures`` are its exceptions."""
+    """A driver that reads rows; ``failures`` are the exceptions that it raises."""
 
     failures: tuple[type[BaseException], ...]
 
@@ -154,36 +155,37 @@ class _Reader(ABC):
 
     @contextmanager
     def name_failures(self) -> Iterator[None]:
-        """Context in which a driver's failure is a SourceError that names query and database."""
+        """Context that turns a driver's failure into a SourceError naming query and database."""
         try:
             yield
         except TextnbError:
             raise
         except self.failures as error:
-            # The driver's other lines repeat the query, with the SELECT around it.
+            # The other lines of the driver's message repeat the query, with the SELECT around it.
             reason = remove_secrets(first_line(error), self.url)
             raise SourceError.unreadable(
                 f"the query {first_line(Exception(self.query))!r} at {hide_secrets(self.url)}",
                 reason) from None
 
     @abstractmethod
-    def types(self) -> Types:
+    def types(self) -> ColumnTypes:
         """The columns of the query."""
 
     @abstractmethod
-    def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
-        """The rows of some columns. Closing the iterator closes the connection."""
+    def rows(self, types: ColumnTypes) -> Generator[pl.DataFrame, None, None]:
+        """Read these columns of the rows. Closing the iterator closes the connection."""
 
-    def select(self, types: Types) -> str:
-        """Select some columns of the query in PostgreSQL; the query may end with a -- comment."""
-        chosen = ", ".join(
+    def postgres_query(self, types: ColumnTypes) -> str:
+        """The query that selects and casts these columns in PostgreSQL."""
+        columns = ", ".join(
             _quote(name) if cast is None else f"{_quote(name)}::{cast} AS {_quote(name)}"
             for name, (_, cast) in types.items())
-        return f"SELECT {chosen} FROM (\n{self.query}\n) AS textnb_rows"
+        # The user's query may end with a -- comment, so the bracket needs a line of its own.
+        return f"SELECT {columns} FROM (\n{self.query}\n) AS textnb_rows"
 
 
 class _Adbc(_Reader):
-    """PostgreSQL by its binary copy, straight into Arrow."""
+    """Reads PostgreSQL by its binary COPY, straight into Arrow."""
 
     def __init__(self, query: str, url: str):
         super().__init__(query, url)
@@ -191,53 +193,54 @@ class _Adbc(_Reader):
             import pyarrow  # noqa: F401
             from adbc_driver_postgresql import dbapi
         except ImportError:
-            raise _missing("reading PostgreSQL takes its ADBC driver and PyArrow") from None
+            raise _missing_library("reading PostgreSQL takes its ADBC driver and PyArrow") from None
         self._connect: Any = dbapi.connect
         # If the connection fails while rows are read, ADBC raises OSError.
         self.failures = (dbapi.Error, OSError)
 
-    def types(self) -> Types:
+    def types(self) -> ColumnTypes:
         with self._connect(self.url) as connection, connection.cursor() as cursor:
             fields = cursor.adbc_execute_schema(self.query)
         _check_names([field.name for field in fields])
-        names = {field.name: (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
-                 for field in fields}
-        return {column: _POSTGRES.get(name, (0, *_OTHER))[1:] for column, name in names.items()}
+        type_names = {field.name: (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+                      for field in fields}
+        return {column: _POSTGRES_TYPES.get(type_name, (0, *_AS_TEXT))[1:]
+                for column, type_name in type_names.items()}
 
-    def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
+    def rows(self, types: ColumnTypes) -> Generator[pl.DataFrame, None, None]:
         with self._connect(self.url) as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(
-                **{"adbc.postgresql.batch_size_hint_bytes": str(_BYTES)})
-            yield from pl.read_database(self.select(types), cursor, iter_batches=True,
+                **{"adbc.postgresql.batch_size_hint_bytes": str(_BATCH_BYTES)})
+            yield from pl.read_database(self.postgres_query(types), cursor, iter_batches=True,
                                         schema_overrides=_schema(types))
 
 
 class _SqlAlchemy(_Reader):
-    """Any database, row by row through Python."""
+    """Reads any database, row by row through Python."""
 
     def __init__(self, query: str, url: str, engine: Any):
         super().__init__(query, url)
         try:
             from sqlalchemy.exc import SQLAlchemyError
         except ImportError:
-            raise _missing("reading this database takes SQLAlchemy") from None
+            raise _missing_library("reading this database takes SQLAlchemy") from None
         self._engine_of_caller = engine
         # A URL that can't be parsed is a ValueError, a driver that is missing an ImportError.
         self.failures = (SQLAlchemyError, ImportError, ValueError, OSError)
 
-    def types(self) -> Types:
+    def types(self) -> ColumnTypes:
         if not self._is_postgres:
-            with self._result(self.query, stream_results=True) as result:
+            with self._execute(self.query, stream_results=True) as result:
                 names = _check_names(list(result.keys()))
-                sample = _frame(names, result.fetchmany(_SAMPLE), None)
+                sample = _frame_of_rows(names, result.fetchmany(_SAMPLE_ROWS), None)
             return {name: (dtype, None) for name, dtype in sample.schema.items()}
-        with self._result(f"SELECT * FROM (\n{self.query}\n) AS textnb_rows LIMIT 0") as result:
+        with self._execute(f"SELECT * FROM (\n{self.query}\n) AS textnb_rows LIMIT 0") as result:
+            # A column's description begins with its name and the number of its type.
             columns = [(column[0], column[1]) for column in result.cursor.description]
-        names = _check_names([name for name, _ in columns])
-        return {name: _BY_NUMBER.get(number, _OTHER)
-                for name, (_, number) in zip(names, columns, strict=True)}
+        _check_names([name for name, _ in columns])
+        return {name: _TYPES_BY_NUMBER.get(number, _AS_TEXT) for name, number in columns}
 
-    def rows(self, types: Types) -> Generator[pl.DataFrame, None, None]:
+    def rows(self, types: ColumnTypes) -> Generator[pl.DataFrame, None, None]:
         batches = self._batches(types)
         # Polars may read from several threads; some drivers allow only the thread that connected.
         with ThreadPoolExecutor(1) as thread:
@@ -245,22 +248,22 @@ class _SqlAlchemy(_Reader):
                 while (batch := thread.submit(next, batches, None).result()) is not None:
                     yield batch
             finally:
-                # At the exit of the interpreter no thread can start, and the connection is closed
+                # When the interpreter exits, no thread can start, and the connection is closed
                 # anyway.
                 with suppress(RuntimeError):
                     thread.submit(batches.close).result()
 
-    def _batches(self, types: Types) -> Generator[pl.DataFrame, None, None]:
+    def _batches(self, types: ColumnTypes) -> Generator[pl.DataFrame, None, None]:
         schema = _schema(types)
         # A server-side cursor, if the driver has one.
-        with self._result(self.select(types) if self._is_postgres else self.query,
-                          stream_results=True, max_row_buffer=_ROWS) as result:
+        with self._execute(self.postgres_query(types) if self._is_postgres else self.query,
+                           stream_results=True, max_row_buffer=_BATCH_ROWS) as result:
             names = list(result.keys())
-            for rows in result.partitions(_ROWS):
-                yield _frame(names, rows, schema)
+            for rows in result.partitions(_BATCH_ROWS):
+                yield _frame_of_rows(names, rows, schema)
 
     @contextmanager
-    def _result(self, query: str, **options: Any) -> Iterator[Any]:
+    def _execute(self, query: str, **options: Any) -> Iterator[Any]:
         with (self._engine.connect().execution_options(no_parameters=True, **options) as connection,
               closing(connection.exec_driver_sql(query)) as result):
             yield result
@@ -282,14 +285,14 @@ def _check_names(names: list[str]) -> list[str]:
     return check_distinct(names, "the query", "name them apart with AS")
 
 
-def _schema(types: Types) -> pl.Schema:
+def _schema(types: ColumnTypes) -> pl.Schema:
     return pl.Schema({name: dtype for name, (dtype, _) in types.items()})
 
 
-def _frame(
+def _frame_of_rows(
     names: Sequence[str], rows: Sequence[Any], schema: Mapping[str, Any] | None
 ) -> pl.DataFrame:
-    """Make a frame of rows of Python objects, with the schema's types or those of the values."""
+    """Make a frame of rows of Python objects; without a schema, types are inferred from values."""
     columns = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
     series = []
     for name in names if schema is None else schema:
@@ -314,5 +317,5 @@ def _quote(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _missing(what: str) -> SourceError:
-    return SourceError(f"{what}: pip install 'textnb[database]'")
+def _missing_library(need: str) -> SourceError:
+    return SourceError(f"{need}: pip install 'textnb[database]'")

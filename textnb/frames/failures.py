@@ -13,7 +13,7 @@ from textnb.frames.cloud import explain_failure, hide_secrets, is_url
 from textnb.frames.faults import describe_fault
 from textnb.frames.formats import format_of, open_rows
 from textnb.frames.paths import READ_ERRORS
-from textnb.frames.sources import Reading, no_numbers
+from textnb.frames.sources import ScanOptions, no_numeric_columns
 from textnb.frames.stdin import STDIN, spooled_stdin
 from textnb.runtime.engine import engine_failure
 
@@ -22,7 +22,7 @@ _FRAME = "the frame"
 
 
 class reading:
-    """Context in which a failure of the reader becomes an error that names the file.
+    """Context that turns a failure to read a source into an error that names the file.
 
     Parameters
     ----------
@@ -39,16 +39,16 @@ class reading:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if (isinstance(error, SourceError) and isinstance(error.__cause__, ENGINE_ERRORS)
                 and error.path == _FRAME):
-            # An inner context knew only the frame, and not the file from which it came.
+            # An inner context knew only the frame, and not the file from which it was read.
             error = error.__cause__
         if not isinstance(error, (*READ_ERRORS, UnicodeError)) or isinstance(
                 error, BrokenPipeError):
             return
-        is_engine = isinstance(error, ENGINE_ERRORS)
-        if is_engine and (failure := engine_failure(error)) is not None:
+        is_engine_error = isinstance(error, ENGINE_ERRORS)
+        if is_engine_error and (failure := engine_failure(error)) is not None:
             raise failure from error
         if not isinstance(self._source, (str, os.PathLike)):
-            if is_engine:
+            if is_engine_error:
                 raise SourceError.unreadable(_FRAME, first_line(error)) from error
             return
         path = os.fspath(self._source)
@@ -58,7 +58,7 @@ class reading:
 
 
 def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
-    """What can't be read, and why. Local files are read again one by one to find the faulty one."""
+    """Return what can't be read, and why. Local files are read again to find the faulty one."""
     if is_url(path):
         return hide_secrets(path), explain_failure(path, error)
     if path == "-":
@@ -71,8 +71,8 @@ def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
     for name in files:
         try:
             if (format := format_of(name)) != "mail":
-                open_rows([name], format, Reading(numbers=no_numbers)).select(
-                    pl.all().null_count()).collect()
+                options = ScanOptions(numeric_columns=no_numeric_columns)
+                open_rows([name], format, options).select(pl.all().null_count()).collect()
         except SourceError:
             continue
         except READ_ERRORS as error_of_file:

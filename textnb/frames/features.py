@@ -1,6 +1,6 @@
 """Feature tables: finds the feature columns, and makes a checked matrix of their values.
 
-A feature is a numeric column; an Array column of numbers stands for as many features as its width.
+A feature is a numeric column; an Array column of numbers holds a feature for each of its elements.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> li
     """
     schema = frame.collect_schema()
     if features is None:
-        names = [name for name, dtype in schema.items() if name != label and _width(dtype)]
+        names = [name for name, dtype in schema.items() if name != label and _n_features(dtype)]
     elif isinstance(features, pl.Expr):
         if not features.meta.is_column_selection():
             raise _not_a_selection(features)
@@ -50,7 +50,7 @@ def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> li
     for name in names:
         if name not in schema:
             raise SchemaError.missing_column(name, schema.names(), "features")
-        if not _width(schema[name]):
+        if not _n_features(schema[name]):
             raise SchemaError.with_advice(
                 f"feature column {name!r} must be numeric; it is {schema[name]}. ",
                 *_advice(name, schema[name]))
@@ -76,9 +76,9 @@ def _advice(name: str, dtype: pl.DataType) -> tuple[str, str]:
                 "Write a number in its place, such as seconds since 1970, or leave the column out "
                 "of the features")
     if isinstance(dtype, (pl.Duration, pl.Time, pl.Int128, pl.UInt128)):
-        number = "Float64" if isinstance(dtype, (pl.Int128, pl.UInt128)) else "Int64"
-        return (f"Cast it: pl.col({name!r}).cast(pl.{number}), or leave it out",
-                f"Write it as {number} in the file, or leave the column out of the features")
+        target = "Float64" if isinstance(dtype, (pl.Int128, pl.UInt128)) else "Int64"
+        return (f"Cast it: pl.col({name!r}).cast(pl.{target}), or leave it out",
+                f"Write it as {target} in the file, or leave the column out of the features")
     return "Leave it out", "Leave the column out of the features"
 
 
@@ -101,10 +101,10 @@ def feature_names(frame: pl.LazyFrame, columns: Sequence[str]) -> list[str]:
     names = []
     for column in columns:
         if isinstance(schema[column], pl.Array):
-            names += [f"{column}[{i}]" for i in range(_width(schema[column]))]
+            names += [f"{column}[{i}]" for i in range(_n_features(schema[column]))]
         else:
             names.append(column)
-    if repeated := [name for name, times in Counter(names).items() if times > 1]:
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise SchemaError("an element of an Array column and another column are both called "
                           f"{repeated[0]!r}; rename one of the columns")
     return names
@@ -113,7 +113,7 @@ def feature_names(frame: pl.LazyFrame, columns: Sequence[str]) -> list[str]:
 def matrix(
     batch: pl.DataFrame, columns: Sequence[str], first_row: int | None
 ) -> NDArray[Any]:
-    """Values of the feature columns: (n_rows, n_features), in the type they have in common.
+    """Values of the feature columns: (n_rows, n_features), in their common type.
 
     Parameters
     ----------
@@ -127,21 +127,21 @@ def matrix(
     DataError
         If a value is null, NaN or infinite: its column and row are named.
     """
-    parts = []
+    blocks = []
     for column in columns:
         series = batch[column]
         _check_finite(series, column, first_row)
         # NumPy has no decimals: they would become an array of objects.
         series = series.cast(pl.Float64) if series.dtype.is_decimal() else series
-        parts.append(series.to_numpy().reshape(len(series), _width(series.dtype)))
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        blocks.append(series.to_numpy().reshape(len(series), _n_features(series.dtype)))
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
 
 
 def _check_finite(series: pl.Series, column: str, first_row: int | None) -> None:
     """Raise DataError for a value, or an element of an Array, that is not a finite number."""
-    values, per_row, problem = series, 1, "null"
+    values, values_per_row, problem = series, 1, "null"
     while not values.null_count() and isinstance(values.dtype, pl.Array):
-        per_row *= values.dtype.size
+        values_per_row *= values.dtype.size
         values = values.explode()
     if values.null_count():
         invalid = values.is_null()
@@ -149,7 +149,7 @@ def _check_finite(series: pl.Series, column: str, first_row: int | None) -> None
         invalid, problem = ~values.is_finite(), "NaN or infinite"
     else:
         return
-    row = int(invalid.arg_true()[0]) // per_row
+    row = int(invalid.arg_true()[0]) // values_per_row
     raise _not_finite(column, problem, None if first_row is None else first_row + row)
 
 
@@ -166,7 +166,7 @@ def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
                         f"shape {rows.shape}")
     if rows.dtype.kind not in "buif":
         try:
-            # Objects and strings may hold numbers; complex numbers and dates are refused.
+            # Objects and strings may be numbers; complex numbers and dates are refused.
             numbers = rows.astype(np.float64) if rows.dtype.kind in "OSU" else None
         except (TypeError, ValueError):
             numbers = None
@@ -188,13 +188,14 @@ def _not_finite(column: str, problem: str, row: int | None) -> DataError:
                      "null)")
 
 
-def _width(dtype: pl.DataType) -> int:
+def _n_features(dtype: pl.DataType) -> int:
     """The number of features of a column of this type; 0 if it is not numeric."""
     if isinstance(dtype, pl.Array):
-        return math.prod(dtype.shape) * bool(_innermost(dtype).is_numeric())
+        return math.prod(dtype.shape) * bool(_innermost_type(dtype).is_numeric())
+    # NumPy has no integers of 128 bits.
     has_128_bits = dtype in (pl.Int128, pl.UInt128)
     return int((dtype.is_numeric() and not has_128_bits) or dtype == pl.Boolean)
 
 
-def _innermost(dtype: Any) -> Any:
-    return _innermost(dtype.inner) if isinstance(dtype, pl.Array) else dtype
+def _innermost_type(dtype: Any) -> Any:
+    return _innermost_type(dtype.inner) if isinstance(dtype, pl.Array) else dtype

@@ -14,10 +14,10 @@ import polars as pl
 
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import check_storage_options, is_url
-from textnb.frames.formats import format_of, ndjson_schema, one_format, open_rows
+from textnb.frames.formats import common_format, format_of, ndjson_schema, open_rows
 from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
 from textnb.frames.slices import scan_in_turn
-from textnb.frames.sources import Reading, RowSource
+from textnb.frames.sources import RowSource, ScanOptions
 from textnb.frames.stdin import spool_stdin
 
 
@@ -26,26 +26,26 @@ class Cloud(RowSource):
 
     takes = frozenset({"format", "separator", "storage_options"})
 
-    def knows(self, source: Any, options: Reading) -> bool:
+    def knows(self, source: Any, options: ScanOptions) -> bool:
         return is_url(source)
 
-    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
         storage_options = check_storage_options(source, options.storage_options)
         return open_rows(source, options.format or format_of(source), options,
                          storage_options=storage_options)
 
 
 class StandardInput(RowSource):
-    """``-``, standard input: the first bytes show the format of the rows."""
+    """Standard input, ``-``: its first bytes show the format of the rows."""
 
     takes = frozenset({"format", "on_error", "separator"})
 
-    def knows(self, source: Any, options: Reading) -> bool:
+    def knows(self, source: Any, options: ScanOptions) -> bool:
         return bool(source == "-")
 
-    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
-        path, sniffed = spool_stdin()
-        return scan_files([path], options.format or sniffed, options)
+    def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
+        path, format = spool_stdin()
+        return scan_files([path], options.format or format, options)
 
 
 class Files(RowSource):
@@ -53,23 +53,23 @@ class Files(RowSource):
 
     takes = frozenset({"format", "on_error", "separator"})
 
-    def knows(self, source: Any, options: Reading) -> bool:
+    def knows(self, source: Any, options: ScanOptions) -> bool:
         return True
 
-    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
         if os.path.isdir(source):
             return _scan_folder(source, options)
         files = files_of(source)
         if not files:
             raise SourceError.not_found(source)
-        return scan_files(files, options.format or one_format(files), options)
+        return scan_files(files, options.format or common_format(files), options)
 
 
-def _scan_folder(folder: str, options: Reading) -> pl.LazyFrame:
+def _scan_folder(folder: str, options: ScanOptions) -> pl.LazyFrame:
     files = files_inside(folder)
     if files:
-        # Links that lead nowhere are files too, until they are opened, but do not show the format.
-        format = options.format or one_format(list(filter(os.path.isfile, files)))
+        # A broken link is an error once it is opened; its name does not decide the format.
+        format = options.format or common_format(list(filter(os.path.isfile, files)))
         return scan_files(files, format, options)
     if options.format not in (None, "parquet") or not partitions_inside(folder):
         raise SourceError.unreadable(folder, "it holds no files of rows")
@@ -80,7 +80,7 @@ def _scan_folder(folder: str, options: Reading) -> pl.LazyFrame:
 
 
 def files_inside(folder: str) -> list[str]:
-    """The sorted paths in a folder of files of rows; empty if it is not such a folder."""
+    """The sorted paths of a folder's files and broken links; empty if it holds no file."""
     paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))
              if not name.startswith((".", "_"))]
     files = [path for path in paths if not os.path.isdir(path)]
@@ -88,7 +88,7 @@ def files_inside(folder: str) -> list[str]:
 
 
 def partitions_inside(folder: str) -> list[str]:
-    """Paths of the Parquet files below folders that are named as ``name=value``, sorted."""
+    """The sorted paths of the Parquet files below subfolders named ``name=value``."""
     return sorted(globbing.glob(os.path.join(globbing.escape(folder), "*=*", "**", "*.parquet"),
                                 recursive=True))
 
@@ -103,16 +103,17 @@ def files_of(source: str) -> list[str]:
 def _match_glob(pattern: str) -> list[str]:
     """Files that match a glob, and matching folders whose files do not match, sorted."""
     matches = sorted(globbing.glob(pattern, recursive=True))
-    # A match that is neither file nor folder fails when it is read.
+    # A match that is neither a file nor a folder, such as a pipe, is refused when it is read.
     files = [path for path in matches if not os.path.isdir(path)]
-    # A folder that is named like a file holds parts, which a ** has already matched.
+    # A folder that is named like a file, such as rows.parquet, holds files. If the pattern has a
+    # **, it matches these too: so the folder is left out, and they are read once.
     folders = [path for path in matches if os.path.isdir(path)
                and not any(file.startswith(os.path.join(path, "")) for file in files)]
     return sorted(files + folders)
 
 
-def scan_files(files: Sequence[str], format: str, options: Reading) -> pl.LazyFrame:
-    """Scan existing files: columnar files in slices, and one by one if some may be left out."""
+def scan_files(files: Sequence[str], format: str, options: ScanOptions) -> pl.LazyFrame:
+    """Scan existing files: one by one if they are columnar or unreadable ones may be left out."""
     is_columnar = format in ("parquet", "ipc")
     if options.on_skip is None:
         for path in files:
@@ -132,7 +133,7 @@ def scan_files(files: Sequence[str], format: str, options: Reading) -> pl.LazyFr
 def _check_path(path: str, format: str) -> None:
     """Raise SourceError unless a path is a file; a text file must not be UTF-16."""
     if os.path.isdir(path):
-        # A folder that is named like a file: the engine reads the parts in it.
+        # A folder that is named like a file: the engine reads the files in it.
         return
     check_file(path)
     if format in TEXT_FORMATS:

@@ -15,7 +15,7 @@ from textnb.frames.batches import groups
 from textnb.frames.files import files_inside, partitions_inside
 from textnb.frames.kinds import is_unicode
 from textnb.frames.paths import check_file, check_text
-from textnb.frames.sources import Reading, RowSource, lazy_frame_from
+from textnb.frames.sources import RowSource, ScanOptions, lazy_frame_from
 from textnb.frames.stdin import shown_name
 
 _SCHEMA = pl.Schema({"label": pl.String, "text": pl.String, "path": pl.String})
@@ -31,12 +31,12 @@ class ClassFolder(RowSource):
 
     takes = frozenset({"format", "encoding", "on_error"})
 
-    def knows(self, source: Any, options: Reading) -> bool:
+    def knows(self, source: Any, options: ScanOptions) -> bool:
         if options.format is not None or not os.path.isdir(source):
             return options.format == "folder"
         return not files_inside(source) and not partitions_inside(source)
 
-    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
         try:
             "".encode(options.encoding)
         except LookupError:
@@ -60,7 +60,7 @@ class ClassFolder(RowSource):
 
 
 def _read_rows(
-    root: str, options: Reading, with_text: bool, skipped: list[SourceError]
+    root: str, options: ScanOptions, with_text: bool, skipped: list[SourceError]
 ) -> Iterator[tuple[str, str, str]]:
     for label, path in _list_files(root):
         try:
@@ -96,7 +96,7 @@ def _list_files(root: str) -> Iterator[tuple[str, str]]:
         yield from ((label, str(error.filename)) for error in errors)
 
 
-def _read_text(path: str, options: Reading) -> str:
+def _read_text(path: str, options: ScanOptions) -> str:
     try:
         with open(path, "rb") as file:
             content = file.read()

@@ -12,11 +12,11 @@ import polars as pl
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.faults import check_strings
-from textnb.frames.paths import READ_ERRORS, escape_glob, is_marked, without_mark
-from textnb.frames.sources import Numbers, Reading, no_numbers
+from textnb.frames.paths import READ_ERRORS, escape_glob, has_bom, without_bom
+from textnb.frames.sources import NumericColumns, ScanOptions, no_numeric_columns
 
-LAKES = ("delta", "iceberg")
-ROWS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines")
+LAKE_FORMATS = ("delta", "iceberg")
+ROW_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines")
 ENDINGS = {
     ".parquet": "parquet", ".pq": "parquet",
     ".ipc": "ipc", ".arrow": "ipc", ".feather": "ipc",
@@ -26,30 +26,32 @@ ENDINGS = {
     ".eml": "mail", ".mbox": "mail", ".mbx": "mail",
 }
 # If NDJSON has more columns than this, the engine does not keep their order.
-_MAX_ORDERED = 32
+_MAX_ORDERED_COLUMNS = 32
 
 
 def format_of(path: str) -> str:
+    """The format that the ending of a path or URL shows."""
     name = Path(path.split("?")[0] if "://" in path else path).name.lower()
-    for packed in (".gz", ".zst"):
-        name = name.removesuffix(packed)
+    for compression in (".gz", ".zst"):
+        name = name.removesuffix(compression)
     ending = Path(name).suffix
     if ending not in ENDINGS:
         raise SourceError.unknown_format(hide_secrets(path), ENDINGS)
     return ENDINGS[ending]
 
 
-def one_format(paths: Sequence[str]) -> str:
-    formats = {format_of(path): path for path in paths}
-    if len(formats) > 1:
-        raise SourceError(f"files of several formats: {', '.join(sorted(formats.values()))}; "
+def common_format(paths: Sequence[str]) -> str:
+    """The format of all paths; SourceError if they have several."""
+    examples = {format_of(path): path for path in paths}
+    if len(examples) > 1:
+        raise SourceError(f"files of several formats: {', '.join(sorted(examples.values()))}; "
                           "name those of one format")
-    return next(iter(formats))
+    return next(iter(examples))
 
 
 def open_rows(
-    source: str | Sequence[str], format: str, options: Reading, *, schema: pl.Schema | None = None,
-    **storage_options: Any,
+    source: str | Sequence[str], format: str, options: ScanOptions, *,
+    schema: pl.Schema | None = None, **storage_options: Any,
 ) -> pl.LazyFrame:
     """Open rows of a format lazily.
 
@@ -58,9 +60,9 @@ def open_rows(
     source : str or sequence of str
         A URL, or the paths of existing files.
     format : str
-    options : Reading
+    options : ScanOptions
     schema : Schema, optional
-        Of NDJSON: see `ndjson_schema`.
+        The schema of NDJSON: see `ndjson_schema`.
     storage_options
         Options of Polars for URLs.
     """
@@ -76,24 +78,25 @@ def open_rows(
             return pl.scan_ipc(paths, **storage_options)
         case "csv" | "tsv":
             separator = options.separator or ("," if format == "csv" else "\t")
-            return _scan_csv(paths, options.numbers, separator=separator, **storage_options)
+            return _scan_csv(paths, options.numeric_columns, separator=separator, **storage_options)
         case "ndjson":
             schema = ndjson_schema(source, **storage_options) if schema is None else schema
-            strings = [name for name in options.chosen if schema.get(name) == pl.String]
+            strings = [name for name in options.text_and_label if schema.get(name) == pl.String]
             for path in [source] if isinstance(source, str) else source:
                 check_strings(path, strings, **storage_options)
-            return pl.scan_ndjson(_globs_without_marks(source), schema=schema, **storage_options)
+            return pl.scan_ndjson(_escape_without_boms(source), schema=schema, **storage_options)
         case "lines":
             frame = pl.scan_lines(paths, name="text", **storage_options)
-            if not any(map(is_marked, files)):
+            if not any(map(has_bom, files)):
                 return frame
             return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
-    raise ParameterError.unknown_choice("format", format, [*ROWS, "folder", "mail", *LAKES])
+    raise ParameterError.unknown_choice(
+        "format", format, [*ROW_FORMATS, "folder", "mail", *LAKE_FORMATS])
 
 
-def _globs_without_marks(source: str | Sequence[str]) -> Any:
-    """The paths as globs; a file with a byte-order mark, which the engine can't read, is copied."""
-    return source if isinstance(source, str) else escape_glob(map(without_mark, source))
+def _escape_without_boms(source: str | Sequence[str]) -> Any:
+    """Escape paths; a file with a byte-order mark, which the engine can't read, is copied first."""
+    return source if isinstance(source, str) else escape_glob(map(without_bom, source))
 
 
 def ndjson_schema(
@@ -101,15 +104,15 @@ def ndjson_schema(
 ) -> pl.Schema:
     """The schema of all rows: every key, with a type that fits all its values.
 
-    The engine would drop a key that is first seen after the rows from which it infers a schema, and
-    take keys and types from the first of several files. ``lenient`` leaves out files that can't be
-    read.
+    The engine would drop a key that first occurs after the rows from which it infers a schema. Of
+    several files, it would take keys and types from the first alone. With ``lenient``, files that
+    can't be read are left out.
     """
     schemas = []
     sources: list[Any] = [source] if isinstance(source, str) else [[path] for path in source]
     for each in sources:
         try:
-            schemas.append(_schema_of_one(_globs_without_marks(each), **options))
+            schemas.append(_schema_of_one(_escape_without_boms(each), **options))
         except (*READ_ERRORS, ValueError):
             if not lenient:
                 raise
@@ -119,33 +122,36 @@ def ndjson_schema(
 
 def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
     schema = pl.scan_ndjson(source, infer_schema_length=None, **options).collect_schema()
-    if len(schema) <= _MAX_ORDERED:
+    if len(schema) <= _MAX_ORDERED_COLUMNS:
         return schema
     # The engine's order of many columns differs from one process to the next, so they are put into
     # the order of the first line.
-    first = pl.scan_lines(source, name="line", **options).head(1).collect().item()
-    keys = [name for name in json.loads(first) if name in schema]
+    first_line = pl.scan_lines(source, name="line", **options).head(1).collect().item()
+    keys = [name for name in json.loads(first_line) if name in schema]
     return pl.Schema({name: schema[name] for name in [*keys, *sorted(set(schema) - set(keys))]})
 
 
-def _scan_csv(source: Any, numbers: Numbers | None, **options: Any) -> pl.LazyFrame:
-    """Scan a CSV file with types inferred from all rows, or with strings except for ``numbers``."""
-    if numbers is None:
+def _scan_csv(
+    source: Any, numeric_columns: NumericColumns | None, **options: Any
+) -> pl.LazyFrame:
+    """Scan a CSV file: with inferred types, or with strings except for the numeric columns."""
+    if numeric_columns is None:
         return _read_all_columns(pl.scan_csv(source, infer_schema_length=None, **options))
     strings = _read_all_columns(pl.scan_csv(source, infer_schema=False, **options))
-    if numbers is no_numbers:
+    if numeric_columns is no_numeric_columns:
         return strings
 
-    def inferred() -> pl.Schema:
+    def infer_schema() -> pl.Schema:
         return pl.scan_csv(source, infer_schema_length=None, **options).collect_schema()
 
+    # A Boolean column is numeric too: true and false are 1 and 0.
     return strings.with_columns(
         pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),
                     pl.col(name).replace_strict({"true": 1.0, "false": 0.0}, default=None,
                                                 return_dtype=pl.Float64)).alias(name)
-        for name in numbers(inferred) if name in strings.collect_schema())
+        for name in numeric_columns(infer_schema) if name in strings.collect_schema())
 
 
 def _read_all_columns(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Read unused columns too: otherwise the engine silently cuts rows with too many fields."""
+    """Read unused columns too; otherwise the engine silently drops the extra fields of rows."""
     return frame.map_batches(lambda rows: rows, projection_pushdown=False, streamable=True)

@@ -20,36 +20,36 @@ class Indicator:
     Attributes
     ----------
     labels : list
-        Names of the columns of a table, else 0, 1, 2 ...
+        The label of each column: the column's name in a table, otherwise its number from 0.
     is_sparse : bool
-        Whether it was a SciPy sparse matrix.
+        Whether the matrix was a SciPy sparse matrix.
     """
 
     labels: list[Any]
     is_sparse: bool = False
 
     def check_same(self, other: Indicator) -> None:
-        """Raise DataError unless the columns are the same."""
+        """Raise DataError unless the other matrix has the same columns."""
         if self.labels != other.labels:
             raise DataError(
                 f"y has {quantity(len(other.labels), 'column')} of labels, and the model has "
                 f"learned {quantity(len(self.labels), 'column')}: give the same columns, in the "
                 "same order; 0 in each row for a label that no row has")
 
-    def places(self, classes: NDArray[Any]) -> NDArray[np.int64]:
-        """The column of each class that was learned: int64 (n_classes,)."""
+    def columns_of(self, classes: NDArray[Any]) -> NDArray[np.int64]:
+        """The column of each class that a model has learned: int64 (n_classes,)."""
         column_of = {label: column for column, label in enumerate(self.labels)}
         return np.array([column_of[label] for label in classes.tolist()], dtype=np.int64)
 
     def widen(self, values: NDArray[Any], classes: NDArray[Any], missing: float) -> NDArray[Any]:
-        """Values with a column per class, with one per label; ``missing`` where no row had it."""
-        of_labels = np.full((len(values), len(self.labels)), missing, dtype=values.dtype)
-        of_labels[:, self.places(classes)] = values
-        return of_labels
+        """Widen values from a column per class to one per label; ``missing`` fills new columns."""
+        widened = np.full((len(values), len(self.labels)), missing, dtype=values.dtype)
+        widened[:, self.columns_of(classes)] = values
+        return widened
 
 
 def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
-    """Convert a matrix of 0 and 1 to lists of labels, and its columns; keep other labels.
+    """Split a matrix of 0 and 1 into lists of labels and its columns; return other labels as is.
 
     Raises
     ------
@@ -82,24 +82,26 @@ def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
         values = dense[row, column]
     else:
         return y, None
-    wrong = np.flatnonzero((values != 0) & (values != 1))
-    if len(wrong):
-        at = wrong[0]
+    invalid = np.flatnonzero((values != 0) & (values != 1))
+    if len(invalid):
+        i = invalid[0]
         raise DataError(
-            f"y is a matrix of labels, of 0 and 1, and holds {values[at]} in row {row[at]}, column "
-            f"{labels[column[at]]!r} (counted from 0): give y != 0 if it shall mean 1")
-    is_set = values != 0
-    order = np.lexsort((column[is_set], row[is_set]))
-    pairs = pl.DataFrame({"row": row[is_set][order].astype(np.int64), "label": pl.Series(
-        labels).gather(pl.Series(column[is_set][order].astype(np.int64)))})
+            f"y is a matrix of labels, of 0 and 1, and holds {values[i]} in row {row[i]}, column "
+            f"{labels[column[i]]!r} (counted from 0): give y != 0 if it shall mean 1")
+    # A sparse matrix may store zeros, and its entries in any order.
+    row, column = row[values != 0], column[values != 0]
+    order = np.lexsort((column, row))
+    pairs = pl.DataFrame({
+        "row": row[order].astype(np.int64),
+        "label": pl.Series(labels).gather(pl.Series(column[order].astype(np.int64)))})
     all_rows = pl.DataFrame({"row": np.arange(y.shape[0], dtype=np.int64)})
     lists = all_rows.join(pairs.group_by("row").agg("label"), on="row", how="left",
                           maintain_order="left")["label"]
     return lists.fill_null(pl.Series([[]], dtype=lists.dtype)), Indicator(labels, is_sparse)
 
 
-def check_indicator(before: Indicator | None, y: Any) -> tuple[Any, Indicator | None]:
-    """As `split_indicator`, after a check that the columns are those that the model has learned.
+def check_indicator(model_indicator: Indicator | None, y: Any) -> tuple[Any, Indicator | None]:
+    """As `split_indicator`, with a check that the model has learned the same columns.
 
     Raises
     ------
@@ -109,13 +111,13 @@ def check_indicator(before: Indicator | None, y: Any) -> tuple[Any, Indicator | 
         If the columns differ.
     """
     lists, indicator = split_indicator(y)
-    if (before is None) != (indicator is None) and y is not None:
+    if (model_indicator is None) != (indicator is None) and y is not None:
         raise ParameterError("the model has learned " + (
-            "lists of labels, and y is a matrix of them: give lists" if before is None else
+            "lists of labels, and y is a matrix of them: give lists" if model_indicator is None else
             "a matrix of labels, and y is none: give a matrix with the same columns"))
-    if before is not None and indicator is not None:
-        before.check_same(indicator)
-    return lists, indicator or before
+    if model_indicator is not None and indicator is not None:
+        model_indicator.check_same(indicator)
+    return lists, indicator or model_indicator
 
 
 def _is_table_of_labels(y: Any) -> bool:

@@ -21,10 +21,10 @@ import polars as pl
 from textnb.errors import DataError, ParameterError, SchemaError, first_line
 from textnb.runtime.forks import check_fork
 
-# A document's tokens or labels.
-LISTS = (list, tuple, set, frozenset)
+# The types of Python that may hold a document's tokens or labels.
+LIST_TYPES = (list, tuple, set, frozenset)
 INSTALL_PYARROW = "install it: pip install pyarrow"
-# pandas' types that NumPy holds without conversion, by the letter of their kind.
+# The kinds of dtypes (`numpy.dtype.kind`) that pandas stores as NumPy arrays of numbers or times.
 _NUMPY_KINDS = "biufMm"
 
 
@@ -54,9 +54,9 @@ class Kind(Enum):
 
 
 _ARROW = (Kind.ARROW_TABLE, Kind.ARROW_BATCH, Kind.ARROW_READER)
-# Tables of other libraries of which rows and columns are taken without conversion.
+# Tables of other libraries whose rows and columns can be selected without conversion.
 _SELECTABLE = (Kind.PANDAS, Kind.ARROW_TABLE, Kind.ARROW_BATCH)
-# By the library and the name of a class.
+# The kind of a table by its class: the library and the name.
 _CLASSES = {("pandas", "DataFrame"): Kind.PANDAS, ("pyarrow", "Table"): Kind.ARROW_TABLE,
             ("pyarrow", "RecordBatch"): Kind.ARROW_BATCH,
             ("pyarrow", "RecordBatchReader"): Kind.ARROW_READER,
@@ -89,7 +89,7 @@ def kind_of(X: Any) -> Kind | None:
 
 
 def _class_names(X: Any) -> list[tuple[str, str]]:
-    """The library and name of each class of an object, which need not be imported to ask."""
+    """The library and name of each class of an object, without an import of the library."""
     return [(kind.__module__.split(".")[0].lstrip("_"), kind.__name__)
             for kind in type(X).__mro__]
 
@@ -105,7 +105,7 @@ def in_memory(X: Any) -> bool:
 
 
 def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
-    """The table as a Polars frame, missing values as nulls.
+    """Convert a table to a Polars frame, with missing values as nulls.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
             frame: pl.DataFrame | pl.LazyFrame = X
             return frame
         case Kind.PANDAS:
-            return pl.DataFrame({name: series_of(X.iloc[:, place]).alias(name)
-                                 for place, name in enumerate(_check_names(X))})
+            return pl.DataFrame({name: series_of(X.iloc[:, number]).alias(name)
+                                 for number, name in enumerate(_check_names(X))})
         case Kind.COLUMNS:
             return _from_columns(X)
         case Kind.ROWS:
@@ -150,9 +150,9 @@ def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
 
 
 def select_columns(X: Any, columns: Sequence[str]) -> Any:
-    """Select the columns of a table in memory that are read, so that no others are converted.
+    """Select columns of another library's table, so that no others are converted to Polars.
 
-    Where a column is missing, return the whole table, so that a message can name all columns.
+    If a column is missing, return the whole table, so that an error can name all its columns.
     """
     kind = kind_of(X)
     if kind not in _SELECTABLE:
@@ -192,16 +192,16 @@ def _series_of_pandas(column: Any) -> pl.Series:
     if isinstance(dtype, np.dtype) and dtype.kind in _NUMPY_KINDS:
         return pl.Series(name, column.to_numpy(), nan_to_null=True)
     if ("pandas", "BaseMaskedDtype") in _class_names(dtype):
-        known = pl.Series(~column.isna().to_numpy())
+        has_value = pl.Series(~column.isna().to_numpy())
         values = pl.Series(name, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
-        return values if known.all() else pl.select(pl.when(known).then(values)).to_series()
+        return values if has_value.all() else pl.select(pl.when(has_value).then(values)).to_series()
     if not (isinstance(dtype, np.dtype) or kind == "CategoricalDtype" or (
             kind == "StringDtype" and dtype.storage == "python")):
         return _series_by_arrow(column, name)
-    # These are read without PyArrow, which pandas does not need for them.
+    # Objects, categories and strings of Python: pandas needs no PyArrow for them.
     objects = column.to_numpy(dtype=object, copy=True)
     objects[column.isna().to_numpy()] = None
-    # A column of lists that comes from Parquet holds arrays, of which Polars makes no lists.
+    # A column of lists that pandas read from Parquet holds arrays, which Polars takes for objects.
     items = [item.tolist() if isinstance(item, np.ndarray) else item for item in objects.tolist()]
     try:
         values = pl.Series(name, items)
@@ -219,7 +219,7 @@ def _series_by_arrow(column: Any, name: str) -> pl.Series:
         raise ParameterError(f"a pandas column of type {column.dtype} ({name!r}) needs PyArrow; "
                              f"{INSTALL_PYARROW}") from error
     except (TypeError, ValueError, NotImplementedError, pl.exceptions.PolarsError):
-        # PyArrow's own errors are of these types: a column that it can't hold.
+        # PyArrow can't hold the column: its own errors are of these types.
         return pl.Series(name, column.astype(object).tolist(), dtype=pl.Object)
 
 
@@ -235,9 +235,9 @@ def _check_names(table: Any) -> list[str]:
 def check_distinct(
     names: list[str], what: str = "the table", advice: str = "rename or drop one"
 ) -> list[str]:
-    """Names of columns, if all are different; SchemaError otherwise."""
-    name, times = max(Counter(names).items(), key=itemgetter(1), default=("", 0))
-    if times > 1:
+    """Return names of columns; SchemaError if two are the same."""
+    name, count = max(Counter(names).items(), key=itemgetter(1), default=("", 0))
+    if count > 1:
         raise SchemaError(f"{what} has two columns called {name!r}: {advice}")
     return names
 
@@ -278,24 +278,24 @@ def is_unicode(text: str) -> bool:
 
 
 def check_unicode(values: Iterable[Any], what: str) -> None:
-    """Check that all strings among values, or in lists of them, can be encoded.
+    """Check that all strings among values, or in lists of them, are valid Unicode.
 
     Raises
     ------
     DataError
-        If a string can't; the error names it and its row.
+        If a string is not; the error names it and its row.
     """
-    for place, value in enumerate(values):
-        for text in value if isinstance(value, LISTS) else (value,):
+    for row, value in enumerate(values):
+        for text in value if isinstance(value, LIST_TYPES) else (value,):
             if isinstance(text, str) and not is_unicode(text):
-                raise DataError(f"{what} {str(text)!r} of row {place} (counted from 0) is not "
+                raise DataError(f"{what} {str(text)!r} of row {row} (counted from 0) is not "
                                 "valid Unicode: it has a lone surrogate, half of a character; "
                                 "where it was decoded, decode it with errors='replace'")
 
 
 @contextmanager
 def unicode_errors(values: Iterable[Any], what: str) -> Iterator[None]:
-    """A context in which the error for a string that can't be encoded names it and its row."""
+    """Context that turns an encoding error into a DataError that names the string and its row."""
     try:
         yield
     except UnicodeEncodeError:
@@ -313,30 +313,33 @@ def _series_of_one_type(name: str, values: Any) -> pl.Series:
 
 
 def _from_rows(rows: Sequence[Any]) -> pl.DataFrame:
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise DataError(f"row {place} (counted from 0) is of type {type(row).__name__}, and "
+            raise DataError(f"row {number} (counted from 0) is of type {type(row).__name__}, and "
                             "row 0 is a dict: all rows must be dicts, or all texts")
     # Convert by columns, so that an error can name the column of a value.
     names = dict.fromkeys(key for row in rows for key in row)
     return _from_columns({name: [row.get(name) for row in rows] for name in names})
 
 
-def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
-    """Predictions in the kind of the table that went in.
+def to_kind_of(X: Any, predicted: pl.LazyFrame, columns: Sequence[str]) -> Any:
+    """Convert predictions to the kind of table that the user passed.
 
     Parameters
     ----------
     X : table or path
+        What the user passed.
     predicted : LazyFrame
-        The rows of ``select_columns(X, read)`` in order, with predictions as further columns.
-    read : sequence of str
+        The rows of ``select_columns(X, columns)`` in order, with predictions as further columns.
+    columns : sequence of str
 
     Returns
     -------
-    LazyFrame for a LazyFrame or a path; pandas.DataFrame for a pandas one, pyarrow.Table or
-    RecordBatch for these: the caller's own columns, unchanged, and the predictions;
-    RecordBatchReader for one; pyarrow.Table for a DuckDB relation; polars.DataFrame for all others.
+    table
+        Of the same kind as ``X``; but a LazyFrame for a path, a pyarrow.Table for a DuckDB
+        relation, and a polars.DataFrame for a dict, a list of dicts and tables of unknown
+        libraries. A pandas DataFrame, pyarrow Table or RecordBatch has all columns of ``X``,
+        unchanged, and the predictions.
 
     Raises
     ------
@@ -354,7 +357,7 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
         case Kind.ARROW_READER:
             return _to_arrow(predicted.collect()).to_reader()
         case Kind.PANDAS | Kind.ARROW_TABLE | Kind.ARROW_BATCH:
-            added = [name for name in predicted.collect_schema().names() if name not in read]
+            added = [name for name in predicted.collect_schema().names() if name not in columns]
             SchemaError.check_new(added, names_of(X))
             answers = predicted.select(added).collect()
             if kind is Kind.PANDAS:
@@ -369,17 +372,17 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, read: Sequence[str]) -> Any:
             assert_never(kind)
 
 
-def chosen_in_kind_of(X: Any, chosen: pl.LazyFrame, number: str, read: Sequence[str]) -> Any:
-    """Rows of a table in any order, with new columns, as a table of the same kind.
+def rows_to_kind_of(X: Any, rows: pl.LazyFrame, number: str, columns: Sequence[str]) -> Any:
+    """Convert some rows of a table, in any order and with new columns, to the kind of the table.
 
     Parameters
     ----------
     X : table or path
-    chosen : LazyFrame
-        Rows of ``select_columns(X, read)`` with further columns.
+    rows : LazyFrame
+        Rows of ``select_columns(X, columns)`` with further columns.
     number : str
-        The column with the number of each row in X.
-    read : sequence of str
+        The column with the number of each row in ``X``.
+    columns : sequence of str
 
     Returns
     -------
@@ -387,24 +390,24 @@ def chosen_in_kind_of(X: Any, chosen: pl.LazyFrame, number: str, read: Sequence[
     """
     kind = kind_of(X)
     if kind in _SELECTABLE:
-        rows = chosen.drop(read).collect()
-        places, chosen = rows[number].to_numpy(), rows.lazy()
-        X = X.iloc[places] if kind is Kind.PANDAS else X.take(places)
-    return to_kind_of(X, chosen, read)
+        added = rows.drop(columns).collect()
+        numbers, rows = added[number].to_numpy(), added.lazy()
+        X = X.iloc[numbers] if kind is Kind.PANDAS else X.take(numbers)
+    return to_kind_of(X, rows, columns)
 
 
 def _pandas_values(values: pl.Series) -> Any:
     """Values for a new pandas column, in the order of the rows, independent of the index.
 
-    Integers and Booleans with nulls are objects: pandas would turn them into floats.
+    Integers and Booleans with nulls become objects: pandas would turn them into floats.
     """
     if values.is_empty() and not values.dtype.is_numeric() and values.dtype != pl.Boolean:
-        # pandas would turn an empty list into floats.
+        # pandas would make an empty list a column of floats.
         return np.empty(0, dtype=object)
-    is_whole = values.dtype.is_integer() or values.dtype == pl.Boolean
-    if values.dtype.is_float() or (is_whole and not values.null_count()):
+    is_integer_or_bool = values.dtype.is_integer() or values.dtype == pl.Boolean
+    if values.dtype.is_float() or (is_integer_or_bool and not values.null_count()):
         return values.to_numpy(writable=True)
-    return np.array(values.to_list(), dtype=object) if is_whole else values.to_list()
+    return np.array(values.to_list(), dtype=object) if is_integer_or_bool else values.to_list()
 
 
 def _to_arrow(frame: pl.DataFrame) -> Any:

@@ -1,5 +1,5 @@
-"""Labels that are not as they are learned: texts that hold several, a column for each label, and
-many labels that are one class.
+"""Prepares labels for models: splits texts of several labels, makes lists of a column for each
+label, and replaces labels by the classes to which they belong.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 from textnb.errors import DataError, ParameterError, SchemaError, suggestion
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
-# The number of labels that an error lists.
+# An error lists at most this number of labels or columns.
 _MAX_LISTED = 20
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
@@ -27,8 +27,8 @@ def split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.L
     label : str
         The label column.
     separator : str, optional
-        The character between labels; None leaves the column as it is. Space around a label is
-        removed, and an empty text is an empty list.
+        The character between labels; None leaves the column as it is. Spaces around a label are
+        removed, and an empty text becomes an empty list.
 
     Raises
     ------
@@ -62,19 +62,20 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
     ----------
     frame : DataFrame or LazyFrame
     columns : sequence of str
-        Booleans, integers 0 and 1, or texts of these, as CSV has them; each is the name of a label.
+        The columns: Booleans, integers 0 and 1, or such values as texts, as CSV has them. A
+        column's name is the label.
     name : str
-        The new column. Where a row holds null, the list is null, which `TextClassifier.fit`
-        refuses.
+        The new column. If a row has null in one of the columns, its list is null, which
+        `TextClassifier.fit` refuses.
 
     Raises
     ------
     ParameterError
-        If no column is named, or one twice.
+        If no column is named, or one is named twice.
     SchemaError
-        If a column is missing or of another type, or ``name`` is there already.
+        If a column is missing or of another type, or there is a column ``name`` already.
     DataError
-        If a column holds anything else; of a LazyFrame, when it is collected.
+        If a column holds any other value; for a LazyFrame, when it is collected.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
             raise SchemaError.naming(
                 "{label_columns}: no column {column!r}{near}", column=column,
                 near=suggestion(column, schema.names()) or "; the columns are "
-                + ", ".join(map(repr, schema.names()[:20])))
+                + ", ".join(map(repr, schema.names()[:_MAX_LISTED])))
         dtype = schema[column]
         if not (dtype in (pl.Boolean, pl.String) or dtype.is_integer()):
             raise SchemaError.wrong_type(column, "label", "Boolean, or of integers 0 and 1", dtype)
@@ -112,9 +113,9 @@ def name_classes(
     frame: pl.LazyFrame, label: str, patterns: Mapping[str, Sequence[str]],
     note: Callable[[str], None] = lambda line: None,
 ) -> pl.LazyFrame:
-    """Replace labels by the class one of whose patterns they match.
+    """Replace each label by the class that has a pattern for it.
 
-    The labels are read once before, so that a label that matches none is named before any work.
+    The labels are read once in advance, so that a label without a class is refused before any work.
 
     Parameters
     ----------
@@ -122,9 +123,9 @@ def name_classes(
     label : str
         The label column, of labels or of lists of them.
     patterns : dict of str to list of str
-        Of each class, patterns with ``*``, ``?`` and ``[...]``.
+        The patterns of each class, with ``*``, ``?`` and ``[...]``.
     note : callable
-        Receives a line that names the patterns that match no label, if there are any.
+        Gets a line with the patterns that match no label, if there are any.
 
     Raises
     ------
@@ -139,10 +140,10 @@ def name_classes(
     ['ham', 'ham', 'spam', None]
     """
     column, of_lists = pl.col(label), isinstance(frame.collect_schema()[label], pl.List)
-    values = frame.select((column.explode() if of_lists else column).unique().drop_nulls())
-    names: dict[str, str] = {}
+    unique = frame.select((column.explode() if of_lists else column).unique().drop_nulls())
+    class_by_label: dict[str, str] = {}
     unknown: list[str] = []
-    labels = values.collect()[label].cast(pl.String).sort().to_list()
+    labels = unique.collect()[label].cast(pl.String).sort().to_list()
     for value in labels:
         matching = [name for name, patterns_of_class in patterns.items()
                     if any(fnmatchcase(value, pattern) for pattern in patterns_of_class)]
@@ -151,7 +152,7 @@ def name_classes(
                                    "and {other!r}", value=value, one=matching[0],
                                    other=matching[1])
         if matching:
-            names[value] = matching[0]
+            class_by_label[value] = matching[0]
         else:
             unknown.append(value)
     if unknown:
@@ -167,9 +168,9 @@ def name_classes(
         note(f"note: no label matches {', '.join(unused)}")
 
     def class_of(labels: pl.Expr) -> pl.Expr:
-        return labels.cast(pl.String).replace_strict(names, return_dtype=pl.String)
+        return labels.cast(pl.String).replace_strict(class_by_label, return_dtype=pl.String)
 
-    # Two labels of a row may be one class.
+    # Two labels of a row may belong to one class.
     return frame.with_columns(column.list.eval(class_of(pl.element())).list.unique(
         maintain_order=True) if of_lists else class_of(column))
 
@@ -179,12 +180,12 @@ def _has_label(column: str, dtype: pl.DataType) -> pl.Expr:
     if dtype == pl.Boolean:
         return pl.col(column)
 
-    def read(values: pl.Series) -> pl.Series:
+    def parse(values: pl.Series) -> pl.Series:
         answers = values.cast(pl.String).str.strip_chars().str.to_lowercase().replace_strict(
             _BOOLEANS, default=None, return_dtype=pl.Boolean)
-        if (wrong := values.filter(answers.is_null() & values.is_not_null())).len():
-            raise DataError(f"the column {column!r} of a label holds {wrong[0]!r}: it says by 1 or "
-                            "true that a row has the label, and by 0 or false that it has not")
+        if (invalid := values.filter(answers.is_null() & values.is_not_null())).len():
+            raise DataError(f"the column {column!r} of a label holds {invalid[0]!r}: it says by 1 "
+                            "or true that a row has the label, and by 0 or false that it has not")
         return answers
 
-    return pl.col(column).map_batches(read, return_dtype=pl.Boolean, is_elementwise=True)
+    return pl.col(column).map_batches(parse, return_dtype=pl.Boolean, is_elementwise=True)

@@ -19,28 +19,30 @@ import polars as pl
 from textnb.errors import SourceError, TextnbError, first_line
 from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.cloud import check_storage_options, explain_failure, hide_secrets, is_url
-from textnb.frames.formats import LAKES
-from textnb.frames.sources import Reading, RowSource
+from textnb.frames.formats import LAKE_FORMATS
+from textnb.frames.sources import RowSource, ScanOptions
 
-_METADATA = re.compile(r"v?(\d+)(?:-[0-9a-fA-F-]+)?(?:\.gz)?\.metadata\.json")
-Options = dict[str, Any] | None
+# The metadata files of Iceberg have the version's number: v2.metadata.json, or 00002-UUID in place
+# of v2.
+_METADATA_NAME = re.compile(r"v?(\d+)(?:-[0-9a-fA-F-]+)?(?:\.gz)?\.metadata\.json")
+StorageOptions = dict[str, Any] | None
 
 
 class Lake(RowSource):
     """A folder or URL of a table; of an Iceberg table, also the path of its ``metadata.json``.
 
-    Later changes of the table are not seen.
+    Rows are those of the table's version when it is opened; later versions are not seen.
     """
 
     takes = frozenset({"format", "storage_options"})
 
-    def knows(self, source: Any, options: Reading) -> bool:
-        return (options.format or table_format(source)) in LAKES
+    def knows(self, source: Any, options: ScanOptions) -> bool:
+        return (options.format or table_format(source)) in LAKE_FORMATS
 
-    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
         storage_options = check_storage_options(source, options.storage_options)
         name = options.format or table_format(source)
-        scan: Callable[[str, Options], pl.LazyFrame] = (
+        scan: Callable[[str, StorageOptions], pl.LazyFrame] = (
             _scan_delta if name == "delta" else _scan_iceberg)
         try:
             frame = scan(source, storage_options)
@@ -52,14 +54,14 @@ class Lake(RowSource):
         except TextnbError:
             raise
         except (*ENGINE_ERRORS, Exception) as error:
-            # Each library has errors of its own.
+            # Polars, deltalake and PyIceberg each have errors of their own.
             why = explain_failure(source, error) if is_url(source) else first_line(error)
             raise SourceError.unreadable(hide_secrets(source), why) from error
         return frame
 
 
 def table_format(path: str) -> str | None:
-    """``"delta"`` or ``"iceberg"`` if a path shows it; no file is read."""
+    """Return "delta" or "iceberg" if a path is that of such a table; no file is read."""
     if path.endswith(".metadata.json"):
         return "iceberg"
     if is_url(path) or not os.path.isdir(path):
@@ -75,21 +77,21 @@ def _metadata_names(path: str) -> list[str]:
     return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
 
-def _scan_delta(path: str, options: Options) -> pl.LazyFrame:
+def _scan_delta(path: str, options: StorageOptions) -> pl.LazyFrame:
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
     absolute = os.path.abspath(path)
     if not is_url(path) and quote(absolute) != absolute:
-        # Polars and deltalake treat a path as a URL: one of them encodes it, and the other does not
-        # decode it.
+        # Polars and deltalake treat a path as a URL: one of them encodes special characters, which
+        # the other does not decode.
         raise SourceError.unreadable(
             path, "Polars and deltalake read Delta tables where the path has only ASCII letters, "
                   f"digits and ._-~/; it is {absolute!r}. Rename it")
-    texts = {name: str(value) for name, value in (options or {}).items()}
+    strings = {name: str(value) for name, value in (options or {}).items()}
     try:
         # Fix the version, so that two passes over the rows see the same rows.
-        version = DeltaTable(path, storage_options=texts or None).version()
+        version = DeltaTable(path, storage_options=strings or None).version()
     except TableNotFoundError:
         raise SourceError.unreadable(
             hide_secrets(path), "it holds no Delta table: there is no log of versions in "
@@ -97,16 +99,18 @@ def _scan_delta(path: str, options: Options) -> pl.LazyFrame:
     return pl.scan_delta(path, version=version, storage_options=options)
 
 
-def _scan_iceberg(path: str, options: Options) -> pl.LazyFrame:
+def _scan_iceberg(path: str, options: StorageOptions) -> pl.LazyFrame:
     import pyiceberg.exceptions  # noqa: F401  # Polars would import it when rows are read.
 
     source = path if is_url(path) or not os.path.isdir(path) else _current_metadata(path)
-    # PyIceberg reads the metadata, and has its own names of options: s3.endpoint for
+    # PyIceberg reads the metadata. It has names of its own for options, such as s3.endpoint for
     # aws_endpoint_url.
-    names = {f"s3.{key.lower().removeprefix('aws_').removesuffix('_url').replace('_', '-')}": value
-             for key, value in (options or {}).items()}
+    for_pyiceberg = {
+        f"s3.{key.lower().removeprefix('aws_').removesuffix('_url').replace('_', '-')}": value
+        for key, value in (options or {}).items()}
     try:
-        frame = pl.scan_iceberg(source, storage_options={**options, **names} if options else None)
+        frame = pl.scan_iceberg(source, storage_options={
+            **options, **for_pyiceberg} if options else None)
         frame.collect_schema()
     except FileNotFoundError as error:
         if "version-hint" not in str(error):
@@ -119,11 +123,11 @@ def _scan_iceberg(path: str, options: Options) -> pl.LazyFrame:
 
 
 def _current_metadata(path: str) -> str:
-    """Path of the highest version's metadata in a table's folder, as numbered by writers without
-    a catalog; SourceError if two writers claim that version."""
+    """The path of the metadata with the highest number in a table's folder; SourceError if two
+    files have it, as can happen without a catalog."""
     versions: dict[int, list[str]] = defaultdict(list)
     for name in _metadata_names(path):
-        if match := _METADATA.fullmatch(name):
+        if match := _METADATA_NAME.fullmatch(name):
             versions[int(match[1])].append(name)
     if not versions:
         raise SourceError.unreadable(path, "it holds no Iceberg table: there is no "

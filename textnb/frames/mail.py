@@ -14,7 +14,7 @@ import polars as pl
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.frames.batches import groups
 from textnb.frames.cloud import hide_secrets
-from textnb.frames.sources import OnSkip, Reading, lazy_frame_from
+from textnb.frames.sources import OnSkip, ScanOptions, lazy_frame_from
 from textnb.frames.stdin import spool_stdin
 from textnb.mail.charset_guess import replace_surrogates
 from textnb.mail.columns import TOKENS
@@ -37,10 +37,10 @@ _SCHEMA = {
     "flags": pl.String(), "path": pl.String(), "errors": pl.List(pl.String()),
 }
 COLUMNS = ("label", *_SCHEMA)
-# The number of messages in which the names of headers are looked for.
-_FIRST_MESSAGES = 1000
+# Names of headers are collected from this number of messages.
+_SAMPLE_MESSAGES = 1000
 # Columns whose values are known before a message is parsed.
-_UNPARSED = {"label", "path", "flags"}
+_UNPARSED_COLUMNS = {"label", "path", "flags"}
 
 
 def scan_mail(
@@ -59,44 +59,44 @@ def scan_mail(
     source : path, glob, or sequence of these
         A message file, an mbox file, a Maildir (its ``cur`` and ``new``), a folder of these
         and of folders of them, a tar archive of message files, or ``"-"`` for one message or mbox
-        on standard input. Files and archives may be compressed by gzip, bzip2 or xz. A folder that
-        holds only folders has one class in each. Of files without an ending ``.eml`` or ``.mbox``,
-        those that begin with ``From`` and a space are mbox.
+        on standard input. Files and archives may be compressed by gzip, bzip2 or xz. If a folder
+        holds only folders, each of them is a class. A file without an ending ``.eml`` or ``.mbox``
+        is an mbox if it begins with ``From`` and a space.
     headers : sequence of str
         Names of further headers, in any case; each becomes a String column.
     label : bool, optional
         Whether there is a column ``label``: the class folder, in an archive the first folder of a
         member's path. By default there is one if there are such folders.
     subfolders : bool
-        Also the folders of each Maildir, such as ``.Spam`` and ``.Sent``. They are left out by
-        default, as they hold mail of another kind.
+        Whether to read also the folders of each Maildir, such as ``.Spam`` and ``.Sent``. They are
+        left out by default, as they hold mail of another kind.
     tokens : bool
-        Whether there is a column ``tokens``: what mail is judged by, see `mail_tokens`.
+        Whether there is a column ``tokens``, from which filters judge mail: see `mail_tokens`.
     on_error : {"raise", "skip"} or callable
-        What to do about messages that can't be read: keep a row whose ``errors`` say so; or leave
-        them out, and after the others warn which and why (or call the callable with the list of
-        `SourceError` and the number of messages).
+        What to do about messages that can't be read: keep a row whose ``errors`` say why; or leave
+        them out, and after the others warn which were left out and why (or call the callable with
+        the list of `SourceError` and the number of messages).
 
     Returns
     -------
     polars.LazyFrame
-        ``label`` (see there); ``message_id``, ``from``, ``to``, ``subject`` (String, decoded, null
-        if absent); ``date`` (Datetime in UTC); ``headers`` (String: all of them, one per line);
-        ``body`` (String: see `parse_message`); ``links``, ``images`` (String: targets of the HTML
-        parts' links and images, one per line); ``attachments`` (List of String); ``flags``
+        ``label``, as that parameter says; ``message_id``, ``from``, ``to``, ``subject`` (String,
+        decoded, null if absent); ``date`` (Datetime in UTC); ``headers`` (String: all of them, one
+        per line); ``body`` (String: see `parse_message`); ``links``, ``images`` (String: targets of
+        the HTML parts' links and images, one per line); ``attachments`` (List of String); ``flags``
         (String, the letters of a Maildir's file name; null for other sources); ``path`` (String:
         the file, ``mbox#2``, ``archive:member``); ``errors`` (List of String: what was malformed,
-        empty if nothing was); ``tokens`` (List of String) if asked for; and a String column per
-        header asked for. Where all columns asked for are among ``label``, ``path`` and ``flags``,
-        no message is parsed.
+        empty if nothing was); ``tokens`` (List of String) if requested; and a String column for
+        each of ``headers``. If only ``label``, ``path`` and ``flags`` are selected, no message is
+        parsed.
 
     Raises
     ------
     SourceError
-        If there is no such file or folder, or it holds nothing. A file that can't be read is a row
-        whose ``errors`` say so.
+        If there is no such file or folder, or it holds no message. A file that can't be read is a
+        row whose ``errors`` say why.
     ParameterError
-        If a header's name is that of another column, or not one of a header.
+        If one of ``headers`` is the name of another column, or not a valid name of a header.
 
     Examples
     --------
@@ -108,12 +108,12 @@ def scan_mail(
     ('Hello', 'Body', 'none')
     """
     check_fork()
-    names, on_skip = check_headers(headers), Reading(on_error=on_error).on_skip
+    extra_headers, on_skip = check_headers(headers), ScanOptions(on_error=on_error).on_skip
     columns_of_mail = {**_SCHEMA, **({TOKENS: pl.List(pl.String())} if tokens else {})}
-    taken = ["label", *columns_of_mail]
-    if duplicates := [name for name in names if name in taken]:
+    reserved = ["label", *columns_of_mail]
+    if duplicates := [name for name in extra_headers if name in reserved]:
         raise ParameterError.out_of_range(
-            "headers", f"other than the columns that are there anyway ({', '.join(taken)})",
+            "headers", f"other than the columns that are there anyway ({', '.join(reserved)})",
             duplicates[0])
     roots = _find_roots(source, subfolders)
     if label and not _have_labels(roots):
@@ -121,24 +121,24 @@ def scan_mail(
             str(source), "it has no folder per class, from which a label could come")
     has_label = _have_labels(roots) if label is None else label
     schema = pl.Schema({**({"label": pl.String()} if has_label else {}), **columns_of_mail,
-                        **{name: pl.String() for name in names}})
+                        **{name: pl.String() for name in extra_headers}})
 
     def read(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
         selection = pl.Schema({name: schema[name] for name in columns})
-        items = _skip_unreadable(_read_items(roots, subfolders), on_skip)
-        for group in groups(islice(items, n_rows), lambda item: len(item.raw)):
-            yield _frame_of_items(group, selection, names, predicate)
+        messages = _skip_unreadable(_read_messages(roots, subfolders), on_skip)
+        for group in groups(islice(messages, n_rows), lambda message: len(message.raw)):
+            yield _frame_of_messages(group, selection, extra_headers, predicate)
 
     return lazy_frame_from(read, schema)
 
 
-def scan_with_texts(source: str, options: Reading) -> pl.LazyFrame:
-    """Scan mail with the columns that are read as texts.
+def scan_with_texts(source: str, options: ScanOptions) -> pl.LazyFrame:
+    """Scan mail with the columns of ``options.text``.
 
-    ``text`` is subject and body, and ``tokens`` the tokens. Other names that are not columns of
-    mail are headers.
+    Among them, ``text`` is subject and body, ``tokens`` the tokens, and a name that is not a column
+    of mail is a header.
     """
     headers = check_headers(
         [name for name in options.text if name not in (*COLUMNS, TOKENS, "text")], "text")
@@ -151,9 +151,9 @@ def scan_with_texts(source: str, options: Reading) -> pl.LazyFrame:
 
 
 def header_names(frame: pl.LazyFrame) -> list[str]:
-    """The names of the headers that a table of mail has in its first messages, in lower case."""
+    """The names of the headers in the first messages of a table of mail, in lower case."""
     name = pl.col("headers").str.split("\n").list.explode().str.extract(r"^([^\s:]+):")
-    return (frame.head(_FIRST_MESSAGES).select(name.str.to_lowercase()).collect()
+    return (frame.head(_SAMPLE_MESSAGES).select(name.str.to_lowercase()).collect()
             .to_series().drop_nulls().unique().sort().to_list())
 
 
@@ -169,7 +169,7 @@ def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     -------
     polars.DataFrame
         One row per kind of error: ``error`` (String: the part before a colon), ``messages`` (Int64:
-        how many have it) and ``paths`` (List of String: theirs, in order).
+        how many have it) and ``paths`` (List of String: the paths of these messages, in order).
 
     Raises
     ------
@@ -198,7 +198,7 @@ def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 
 
 def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
-    """Paths of a source, with their names: existing paths, and what matches a glob."""
+    """Existing paths of a source, each with its name in the rows: "-" for standard input."""
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     roots: dict[str, str] = {}
     for path in [os.fspath(path) for path in sources]:
@@ -216,10 +216,11 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
             roots.update((match, match) for match in matches)
     for path in roots:
         if os.path.isdir(path) and next(list_mail_files(path, None, subfolders), None) is None:
-            inside = not subfolders and next(list_mail_files(path, None, subfolders=True), None)
+            in_subfolder = not subfolders and next(
+                list_mail_files(path, None, subfolders=True), None)
             raise SourceError.unreadable(path, "it holds no message" + (
-                f", but a folder in it does ({inside.path}): name that, or ask for subfolders"
-                if inside else ""))
+                f", but a folder in it does ({in_subfolder.path}): name that, or ask for subfolders"
+                if in_subfolder else ""))
     return roots
 
 
@@ -227,64 +228,69 @@ def _have_labels(roots: Iterable[str]) -> bool:
     return all(class_folders(root) or archive_label(root) for root in roots)
 
 
-def _read_items(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessage]:
+def _read_messages(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessage]:
     for root, name in roots.items():
         for folder in class_folders(root) or [root]:
             label = None if folder == root else os.path.basename(folder)
             for file in list_mail_files(folder, label, subfolders):
-                for item in read_messages(file):
-                    yield item if root == name else replace(
-                        item, path=name + item.path.removeprefix(root))
+                for message in read_messages(file):
+                    yield message if root == name else replace(
+                        message, path=name + message.path.removeprefix(root))
 
 
-def _skip_unreadable(items: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[RawMessage]:
-    """The messages; ``on_skip`` gets the errors of unreadable ones, which are then left out."""
+def _skip_unreadable(
+    messages: Iterable[RawMessage], on_skip: OnSkip | None
+) -> Iterator[RawMessage]:
+    """Leave out unreadable messages if ``on_skip`` is there to get their errors."""
     if on_skip is None:
-        yield from items
+        yield from messages
         return
     skipped: list[SourceError] = []
     count = 0
-    for item in items:
+    for message in messages:
         count += 1
-        reason = next((error for error in item.errors if error.startswith(UNREADABLE)), None)
+        reason = next((error for error in message.errors if error.startswith(UNREADABLE)), None)
         if reason is None:
-            yield item
+            yield message
         else:
             skipped.append(SourceError.unreadable(
-                replace_surrogates(item.path), reason.removeprefix(UNREADABLE).lstrip(": ")))
+                replace_surrogates(message.path), reason.removeprefix(UNREADABLE).lstrip(": ")))
     if skipped:
         on_skip(skipped, count)
 
 
-def _frame_of_items(
-    items: list[RawMessage], schema: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
+def _frame_of_messages(
+    messages: list[RawMessage], schema: pl.Schema, headers: Sequence[str],
+    predicate: pl.Expr | None,
 ) -> pl.DataFrame:
-    if predicate is not None and set(predicate.meta.root_names()) <= _UNPARSED & set(schema):
+    unparsed = pl.Schema({
+        name: dtype for name, dtype in schema.items() if name in _UNPARSED_COLUMNS})
+    if predicate is not None and set(predicate.meta.root_names()) <= set(unparsed):
         # Filter before messages are parsed.
-        known = pl.Schema({name: dtype for name, dtype in schema.items() if name in _UNPARSED})
-        unparsed = pl.DataFrame(map(_unparsed_row, items), schema=known, orient="row")
-        chosen = unparsed.with_row_index("row").filter(predicate)["row"]
-        items = [items[row] for row in chosen]
-    is_parsed = not set(schema) <= _UNPARSED
+        frame = pl.DataFrame(map(_unparsed_row, messages), schema=unparsed, orient="row")
+        selected = frame.with_row_index("row").filter(predicate)["row"]
+        messages = [messages[row] for row in selected]
+    is_parsed = len(unparsed) < len(schema)
     with_tokens = TOKENS in schema and TOKENS not in headers
-    rows = [_parsed_row(item, headers, with_tokens) if is_parsed else _unparsed_row(item)
-            for item in items]
+    rows = [_parsed_row(message, headers, with_tokens) if is_parsed else _unparsed_row(message)
+            for message in messages]
     return pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
                          for name, dtype in schema.items()}, schema=schema)
 
 
-def _unparsed_row(item: RawMessage) -> dict[str, Any]:
-    # Python replaces the bytes of a name that is not UTF-8 by surrogates.
-    return {"label": None if item.label is None else replace_surrogates(item.label),
-            "flags": item.flags, "path": replace_surrogates(item.path)}
+def _unparsed_row(raw: RawMessage) -> dict[str, Any]:
+    # If the name of a file is not UTF-8, Python has surrogates in place of its bytes.
+    return {"label": None if raw.label is None else replace_surrogates(raw.label),
+            "flags": raw.flags, "path": replace_surrogates(raw.path)}
 
 
-def _parsed_row(item: RawMessage, headers: Sequence[str], tokens: bool) -> dict[str, Any]:
-    message, structure = read_message(item.raw, headers)
+def _parsed_row(raw: RawMessage, headers: Sequence[str], tokens: bool) -> dict[str, Any]:
+    message, structure = read_message(raw.raw, headers)
     # An unreadable message is not reported as an empty one too.
-    is_unread = not item.raw and item.errors
-    return {**vars(message), **_unparsed_row(item), "from": message.from_,
+    is_unreadable = not raw.raw and raw.errors
+    return {**vars(message), **_unparsed_row(raw), "from": message.from_,
             "links": message.column("links"), "images": message.column("images"),
             "attachments": list(message.attachments),
-            "errors": [*item.errors, *(() if is_unread else message.errors)], **message.requested,
+            "errors": [*raw.errors, *(() if is_unreadable else message.errors)],
+            **message.requested,
             **({TOKENS: tokens_of_message(message, structure)} if tokens else {})}

@@ -17,14 +17,14 @@ from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.kinds import is_unicode
 from textnb.frames.stdin import shown_name
 
-# What a path may be other than a file, by a test of its mode.
-_KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
-          (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
-# The longer ones first: the mark of UTF-32 begins with that of UTF-16.
-_MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
-          (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
+# What else than a file a path may be: tests of its mode, and words for errors.
+_SPECIAL_FILES = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
+                  (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
+# Byte-order marks. The longer ones come first: the mark of UTF-32 begins with that of UTF-16.
+_WIDE_MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
+               (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 _GZIP = b"\x1f\x8b"
-# The names of formats that are text.
+# The formats whose files are text.
 TEXT_FORMATS = ("csv", "tsv", "ndjson", "lines")
 # The errors that readers raise for a file that they can't read.
 READ_ERRORS = (*ENGINE_ERRORS, OSError)
@@ -36,20 +36,20 @@ def escape_glob(paths: Iterable[str]) -> list[str]:
 
 
 def check_file(path: str) -> None:
-    """Check that a path is that of a file, which can be read several times.
+    """Check that a path leads to a regular file, which can be read several times.
 
     Raises
     ------
     SourceError
-        If it is not. Reading a pipe, for example, could wait for ever.
+        If it does not. Reading a pipe, for example, could wait for ever.
     """
-    reason = _reason_against(path)
+    reason = _why_not_a_file(path)
     if reason is not None:
         raise SourceError.unreadable(shown_name(path), reason)
 
 
-def _reason_against(path: str) -> str | None:
-    """Why a path is not that of a file, in words; None if it is."""
+def _why_not_a_file(path: str) -> str | None:
+    """Why a path does not lead to a regular file; None if it does."""
     if not is_unicode(path):
         return "its name is not UTF-8; rename it"
     try:
@@ -63,13 +63,14 @@ def _reason_against(path: str) -> str | None:
     if stat.S_ISDIR(mode):
         return ("it is a link to a folder, which is not followed" if os.path.islink(path)
                 else "it is a folder that can't be listed")
-    return next((f"it is {kind}, not a file" for test, kind in _KINDS if test(mode)), "not a file")
+    return next((f"it is {kind}, not a file" for has_kind, kind in _SPECIAL_FILES
+                 if has_kind(mode)), "not a file")
 
 
 def check_text(path: str) -> None:
-    """Raise SourceError if a file of text has a mark of UTF-16 or UTF-32 at its start."""
+    """Raise SourceError if a text file begins with the byte-order mark of UTF-16 or UTF-32."""
     head = first_bytes(path)
-    for mark, encoding in _MARKS:
+    for mark, encoding in _WIDE_MARKS:
         if head.startswith(mark):
             raise SourceError.unreadable(
                 shown_name(path),
@@ -77,20 +78,20 @@ def check_text(path: str) -> None:
                 f"convert it, e.g. iconv -f {encoding.lower()} -t utf-8")
 
 
-def is_marked(path: str) -> bool:
+def has_bom(path: str) -> bool:
     """Whether a file begins with the byte-order mark of UTF-8."""
     return first_bytes(path).startswith(codecs.BOM_UTF8)
 
 
 def open_text(path: str) -> IO[bytes]:
-    """Open a file whose text may be packed by gzip."""
+    """Open a text file, which may be compressed with gzip."""
     with open(path, "rb") as file:
-        is_packed = file.read(2) == _GZIP
-    return gzip.open(path) if is_packed else open(path, "rb")  # type: ignore[return-value]  # GzipFile
+        is_compressed = file.read(2) == _GZIP
+    return gzip.open(path) if is_compressed else open(path, "rb")  # type: ignore[return-value]
 
 
 def first_bytes(path: str) -> bytes:
-    """The first bytes of a file's text; empty if it can't be read, which its reader reports."""
+    """The first bytes of a file's text; empty if it can't be read, which is reported elsewhere."""
     try:
         with open_text(path) as file:
             return file.read(4)
@@ -98,17 +99,17 @@ def first_bytes(path: str) -> bytes:
         return b""
 
 
-def without_mark(path: str) -> str:
-    """The path, or that of a copy without the mark of UTF-8 at its start."""
-    if not is_marked(path):
+def without_bom(path: str) -> str:
+    """Return a path whose file has no byte-order mark: the same path, or that of a copy."""
+    if not has_bom(path):
         return path
     state = os.stat(path)
     return _copy_without_mark(os.path.abspath(path), state.st_mtime_ns, state.st_size)
 
 
 @cache
-def _copy_without_mark(path: str, changed: int, size: int) -> str:
-    """Cached for each state of a file, because a table is opened several times."""
+def _copy_without_mark(path: str, modified: int, size: int) -> str:
+    """Make the copy once for each state of a file, because a table is opened several times."""
     with open_text(path) as source:
         source.read(len(codecs.BOM_UTF8))
         return temporary_copy(source, os.path.splitext(path.removesuffix(".gz"))[1])

@@ -20,7 +20,7 @@ from textnb.frames.files import Cloud, Files, StandardInput
 from textnb.frames.folder import ClassFolder
 from textnb.frames.kinds import Table, as_polars
 from textnb.frames.lake import Lake
-from textnb.frames.sources import OnSkip, Reading, RowSource, no_numbers
+from textnb.frames.sources import OnSkip, RowSource, ScanOptions, no_numeric_columns
 from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_fork
 
@@ -69,24 +69,25 @@ def scan(
     encoding : str
         Encoding of the text files in a folder per class; other formats are UTF-8.
     storage_options : mapping, optional
-        Passed to Polars for URLs: ``aws_region``, ``aws_endpoint_url``, ... Those of S3 are
-        checked; without credentials among them, they are looked for where the AWS tools do. A
+        Passed to Polars for URLs: ``aws_region``, ``aws_endpoint_url``, ... Options of S3 are
+        checked; credentials that are not among them are looked for where the AWS tools look. A
         server that does not answer is asked four times in all, or as ``max_retries`` says.
     on_error : {"raise", "skip"} or callable
         What to do about a local file that can't be read to its end (truncated, corrupt, not UTF-8,
         without permission, a link that leads nowhere, a pipe): raise an error that names it; or
         leave out the whole file, and after the other files warn which were left out and why (or
         call the callable with the list of `SourceError` and the number of files). Files of rows
-        are then read twice: to their end, before a row is used, and for their rows. Of mail, where
-        "raise" gives a row whose ``errors`` say what can't be read, each such message is left out.
+        are then read twice: first to their end as a check, and then for their rows. Mail differs:
+        with "raise", an unreadable message is a row whose ``errors`` say why, and otherwise it is
+        left out.
     subfolders : bool
         For mail only: also read the folders of each Maildir, such as ``.Spam``; see `scan_mail`.
     separator : str, optional
-        For CSV only: the character between fields, such as ``";"``; else it is the comma, and in
-        TSV the tab.
+        For CSV only: the character between fields, such as ``";"``. The default is the comma, and
+        in TSV the tab.
     tokens : collection of str, optional
-        Those columns of ``text`` that must hold lists of tokens, List(String), as `Tokenizer`'s
-        ``token_columns`` says; None if each may hold a text or such a list.
+        The columns of ``text`` that must hold lists of tokens, List(String): `Tokenizer`'s
+        ``token_columns``. None if each column may hold texts or such lists.
     query : str, optional
         For a database's URL only: the SELECT of the rows; see `scan_database`.
 
@@ -112,10 +113,10 @@ def scan(
     textnb.errors.SchemaError: no column 'txt' (the text column) - did you mean 'text'?; the \
 columns are 'text', 'label'. Say which with text=...
     """
-    options = Reading(
+    options = ScanOptions(
         format=format, encoding=encoding, storage_options=storage_options, on_error=on_error,
         subfolders=subfolders, separator=separator, query=query, text=_columns_of(text),
-        label=label, numbers=None if text is None else no_numbers)
+        label=label, numeric_columns=None if text is None else no_numeric_columns)
     frame = open_source(source, options)
     with reading(source):
         return check_columns(frame, text=text, label=label, tokens=tokens)
@@ -131,16 +132,16 @@ def scan_table(
     Its other columns are read as strings, without changes. Without ``features``, all columns that
     hold only numbers are features.
     """
-    def numbers(inferred: Callable[[], pl.Schema]) -> list[str]:
+    def numeric_columns(infer_schema: Callable[[], pl.Schema]) -> list[str]:
         if isinstance(features, (list, tuple)):
             return [name for name in features if isinstance(name, str)]
         if isinstance(features, str):
             return [features]
-        return feature_columns(pl.LazyFrame(schema=inferred()), features, label)
+        return feature_columns(pl.LazyFrame(schema=infer_schema()), features, label)
 
-    options = Reading(format=format, encoding=encoding, storage_options=storage_options,
+    options = ScanOptions(format=format, encoding=encoding, storage_options=storage_options,
                       on_error=on_error, separator=separator, query=query, label=label,
-                      numbers=numbers)
+                      numeric_columns=numeric_columns)
     frame = open_source(source, options)
     with reading(source):
         check_columns(frame, label=label)
@@ -150,10 +151,10 @@ def scan_table(
 class TableInMemory(RowSource):
     """A table in memory, of Polars or another library, or a LazyFrame."""
 
-    def knows(self, source: Any, options: Reading) -> bool:
+    def knows(self, source: Any, options: ScanOptions) -> bool:
         return not isinstance(source, str)
 
-    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
         return as_polars(source).lazy()
 
 
@@ -162,13 +163,13 @@ class Mail(RowSource):
 
     takes = frozenset({"format", "on_error", "subfolders"})
 
-    # Readers of mail are many modules, which a table in memory does not need.
-    def knows(self, source: Any, options: Reading) -> bool:
+    # Imported in the methods: readers of mail are many modules, which a table does not need.
+    def knows(self, source: Any, options: ScanOptions) -> bool:
         from textnb.mail.mailboxes import looks_like_mail
 
         return options.format == "mail" or (options.format is None and looks_like_mail(source))
 
-    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
         from textnb.frames.mail import scan_with_texts
 
         return scan_with_texts(source, options)
@@ -179,10 +180,10 @@ class Database(RowSource):
 
     takes = frozenset({"query"})
 
-    def knows(self, source: Any, options: Reading) -> bool:
+    def knows(self, source: Any, options: ScanOptions) -> bool:
         return is_database(source)
 
-    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
         from textnb.frames.database import scan_database
 
         if options.query is None:
@@ -197,8 +198,8 @@ SOURCES: tuple[RowSource, ...] = (
     TableInMemory(), Mail(), StandardInput(), Lake(), Database(), Cloud(), ClassFolder(), Files())
 
 
-def open_source(source: Any, options: Reading) -> pl.LazyFrame:
-    """Open a source lazily, by the first kind of sources that knows it.
+def open_source(source: Any, options: ScanOptions) -> pl.LazyFrame:
+    """Open a source lazily, by the first of `SOURCES` that knows it.
 
     Raises
     ------
@@ -215,21 +216,21 @@ def open_source(source: Any, options: Reading) -> pl.LazyFrame:
         return kind.open(path, options)
 
 
-def _kind_of(source: Any, options: Reading) -> RowSource:
+def _kind_of(source: Any, options: ScanOptions) -> RowSource:
     return next(kind for kind in SOURCES if kind.knows(source, options))
 
 
 def is_mail(source: Any, format: str | None = None) -> bool:
     """Whether `scan` reads a source as mail: by ``format``, or by what the source is."""
     with reading(source):
-        return isinstance(_kind_of(_path_of(source), Reading(format=format)), Mail)
+        return isinstance(_kind_of(_path_of(source), ScanOptions(format=format)), Mail)
 
 
 def _path_of(source: Any) -> Any:
     """A path as a string; other sources unchanged."""
     path = os.fspath(source) if isinstance(source, os.PathLike) else source
     if isinstance(path, str) and "\0" in path:
-        # No system has such a path, and most functions of Python's raise an error of another kind.
+        # No system allows such a path, and most functions of Python raise a ValueError for it.
         raise SourceError.not_found(path)
     return path
 

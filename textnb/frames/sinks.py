@@ -23,24 +23,24 @@ from textnb.runtime.stopping import count_written, is_stopped
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-# What spreadsheets take for the beginning of a formula: OWASP, "CSV injection".
+# A spreadsheet may take a text that begins so for a formula: see OWASP, "CSV injection".
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _BATCH_ROWS = 8192
-# Rows of a Parquet row group, which the engine holds in memory. Its default is eight times as many:
-# gigabytes of long texts.
-_GROUP_ROWS = 1 << 15
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# Bytes that are written to see whether there is room.
-_PROBE = 1 << 16
+# Rows of a Parquet row group, which the engine holds in memory. Its default is eight times as many,
+# which would be gigabytes of long texts.
+_ROW_GROUP_SIZE = 1 << 15
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# This number of bytes is written to see whether the disk is full.
+_PROBE_SIZE = 1 << 16
 
 
 def write(
     frame: pl.LazyFrame, path: str, format: str | None, *, safe_csv: bool = False
 ) -> None:
-    """Run the lazy frame into a file, or to standard output for ``-``, in order.
+    """Write the rows of a lazy frame to a file, or to standard output for ``-``, in order.
 
-    CSV and TSV hold lists of strings as text, joined by "; "; with ``safe_csv``, no text in them is
-    a formula of a spreadsheet.
+    In CSV and TSV, lists of strings are joined by "; ". With ``safe_csv``, spreadsheets take no
+    text in them for a formula.
 
     Raises
     ------
@@ -55,7 +55,6 @@ def write(
             if dtype.is_nested() and dtype != pl.List(pl.String):
                 raise SchemaError(f"column {name!r} is {dtype}, which CSV can't hold: write "
                                   "Parquet or NDJSON, or drop it")
-        # CSV has no lists, such as the names of attachments.
         frame = frame.with_columns(cs.by_dtype(pl.List(pl.String)).list.join("; "))
         if safe_csv:
             frame = _without_formulas(frame)
@@ -65,7 +64,7 @@ def write(
         return
     with replace_file(path) as file, _report_full_disk(path, file):
         if chosen == "parquet":
-            frame.sink_parquet(file, row_group_size=_GROUP_ROWS)
+            frame.sink_parquet(file, row_group_size=_ROW_GROUP_SIZE)
         elif chosen == "ipc":
             frame.sink_ipc(file)
         elif chosen == "ndjson":
@@ -77,11 +76,10 @@ def write(
 
 
 def _without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The frame with an apostrophe before each text that a spreadsheet could take for a formula."""
-    texts = cs.string() | cs.categorical() | cs.enum()
+    """Put an apostrophe before each text and name that a spreadsheet could take for a formula."""
+    text = (cs.string() | cs.categorical() | cs.enum()).cast(pl.String)
     names = {name: f"'{name}" for name in frame.collect_schema()
              if name.startswith(_FORMULA_STARTS)}
-    text = texts.cast(pl.String)
     return frame.with_columns(
         pl.when(text.str.contains(f"^[{re.escape(''.join(_FORMULA_STARTS))}]"))
         .then("'" + text).otherwise(text).name.keep()).rename(names)
@@ -89,43 +87,44 @@ def _without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 @contextmanager
 def _report_full_disk(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
-    """Report a full disk as a failure of the output; the engine reports input and output alike."""
+    """Context that says which output did not fit; the engine's error does not name the file."""
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        number = next((code for code in _DISK_FULL if getattr(error, "errno", None) == code
-                       or f"os error {code})" in str(error)), None) or _error_of_writing(file)
-        if number is None:
+        code = next((code for code in _DISK_FULL_ERRORS if getattr(error, "errno", None) == code
+                     or f"os error {code})" in str(error)), None) or _error_of_writing(file)
+        if code is None:
             raise
-        raise SourceError.unwritable(path, os.strerror(number)) from error
+        raise SourceError.unwritable(path, os.strerror(code)) from error
 
 
 def _error_of_writing(file: IO[bytes] | None) -> int | None:
     """Write more bytes, and return the error's number if the disk is full.
 
-    The engine hides that a footer did not fit.
+    The engine hides that a file's footer did not fit.
     """
     try:
         if file is not None:
             end = file.seek(0, os.SEEK_END)
-            if os.pwrite(file.fileno(), b"\0" * _PROBE, end) < _PROBE:
+            if os.pwrite(file.fileno(), b"\0" * _PROBE_SIZE, end) < _PROBE_SIZE:
                 return errno.ENOSPC
     except OSError as error:
-        return error.errno if error.errno in _DISK_FULL else None
+        return error.errno if error.errno in _DISK_FULL_ERRORS else None
     return None
 
 
 def output_format(
     path: str, format: str | None, *, safe_csv: bool = False, advice: str = "or say --output-format"
 ) -> str:
-    """The requested format, or that of the path's ending; NDJSON for standard output.
+    """The requested format, or else that of the path's ending, or NDJSON for standard output.
 
     ``advice`` ends the error for an ending that is not known.
 
     Raises
     ------
     ParameterError
-        If it is not known, can't be written there, or is not CSV or TSV with ``safe_csv``.
+        If the format is not known, can't be written to the path, or with ``safe_csv`` is neither
+        CSV nor TSV.
     """
     chosen = _output_format(path, format, advice)
     if safe_csv and chosen not in SEPARATORS:
@@ -136,8 +135,8 @@ def output_format(
 
 def _output_format(path: str, format: str | None, advice: str) -> str:
     if is_url(path):
-        # If the input fails, the engine completes the upload with the rows that it has: half a
-        # table would replace the old one, and look whole.
+        # If the input fails, the engine completes the upload with the rows so far: half a table
+        # would replace the old one, and look complete.
         raise ParameterError(f"can't write {hide_secrets(path)}: an upload that fails "
                              "halfway would leave part of the rows there. Write a file, and copy "
                              "it when it is complete")
@@ -158,14 +157,14 @@ def _output_format(path: str, format: str | None, advice: str) -> str:
 
 def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
     batches = frame.collect_batches(chunk_size=_BATCH_ROWS, maintain_order=True, lazy=True)
-    # Without rows, at least a header is written.
-    first = next(batches, None)
-    if first is None:
-        first = pl.DataFrame(schema=frame.collect_schema())
-    for place, batch in enumerate(chain([first], batches)):
+    first_batch = next(batches, None)
+    if first_batch is None:
+        # A header is written even if there are no rows.
+        first_batch = pl.DataFrame(schema=frame.collect_schema())
+    for number, batch in enumerate(chain([first_batch], batches)):
         text = batch.write_ndjson() if format == "ndjson" else batch.write_csv(
-            separator=SEPARATORS[format], include_header=place == 0)
-        # From here on, an interrupt says how many rows were written.
+            separator=SEPARATORS[format], include_header=number == 0)
+        # From here on, the message for an interrupt says how many rows were written.
         count_written(0)
         sys.stdout.buffer.write(text.encode("utf-8"))
         sys.stdout.buffer.flush()

@@ -16,7 +16,7 @@ from textnb.frames.files import Files, StandardInput, files_of
 from textnb.frames.formats import format_of
 from textnb.frames.paths import READ_ERRORS, TEXT_FORMATS, escape_glob
 from textnb.frames.scan import SOURCES
-from textnb.frames.sources import Reading
+from textnb.frames.sources import ScanOptions
 from textnb.frames.stdin import spooled_stdin
 from textnb.runtime.progress import Size
 
@@ -38,7 +38,7 @@ def rows_of(source: str, format: str | None = None) -> Size | None:
     format : str, optional
         The format of the rows, if the name does not show it.
     """
-    kind = next(kind for kind in SOURCES if kind.knows(source, Reading(format=format)))
+    kind = next(kind for kind in SOURCES if kind.knows(source, ScanOptions(format=format)))
     if not isinstance(kind, (Files, StandardInput)):
         return None
     spooled = spooled_stdin() if source == "-" else None

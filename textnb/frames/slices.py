@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import polars as pl
 
 from textnb.errors import SchemaError, SourceError, first_line, quantity
-from textnb.frames.batches import ROWS
+from textnb.frames.batches import MAX_ROWS as BATCH_ROWS
 from textnb.frames.paths import READ_ERRORS
 from textnb.frames.sources import OnSkip, lazy_frame_from
 from textnb.frames.stdin import shown_name
@@ -126,10 +126,10 @@ def _report_errors(path: str) -> Iterator[None]:
 
 def _pieces(path: str, frame: pl.LazyFrame, can_slice: bool) -> Iterator[pl.DataFrame]:
     blocks = _slices(frame) if can_slice else frame.collect_batches(
-        chunk_size=ROWS, maintain_order=True, lazy=True)
+        chunk_size=BATCH_ROWS, maintain_order=True, lazy=True)
     with _report_errors(path):
         for block in blocks:
-            yield from block.iter_slices(ROWS)
+            yield from block.iter_slices(BATCH_ROWS)
 
 
 def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:

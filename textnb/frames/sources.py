@@ -20,38 +20,39 @@ from polars.io.plugins import register_io_source
 from textnb.errors import ParameterError, SourceError, quantity
 from textnb.runtime.caller import warn_caller
 
-# Takes the columns, a filter and a number of rows (each of these two may be None), and yields
-# frames. The number of rows limits the rows before the filter. It need not apply the filter, which
-# is there to leave out rows that need not be read.
+# Takes the columns, a filter or None, and a maximum number of rows or None, and yields frames. The
+# maximum counts rows before the filter. The function may ignore the filter, which is applied to the
+# frames anyway; it is passed so that rows that it rejects need not be read.
 Read = Callable[[list[str], pl.Expr | None, int | None], Iterator[pl.DataFrame]]
-# From a file's inferred schema, if it asks for that, to the columns that are read as numbers.
-Numbers = Callable[[Callable[[], pl.Schema]], Sequence[str]]
-# Called after files were read, with the errors of those left out and the number of files.
+# Returns the columns of a CSV file that are read as numbers. It may call its argument to infer the
+# schema, which reads the whole file.
+NumericColumns = Callable[[Callable[[], pl.Schema]], Sequence[str]]
+# Called after files were read, with the errors of those left out, and the number of all files.
 OnSkip = Callable[[list[SourceError], int], object]
-# How long the end of the interpreter waits for batches that are being read.
-_SECONDS_TO_END = 2.0
+# How long the interpreter waits at its exit for batches that are being read.
+_MAX_EXIT_SECONDS = 2.0
 
 
-def no_numbers(inferred: Callable[[], pl.Schema]) -> list[str]:
+def no_numeric_columns(infer_schema: Callable[[], pl.Schema]) -> list[str]:
     """Read all columns of a CSV file as strings."""
     return []
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """Options of reading: the checked settings of `scan`, and what its caller needs.
+class ScanOptions:
+    """The checked settings of `scan`, and the columns that its caller needs.
 
     Attributes
     ----------
     format, encoding, storage_options, on_error, subfolders, separator, query
         As in `scan`.
     text : tuple of str
-        The columns that are read as texts; of mail, also names of headers.
+        The columns that are read as texts; for mail, also names of headers.
     label : str or None
         The column of labels.
-    numbers : Numbers or None
-        The columns of a CSV file that are read as numbers, others as strings; None infers all
-        types.
+    numeric_columns : NumericColumns or None
+        The columns of a CSV file that are read as numbers, and others as strings. With None, all
+        types are inferred.
     """
 
     format: str | None = None
@@ -63,7 +64,7 @@ class Reading:
     query: str | None = None
     text: tuple[str, ...] = ()
     label: str | None = None
-    numbers: Numbers | None = None
+    numeric_columns: NumericColumns | None = None
 
     def __post_init__(self) -> None:
         separator = self.separator
@@ -77,8 +78,8 @@ class Reading:
                 "on_error", "'raise', 'skip' or a callable", self.on_error)
 
     @property
-    def chosen(self) -> tuple[str, ...]:
-        """The columns of texts and labels."""
+    def text_and_label(self) -> tuple[str, ...]:
+        """The columns of texts, and the column of labels if there is one."""
         return (*self.text, *(() if self.label is None else (self.label,)))
 
     @property
@@ -90,15 +91,15 @@ class Reading:
 
     @property
     def on_skip(self) -> OnSkip | None:
-        """Called with the errors of files that were left out; None if none may be left out."""
+        """The function that gets the errors of files left out; None if no file may be left out."""
         if self.on_error == "raise":
             return None
         return self.on_error if callable(self.on_error) else _warn_of_skipped
 
 
-def _warn_of_skipped(skipped: list[SourceError], files: int) -> None:
-    warn_caller(f"{len(skipped)} of {quantity(files, 'file')} could not be read and were left out: "
-                + "; ".join(map(str, skipped)))
+def _warn_of_skipped(skipped: list[SourceError], n_files: int) -> None:
+    warn_caller(f"{len(skipped)} of {quantity(n_files, 'file')} could not be read and were left "
+                "out: " + "; ".join(map(str, skipped)))
 
 
 class RowSource(ABC):
@@ -107,23 +108,23 @@ class RowSource(ABC):
     Attributes
     ----------
     takes : frozenset of str
-        The settings of `Reading` that it takes; all others are refused by name.
+        The settings of `ScanOptions` that it takes; all others are refused by name.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
-    def knows(self, source: Any, options: Reading) -> bool:
-        """Whether a source is of this kind, by ``options.format`` or by itself."""
+    def knows(self, source: Any, options: ScanOptions) -> bool:
+        """Whether a source is of this kind, by ``options.format`` or by what the source is."""
 
     @abstractmethod
-    def open(self, source: Any, options: Reading) -> pl.LazyFrame:
+    def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
         """Open the source lazily."""
 
-    def check_settings(self, options: Reading, name: str) -> None:
+    def check_settings(self, options: ScanOptions, name: str) -> None:
         """Raise ParameterError for a setting that this kind of source does not take."""
         for setting, purpose in _PURPOSES.items():
-            value, default = getattr(options, setting), getattr(Reading, setting)
+            value, default = getattr(options, setting), getattr(ScanOptions, setting)
             is_set = value not in (default, None, {}) and not (
                 setting == "encoding" and options.is_utf8)
             if setting in self.takes or not is_set:
@@ -133,7 +134,7 @@ class RowSource(ABC):
                 + _HINTS.get(setting, ""), source=name)
 
 
-# By a setting, the sources that it is for, and advice, for errors.
+# For errors: the sources that each setting is for, and advice.
 _PURPOSES = {"format": "a file or folder", "encoding": "a folder of text files per class",
              "storage_options": "a URL such as s3://bucket/key", "on_error": "local files of rows",
              "subfolders": "a Maildir", "separator": "a file of CSV",
@@ -143,33 +144,33 @@ _HINTS = {"encoding": ". Other formats are UTF-8: convert the file, e.g. iconv -
           "subfolders": ". If it holds mail, say {format='mail'}"}
 
 
-class _Running:
+class _RunningBatches:
     """Counts the batches that the engine's threads are reading.
 
-    After a query that ends early (head), the engine still reads one more batch. If the interpreter
-    ended meanwhile, the engine would abort the process: so the interpreter's end waits a little.
+    After a query that ends early (``head``), the engine still reads one more batch. If the
+    interpreter exited meanwhile, the engine would abort the process: so the exit waits a little.
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._batches = 0
+        self._count_changed = threading.Condition()
+        self._count = 0
         atexit.register(self._wait)
 
     def __enter__(self) -> None:
-        with self._changed:
-            self._batches += 1
+        with self._count_changed:
+            self._count += 1
 
     def __exit__(self, *error: object) -> None:
-        with self._changed:
-            self._batches -= 1
-            self._changed.notify_all()
+        with self._count_changed:
+            self._count -= 1
+            self._count_changed.notify_all()
 
     def _wait(self) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: not self._batches, _SECONDS_TO_END)
+        with self._count_changed:
+            self._count_changed.wait_for(lambda: not self._count, _MAX_EXIT_SECONDS)
 
 
-_RUNNING = _Running()
+_RUNNING_BATCHES = _RunningBatches()
 
 
 def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
@@ -178,7 +179,7 @@ def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
     Parameters
     ----------
     read : callable
-        See `Read`. Called once for each time that the frame is read.
+        See `Read`. It is called each time that the frame is collected.
     schema : Schema
 
     Examples
@@ -195,7 +196,7 @@ def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
     ) -> Iterator[pl.DataFrame]:
         stream = read(schema.names() if columns is None else columns, predicate, n_rows)
         while True:
-            with _RUNNING:
+            with _RUNNING_BATCHES:
                 frame = next(stream, None)
             if frame is None:
                 return

@@ -15,19 +15,19 @@ from textnb.errors import SourceError
 from textnb.files.cleanup import temporary_copy
 
 STDIN = "standard input"
-# The copy that was made last, and its format.
+# The path of the copy that was made last, and its format.
 _spooled: tuple[str, str] | None = None
-# Spaces and empty lines before the first other byte, which were read to find the format, and the
-# largest number of them: a stream may have nothing else.
+# Spaces and line ends at the beginning of the stream, which were read to find the format.
 _blanks = b""
+# The maximum number of such bytes: a stream may have nothing else.
 _MAX_BLANKS = 1 << 20
 
 
 def spool_stdin() -> tuple[str, str]:
-    """Copy standard input to a temporary file; return its path, and the format by its content."""
+    """Copy standard input to a temporary file; return its path, and the format of its content."""
     if sys.stdin is None:
         raise SourceError.unreadable(STDIN, "it is closed")
-    # The engine's signal handler would let a blocked read continue after an interrupt.
+    # With the engine's signal handler, a read that waits would go on after an interrupt.
     signal.siginterrupt(signal.SIGINT, True)
     path = temporary_copy(sys.stdin.buffer, beginning=take_blanks())
     with open(path, "rb") as copy:
@@ -42,7 +42,7 @@ def spool_stdin() -> tuple[str, str]:
 def format_of_stdin() -> str | None:
     """The format of standard input by its first bytes; None if it is empty.
 
-    Waits for a byte that is not blank, which stays unread. `take_blanks` returns those before it.
+    Wait for a byte that is not blank, and leave it unread. `take_blanks` returns the bytes before.
     """
     global _blanks
     if sys.stdin is None:
@@ -54,9 +54,9 @@ def format_of_stdin() -> str | None:
             _blanks += source.read(len(head))
         head = _blanks + head
     else:
-        # Bytes in memory.
-        head, place = source.read(1 << 16), source.tell()
-        source.seek(place - len(head))
+        # Bytes in memory, which have no `peek`.
+        head, position = source.read(1 << 16), source.tell()
+        source.seek(position - len(head))
     return _sniff_format(head) if head else None
 
 
@@ -68,7 +68,7 @@ def take_blanks() -> bytes:
 
 
 def spooled_stdin() -> tuple[str, str] | None:
-    """The copy of standard input that was made last, and its format; None if there is none."""
+    """The path of the last copy of standard input, and its format; None if there is none."""
     return _spooled
 
 
@@ -93,5 +93,5 @@ def _sniff_format(head: bytes) -> str:
 
 
 def _is_blank(head: bytes) -> bool:
-    """Whether there are bytes, and all are blank, after a mark of UTF-8 if it is there."""
+    """Whether bytes are blank, apart from a byte-order mark; False if there are none."""
     return bool(head) and not head.removeprefix(codecs.BOM_UTF8).strip()

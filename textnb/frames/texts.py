@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
-from textnb.frames.kinds import LISTS, as_polars, in_memory, kind_of, series_of, unicode_errors
+from textnb.frames.kinds import LIST_TYPES, as_polars, in_memory, kind_of, series_of, unicode_errors
 from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_fork
 
-_EXPECTED = "labels of one type: strings, integers or booleans"
+_EXPECTED_LABELS = "labels of one type: strings, integers or booleans"
 
 
 def is_table(X: Any) -> bool:
@@ -23,7 +23,7 @@ def is_table(X: Any) -> bool:
 
 
 def labels_are_separate(X: Any, y: Any) -> bool:
-    """Whether labels were passed separately from a table, as scikit-learn does."""
+    """Whether a table and its labels were passed separately, as scikit-learn passes them."""
     return y is not None and kind_of(X) is not None
 
 
@@ -44,10 +44,10 @@ def table_of_texts(
     Raises
     ------
     SchemaError
-        If the classifier reads several text columns, or the texts are lists of tokens and should
-        not be, or should be.
+        If the classifier reads several text columns, or gets lists of tokens where it reads texts,
+        or texts where it reads lists of tokens.
     DataError
-        If an item is neither a string nor a list of strings; its place is named.
+        If an item is neither a string nor a list of strings; the error says which.
     """
     check_fork()
     if len(columns) != 1:
@@ -74,19 +74,19 @@ def table_of_texts(
         frame = _table_of_tokens(items, columns[0])
         check_texts(frame.schema, columns, tokens)
         return frame
-    for place, item in enumerate(items):
+    for number, item in enumerate(items):
         if item is not None and not isinstance(item, str):
-            raise DataError(f"text {place} (counted from 0) is of type {type(item).__name__}; "
+            raise DataError(f"text {number} (counted from 0) is of type {type(item).__name__}; "
                             "texts are strings, or None")
     with unicode_errors(items, "text"):
         return pl.DataFrame({columns[0]: items}, schema={columns[0]: pl.String})
 
 
 def _table_of_tokens(items: Sequence[Any], column: str) -> pl.DataFrame:
-    for place, item in enumerate(items):
+    for number, item in enumerate(items):
         if item is not None and not (isinstance(item, (list, tuple)) and all(
                 token is None or isinstance(token, str) for token in item)):
-            raise DataError(f"text {place} (counted from 0) must be a list of tokens, which are "
+            raise DataError(f"text {number} (counted from 0) must be a list of tokens, which are "
                             f"strings; got {item!r:.60}")
     with unicode_errors(items, "token"):
         return pl.DataFrame({column: items}, schema={column: pl.List(pl.String)})
@@ -109,7 +109,7 @@ def rows_in_memory(X: Any, label: str) -> pl.DataFrame:
 
 
 def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
-    """The table with labels from outside as its label column.
+    """Add labels that were passed separately to a table, as its label column.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
     Raises
     ------
     DataError
-        If there is not one label per row, or an integer is beyond 64 bits.
+        If there is not one label per row, or an integer is outside the range of Int64.
     ParameterError
         If labels are neither strings, integers nor booleans, or of several types.
     """
@@ -134,7 +134,7 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
     dtype = values.dtype.inner if isinstance(values.dtype, pl.List) else values.dtype
     if not (isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null))
             or dtype.is_integer()):
-        raise ParameterError.out_of_range("y", _EXPECTED, values.dtype)
+        raise ParameterError.out_of_range("y", _EXPECTED_LABELS, values.dtype)
     if len(values) != frame.height:
         raise DataError(f"{quantity(frame.height, 'document')} and "
                         f"{quantity(len(values), 'label')}: "
@@ -143,13 +143,13 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
 
 
 def _series_of_labels(y: Any) -> pl.Series:
-    """Labels, or lists of them, as a series: an empty list is a document without a label."""
+    """A series of labels, or of lists of labels: an empty list is a document without a label."""
     if isinstance(y, (str, bytes, Mapping, Set)) or not hasattr(y, "__len__"):
         raise ParameterError.out_of_range("y", "a sequence of labels", y)
     if isinstance(y, np.ndarray) and y.ndim != 1:
         raise DataError(f"labels must be one-dimensional; got shape {y.shape}")
-    # Use the list's own items: NumPy would turn the integer 1 into the string "1".
-    items = [list(map(_python_label, item)) if isinstance(item, LISTS) else _python_label(item)
+    # Use the list's own items: NumPy would turn the integer 1 beside a string into "1".
+    items = [list(map(_python_label, item)) if isinstance(item, LIST_TYPES) else _python_label(item)
              for item in (y.tolist() if hasattr(y, "tolist") else y)]
     are_lists = any(isinstance(item, list) for item in items)
     if are_lists and not all(item is None or isinstance(item, list) for item in items):
@@ -159,7 +159,8 @@ def _series_of_labels(y: Any) -> pl.Series:
         are_lists) else items
     kinds = {str if isinstance(label, str) else type(label) for label in labels} - {type(None)}
     if len(kinds) > 1 or not kinds <= {str, int, bool}:
-        raise ParameterError.out_of_range("y", _EXPECTED, sorted(kind.__name__ for kind in kinds))
+        raise ParameterError.out_of_range(
+            "y", _EXPECTED_LABELS, sorted(kind.__name__ for kind in kinds))
     for number in labels if kinds == {int} else ():
         if number is not None and not -2**63 <= number < 2**63:
             raise DataError.label_beyond_int64(number)
@@ -170,40 +171,41 @@ def _series_of_labels(y: Any) -> pl.Series:
 
 
 def _python_label(label: Any) -> Any:
-    """A label as an object of Python; NaN, a missing label in pandas, as None."""
+    """A label as an object of Python; None for NaN, which is a missing label in pandas."""
     label = label.item() if isinstance(label, np.generic) else label
     return None if isinstance(label, float) and label != label else label
 
 
 def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
-    """A label column in the type that a model predicts: a CSV file's "1" is the integer 1."""
+    """A label column, cast to the type that a model predicts: a CSV file's "1" is the integer 1."""
     dtype_of_rows = frame.collect_schema()[column]
     if isinstance(dtype, pl.List):
         # Sorted like predicted lists, so that equal sets of labels are equal lists.
         return pl.col(column).cast(dtype).list.unique().list.sort()
     if dtype == pl.Boolean and dtype_of_rows == pl.String:
         lower = pl.col(column).str.to_lowercase()
-        # The cast fails for any other string, and names it.
+        # Polars also computes the last branch for "true" and "false", so it must see null there.
+        # Its cast fails for any string that is not an integer, and names it.
+        other = pl.when(~lower.is_in(["true", "false"])).then(pl.col(column))
         return (pl.when(lower == "true").then(True).when(lower == "false").then(False)
-                .otherwise(pl.when(~lower.is_in(["true", "false"])).then(pl.col(column))
-                           .cast(pl.Int64).cast(pl.Boolean)).alias(column))
+                .otherwise(other.cast(pl.Int64).cast(pl.Boolean)).alias(column))
     if dtype.is_integer() and not dtype_of_rows.is_integer():
         return pl.col(column).cast(pl.String).cast(dtype)
     return pl.col(column).cast(dtype)
 
 
 def as_int64(labels: pl.Series) -> pl.Series:
-    """Integer labels as Int64, whatever their width; other labels unchanged.
+    """Integer labels of any width as Int64; other labels unchanged.
 
     Raises
     ------
     DataError
-        If one is beyond 64 bits; it is named.
+        If a label is outside the range of Int64; the error names it.
     """
     if not labels.dtype.is_integer() or labels.dtype == pl.Int64:
         return labels
     cast = labels.cast(pl.Int64, strict=False)
-    beyond_int64 = cast.is_null() & labels.is_not_null()
-    if beyond_int64.any():
-        raise DataError.label_beyond_int64(labels.filter(beyond_int64)[0])
+    is_too_large = cast.is_null() & labels.is_not_null()
+    if is_too_large.any():
+        raise DataError.label_beyond_int64(labels.filter(is_too_large)[0])
     return cast

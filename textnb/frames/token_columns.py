@@ -1,4 +1,4 @@
-"""Checks whether text columns hold texts, or lists of tokens from texts that are already split."""
+"""Checks whether text columns hold texts, or lists of tokens, which are texts already split."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 
 from textnb.errors import SchemaError
 
-_TEXT = (pl.String, pl.Categorical, pl.Enum, pl.Null)
+_TEXT_TYPES = (pl.String, pl.Categorical, pl.Enum, pl.Null)
 
 
 class ListOfTokens(SchemaError):
@@ -32,7 +32,7 @@ def is_list_of_tokens(dtype: Any) -> bool:
     >>> is_list_of_tokens(pl.List(pl.String)), is_list_of_tokens(pl.String())
     (True, False)
     """
-    return isinstance(dtype, pl.List) and dtype.inner in _TEXT
+    return isinstance(dtype, pl.List) and dtype.inner in _TEXT_TYPES
 
 
 def as_text(schema: pl.Schema, column: str) -> pl.Expr:
@@ -58,13 +58,13 @@ def check_texts(
     schema : Schema
     columns : collection of str
     tokens : collection of str, or None
-        The columns that must hold lists of tokens; all others must hold texts. None if any column
+        The columns that must hold lists of tokens; all others must hold texts. None if each column
         may hold either.
 
     Raises
     ------
     ListOfTokens
-        If a column holds lists and should hold texts.
+        If a column must hold texts and holds lists.
     SchemaError
         If a column is of any other type.
     """
@@ -89,5 +89,5 @@ def check_texts(
                     "Only a model that was trained on lists of tokens reads them")
                 error.columns = lists
                 raise error
-        elif not isinstance(dtype, _TEXT):
+        elif not isinstance(dtype, _TEXT_TYPES):
             raise SchemaError.wrong_type(column, "text", "String", dtype)

@@ -12,7 +12,7 @@ from textnb.errors import DataError, Mention, ParameterError, SchemaError, quant
 from textnb.frames.kinds import in_memory
 from textnb.frames.texts import is_table
 
-# The name of the column for weights that come as an array: no table has it.
+# The name of the column for weights from an array. No table has a column with NUL in its name.
 ARRAY_COLUMN = "\0weight"
 
 
@@ -29,8 +29,8 @@ def weight_column(X: Any, sample_weight: Any, columns: list[str]) -> str | None:
     Raises
     ------
     ParameterError
-        If a column is named where there is no table, or an array comes with a table whose order
-        of rows is known only once they are read.
+        If a column is named and X is not a table; or if weights are an array, and the order of the
+        table's rows is known only when they are read.
     """
     if sample_weight is None:
         return None
@@ -51,14 +51,14 @@ def weight_column(X: Any, sample_weight: Any, columns: list[str]) -> str | None:
 def with_weights(
     frame: pl.DataFrame | pl.LazyFrame, sample_weight: Any, column: str | None
 ) -> pl.DataFrame | pl.LazyFrame:
-    """The table with the weights as a column, if they are an array.
+    """Add weights from an array to a table as a column; check that a named column exists.
 
     Raises
     ------
     DataError
         If there is not one weight per document.
     SchemaError
-        If there is no such column.
+        If there is no column of that name.
     """
     if column is None:
         return frame
@@ -75,13 +75,13 @@ def with_weights(
     return rows.with_columns(weights)
 
 
-def checked_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
-    """Weights of a batch: float64 (n_rows,).
+def read_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
+    """Return the weights of a batch, float64 (n_rows,), if they are valid.
 
     Raises
     ------
     DataError
-        If one is missing, not a number, infinite or below 0; its row is named.
+        If a weight is missing, not a number, infinite or below 0; the error names its row.
     """
     name = "sample_weight" if weights.name == ARRAY_COLUMN else (
         f"the weight column {weights.name!r}")

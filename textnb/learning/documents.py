@@ -17,7 +17,7 @@ from textnb.bayes.moments import MomentStatistics
 from textnb.errors import DataError, ParameterError
 from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import as_int64
-from textnb.frames.weights import checked_weights
+from textnb.frames.weights import read_weights
 from textnb.text.counting import CountSpec
 from textnb.text.counts import check_labels, count_by_label, each_label
 from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stack_blocks
@@ -126,7 +126,7 @@ def _collect_labels(
         check_nulls(frame[documents.spec.label], first_row)
         label_columns.append(frame[documents.spec.label])
         if documents.weight is not None:
-            weights.append(checked_weights(frame[documents.weight], first_row))
+            weights.append(read_weights(frame[documents.weight], first_row))
         first_row += frame.height
         yield frame
 

@@ -25,7 +25,7 @@ def engine_failure(error: BaseException) -> EngineError | None:
     error : BaseException
         It is ignored if textnb raised it on purpose.
     """
-    if isinstance(error, EngineError) or FORK.lost:
+    if isinstance(error, EngineError) or FORK.has_lost_threads:
         return None
     while (cause := error.__cause__) is not None:
         error = cause

@@ -18,13 +18,13 @@ class _Fork:
 
     Attributes
     ----------
-    worked : bool
-        textnb has run Polars here.
-    lost : bool
+    has_run_polars : bool
+        textnb has run Polars in this process.
+    has_lost_threads : bool
         Polars ran in the process from which this one was forked.
     """
 
-    worked = lost = _inherited = False
+    has_run_polars = has_lost_threads = _had_lost_threads = False
 
     def __init__(self) -> None:
         if hasattr(os, "register_at_fork"):
@@ -32,31 +32,32 @@ class _Fork:
 
     def _before_fork(self) -> None:
         """Look for threads in the parent: the child inherits the answer, and has no threads."""
-        self._inherited = self.lost
-        self.lost = self.lost or self.worked or _polars_threads()
+        self._had_lost_threads = self.has_lost_threads
+        self.has_lost_threads = (
+            self.has_lost_threads or self.has_run_polars or _has_polars_threads())
 
     def _after_in_parent(self) -> None:
-        self.lost = self._inherited
+        self.has_lost_threads = self._had_lost_threads
 
 
 FORK = _Fork()
 
 
-def check_fork(works: bool = False) -> None:
+def check_fork(will_run_polars: bool = False) -> None:
     """Raise ForkError in a process that was forked from one in which Polars ran.
 
     Parameters
     ----------
-    works : bool
+    will_run_polars : bool
         Whether the caller is about to run Polars, so that a later fork would lose its threads.
     """
-    if FORK.lost:
+    if FORK.has_lost_threads:
         raise ForkError.threads_lost()
-    if works:
-        FORK.worked = True
+    if will_run_polars:
+        FORK.has_run_polars = True
 
 
-def _polars_threads() -> bool:
+def _has_polars_threads() -> bool:
     """Whether threads of Polars run in this process; False if the system does not say."""
     try:
         threads = os.listdir("/proc/self/task")
@@ -68,6 +69,6 @@ def _polars_threads() -> bool:
                 if re.match(rb"polars-\d", file.read()):
                     return True
         except OSError:
-            # It has ended meanwhile.
+            # The thread has ended meanwhile.
             continue
     return False

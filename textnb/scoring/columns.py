@@ -19,7 +19,7 @@ from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
 from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.batches import batches
-from textnb.frames.kinds import LISTS, series_of
+from textnb.frames.kinds import LIST_TYPES, series_of
 from textnb.frames.sources import lazy_frame_from
 from textnb.learning.documents import check_nulls
 from textnb.runtime.threads import map_in_threads
@@ -292,7 +292,7 @@ def where_possible(values: pl.Series, possible: pl.Series) -> pl.Series:
 def check_none_missing(labels: Iterable[Any]) -> None:
     """Raise DataError if a label, or a label in a list of labels, is missing."""
     for row, label in enumerate(labels):
-        labels_of_row = label if isinstance(label, LISTS) else [label]
+        labels_of_row = label if isinstance(label, LIST_TYPES) else [label]
         # pandas marks a missing label as NaN, which differs from itself.
         if any(each is None or each != each for each in labels_of_row):
             raise DataError(f"label {row} (counted from 0) is missing: label this row, or leave it "

@@ -108,7 +108,7 @@ def load_fitted(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Fit
 
 def write_model(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arrays) -> None:
     """Write a model's document and its arrays, completely or not at all."""
-    check_fork(works=True)
+    check_fork(will_run_polars=True)
     # A sample of learned rows may be private mail.
     version2.write(path, document, arrays, owner_only="sample" in document)
 
@@ -126,7 +126,7 @@ def read_model(
     SourceError
         If the file does not exist or can't be opened.
     """
-    check_fork(works=True)
+    check_fork(will_run_polars=True)
     document, arrays = version2.read(path, max_bytes)
     name = os.fspath(path)
     with reading_errors(name):

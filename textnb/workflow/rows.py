@@ -23,7 +23,7 @@ from textnb.errors import (
     quantity,
 )
 from textnb.frames.cloud import hide_secrets, is_database, is_url
-from textnb.frames.conditions import empty_choice, rows_where
+from textnb.frames.conditions import no_rows_message, rows_where
 from textnb.frames.failures import reading
 from textnb.frames.label_lists import list_labels, name_classes, split_labels
 from textnb.frames.scan import scan, scan_table
@@ -118,9 +118,9 @@ class Rows:
                 yield
         except DataError:
             # The rows are read again only if the work fails anyway.
-            if (empty := self.empty_choice()) is None:
+            if (message := self.no_rows_message()) is None:
                 raise
-            raise DataError(empty) from None
+            raise DataError(message) from None
 
     def size(self) -> Size | None:
         """The number of rows; None if that is not known before they are read."""
@@ -128,9 +128,9 @@ class Rows:
 
         return None if self._where is not None else rows_of(self.source, self._format)
 
-    def empty_choice(self) -> str | None:
+    def no_rows_message(self) -> str | None:
         """The message if a condition leaves no rows; None if it leaves some."""
-        return empty_choice(self.frame, self._where, self._option, self.source)
+        return no_rows_message(self.frame, self._where, self._option, self.source)
 
     def refuse_unreadable(self) -> None:
         """Raise SourceError for an unreadable message: it must not be learned as an empty text.

@@ -126,8 +126,8 @@ def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame
         raise ParameterError.naming("{on_error} is for models of texts")
     with rows.reading():
         wrong = rows_to_learn(model, model.scan(rows.frame), within).collect()
-    if not wrong.height and (empty := rows.empty_choice()):
-        raise DataError(empty)
+    if not wrong.height and (message := rows.no_rows_message()):
+        raise DataError(message)
     return wrong
 
 

@@ -101,7 +101,7 @@ def _moment_rows(
     def labelled() -> Iterator[tuple[NDArray[Any], pl.Series]]:
         nonlocal n_unlabelled
         for rows in polars_rows(batches, columns):
-            for batch in split_batches(rows, rows=_MAX_ROWS_AT_A_TIME):
+            for batch in split_batches(rows, max_rows=_MAX_ROWS_AT_A_TIME):
                 with_label = batch.filter(pl.col(label).is_not_null())
                 n_unlabelled += batch.height - with_label.height
                 if with_label.height:
