@@ -122,7 +122,7 @@ class Decision:
         return notebook.box(
             "Decision" + ("" if self.positive is None else f" for {self.positive}"),
             notebook.note(f"Stale: {self.stale}") if self.stale else "",
-            notebook.table(["class", "threshold"], rows[:notebook.ROWS],
+            notebook.table(["class", "threshold"], rows[:notebook.MAX_ROWS],
                            "The minimum log-odds of an answer; for lists of labels, or a model "
                            "without log-odds, the minimum score", len(rows)),
             notebook.table(["evidence", ""], evidence) if evidence else "")

@@ -45,7 +45,7 @@ from textnb.learning.text_settings import TextSettings, columns_of
 from textnb.learning.unlabelled import check_vectors
 from textnb.models.base import Model
 from textnb.models.protocol import MissingAttributeError, Parameters, check_fitted, unfitted
-from textnb.runtime.progress import watched
+from textnb.runtime.progress import show_progress
 from textnb.runtime.settings import with_checked_names
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers
@@ -207,7 +207,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         is_search = is_auto(self.estimator)
         check_fit_options(is_search, warm_start, keep_sample, unlabelled)
         y, indicator = split_indicator(y)
-        with watched(progress, "training", lambda: size_of(X)) as advance:
+        with show_progress(progress, "training", lambda: size_of(X)) as advance:
             if is_search:
                 from textnb.selection.automatic import fit_by_search
 

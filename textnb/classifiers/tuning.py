@@ -7,7 +7,7 @@ from typing import Any
 from textnb.classifiers.text import TextClassifier
 from textnb.frames.kinds import convert_table
 from textnb.learning.text_settings import columns_of
-from textnb.runtime.progress import watched
+from textnb.runtime.progress import show_progress
 from textnb.selection.search import FOLDS, Advance, search
 
 
@@ -92,7 +92,7 @@ def tune(
     """
     columns = [*columns_of(text, label), label,
                *(name for name in (groups, time) if name is not None)]
-    with watched(progress, "tuning") as advance:
+    with show_progress(progress, "tuning") as advance:
         result = search(
             convert_table(frame, columns), text=text, label=label, metric=metric,
             positive=positive, trials=trials, seconds=seconds, folds=folds, groups=groups,

@@ -27,7 +27,7 @@ from textnb.cli.train import ModelOptions
 from textnb.cli.words import is_repeated, toml_of
 from textnb.errors import ParameterError, quantity
 from textnb.learning.settings import FALSE_POSITIVES, MAIL_RECIPE, ColumnSettings, LimitSettings
-from textnb.runtime.progress import cropped
+from textnb.runtime.progress import crop
 from textnb.runtime.settings import declared, type_of
 from textnb.workflow.options import TokenOptions, TuneOptions
 
@@ -115,7 +115,7 @@ def _note_trial(n_trials: int | None, only_best: bool, trial: dict[str, Any]) ->
         note(f"{name}: {value}{' (best)' if trial['best'] else ''} on {trial['documents']:,} "
              f"documents in {trial['seconds']:.1f} s: {trial['settings']}")
     elif trial["best"]:
-        note(cropped(f"{name}: {value} {trial['settings']}", stderr().width))
+        note(crop(f"{name}: {value} {trial['settings']}", stderr().width))
 
 
 def _show(

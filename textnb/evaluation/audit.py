@@ -84,7 +84,7 @@ class Audit:
         return f"Audit({quantity(self.rows, 'row')}: {counts or 'no findings'})"
 
     def __str__(self) -> str:
-        return f"{self!r}\n{self.findings.head(notebook.ROWS)}"
+        return f"{self!r}\n{self.findings.head(notebook.MAX_ROWS)}"
 
     def _repr_html_(self) -> str:
         return notebook.box(

@@ -67,7 +67,7 @@ class Duplicates:
                 f"looked for in {self.against:,}{conflicts})")
 
     def __str__(self) -> str:
-        return f"{self!r}\n{self.pairs.head(notebook.ROWS)}"
+        return f"{self!r}\n{self.pairs.head(notebook.MAX_ROWS)}"
 
     def _repr_html_(self) -> str:
         figures = [(name.replace("_", " "), value) for name, value in self.to_dict().items()]

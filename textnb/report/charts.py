@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from textnb.errors import ParameterError
 from textnb.report.data import Curve
-from textnb.runtime.charts import INSTALL, LINES
+from textnb.runtime.charts import INSTALL, LINE_COLOURS
 
 # If a label has fewer documents, its curve has too few steps to be read.
 _MIN_DOCUMENTS = 20
@@ -46,7 +46,7 @@ def select_curves(curves: Sequence[Curve]) -> list[Curve]:
     Curves of labels with few documents come last.
     """
     return sorted(curves, key=lambda curve: (
-        curve.documents < _MIN_DOCUMENTS, curve.average_precision))[:len(LINES)]
+        curve.documents < _MIN_DOCUMENTS, curve.average_precision))[:len(LINE_COLOURS)]
 
 
 def draw(chart: Any) -> str:

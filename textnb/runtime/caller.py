@@ -14,8 +14,8 @@ _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Give a warning at the nearest line outside the package.
 
-    A fixed number of stack levels is right for only one way into the package. Filters of warnings
-    see the module of that line, as with `warnings.warn`.
+    A fixed ``stacklevel`` would be right for only one way into the package. Filters of warnings see
+    the module of that line, as with `warnings.warn`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The charts of results: in a notebook, and in the report. They are Altair's.
+"""The charts of results, for notebooks and for the report, drawn with Altair.
 
 A chart has a few fixed colours; on a dark screen, the report's style sheet replaces them.
 """
@@ -16,34 +16,38 @@ from textnb.errors import ParameterError
 from textnb.runtime.display import names_of
 
 INSTALL = "pip install 'textnb[report]'"
+# The colours of text, of less important text, and of the lines of a grid.
 INK, MUTED, GRID = "#1f2328", "#59636e", "#d9dee3"
 RIGHT, WRONG = "#0b62c4", "#c2410c"
-# Black text is readable on these colours at any opacity.
-CELL, MISS = "#7eb0f2", "#f29a6b"
-LINES = (RIGHT, WRONG, "#0f7b55", "#8a3ffc", "#a3195b", "#7a5900", "#0e7490", MUTED)
-DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [1, 3], [6, 2, 1, 2, 1, 2])
+# The colours of cells with right and with wrong answers: black text is readable on them at any
+# opacity.
+RIGHT_CELL, WRONG_CELL = "#7eb0f2", "#f29a6b"
+# Of several curves, each has a colour and a pattern of dashes.
+LINE_COLOURS = (RIGHT, WRONG, "#0f7b55", "#8a3ffc", "#a3195b", "#7a5900", "#0e7490", MUTED)
+LINE_DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [1, 3], [6, 2, 1, 2, 1, 2])
 FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'DejaVu Sans', sans-serif"
 
 
 def confusion_chart(labels: Iterable[Any], counts: NDArray[Any]) -> Any:
-    """Draw a heat map of labels (rows) and answers (columns), shaded by the share of the row.
+    """Draw a heat map of labels (rows) and answers (columns), shaded by shares of the row.
 
     Parameters
     ----------
     labels : iterable of labels
     counts : int64 (n_labels, n_labels + 1)
-        The last column, of rows without an answer, is drawn if there are any.
+        The last column counts documents without an answer; it is drawn if there are any.
     """
     alt = _altair()
     names = names_of(labels)
     answers = [*names, "(no answer)"] if counts[:, -1].any() else names
     counts = counts[:, :len(answers)]
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    # The square root makes cells of small shares visible.
     cells = [{"actual": names[i], "answer": answers[j], "count": f"{counts[i, j]:,}",
               "kind": "right" if i == j else "wrong", "shade": float(np.sqrt(share[i, j]))}
              for i in range(len(names)) for j in range(len(answers)) if counts[i, j]]
     is_large = len(names) > 6
-    size = 34 if is_large else 72
+    cell_size = 34 if is_large else 72
     base = _chart("cells").encode(
         x=alt.X("answer:N", title="answer", sort=None, axis=alt.Axis(
             orient="top", labelAngle=-45 if is_large or max(map(len, names)) > 8 else 0,
@@ -53,12 +57,12 @@ def confusion_chart(labels: Iterable[Any], counts: NDArray[Any]) -> Any:
                 axis=alt.Axis(labelLimit=0, domain=False, ticks=False, grid=False)))
     tiles = base.mark_rect(cornerRadius=3).encode(
         color=alt.Color("kind:N", legend=None,
-                        scale=alt.Scale(domain=["right", "wrong"], range=[CELL, MISS])),
+                        scale=alt.Scale(domain=["right", "wrong"], range=[RIGHT_CELL, WRONG_CELL])),
         opacity=alt.Opacity("shade:Q", legend=None,
                             scale=alt.Scale(domain=[0, 1], range=[0.06, 1])))
     numbers = base.mark_text(fontSize=10 if is_large else 13, color=INK).encode(text="count:N")
     chart = alt.layer(tiles, numbers).properties(
-        width=size * len(answers), height=size * len(names))
+        width=cell_size * len(answers), height=cell_size * len(names))
     return _complete(chart, {"cells": cells})
 
 
@@ -66,18 +70,18 @@ def curve_chart(
     curves: Mapping[str, pl.DataFrame], points: Sequence[Mapping[str, Any]], x: str, y: str,
     chance: bool,
 ) -> Any:
-    """Draw curves in the unit square, and points on them.
+    """Draw ROC or precision-recall curves, and points on them.
 
     Parameters
     ----------
     curves : mapping of str to DataFrame
-        At most 8: name to ``x`` and ``y``.
+        At most 8 names, each with a table of the columns x and y.
     points : sequence of mappings
         ``x``, ``y`` and ``name``.
     x, y : str
         Titles of the axes.
     chance : bool
-        Draw the diagonal.
+        Whether they are ROC curves, drawn with the diagonal of an answer by chance.
     """
     alt = _altair()
     names = list(curves)
@@ -91,23 +95,29 @@ def curve_chart(
         strokeWidth=2, interpolate="linear" if chance else "step-before").encode(
         x=horizontal, y=vertical, order="order:Q",
         color=alt.Color("curve:N", legend=legend, sort=None,
-                        scale=alt.Scale(domain=names, range=list(LINES[:len(names)]))),
+                        scale=alt.Scale(domain=names, range=list(LINE_COLOURS[:len(names)]))),
         strokeDash=alt.StrokeDash("curve:N", legend=legend, sort=None, scale=alt.Scale(
-            domain=names, range=list(DASHES[:len(names)])))))
+            domain=names, range=list(LINE_DASHES[:len(names)])))))
     if points:
-        align, away = ("left", 9) if chance else ("right", -9)
+        align, offset = ("left", 9) if chance else ("right", -9)
         for i in range(len(points)):
             mark = _chart(f"mark {i}").encode(x=horizontal, y=vertical)
             # Names are placed one below the other, because points may be close.
             layers += [mark.mark_point(filled=True, size=70, color=WRONG, opacity=1),
-                       mark.mark_text(color=INK, fontSize=11, align=align, dx=away,
+                       mark.mark_text(color=INK, fontSize=11, align=align, dx=offset,
                                         dy=13 + 14 * i).encode(text="name:N")]
     return _complete(alt.layer(*layers).properties(width=340, height=300), {
         "points": rows, **{f"mark {i}": [point] for i, point in enumerate(points)}})
 
 
 def reliability_chart(tables: Mapping[str, pl.DataFrame]) -> Any:
-    """Draw the share of right answers over the probability of the answer, and a histogram below."""
+    """Draw the share of right answers by the probability of the answer, above its histogram.
+
+    Parameters
+    ----------
+    tables : mapping of str to DataFrame
+        One or two names, each with the bins of a `Reliability`.
+    """
     alt = _altair()
     names = list(tables)
     rows = [{"kind": name, **row} for name, table in tables.items()
@@ -115,12 +125,12 @@ def reliability_chart(tables: Mapping[str, pl.DataFrame]) -> Any:
     colour = alt.Color("kind:N", sort=None, legend=None if len(names) < 2 else _legend("square"),
                        scale=alt.Scale(domain=names, range=[RIGHT, WRONG][:len(names)]))
     domain = alt.Scale(domain=[0, 1])
-    line = _chart("bins").encode(
+    curve = _chart("bins").encode(
         x=alt.X("confidence:Q", title=None, scale=domain, axis=_percent()),
         y=alt.Y("accuracy:Q", title="right", scale=domain, axis=_percent()), color=colour)
-    ideal = _diagonal(alt.X("x:Q", scale=domain), alt.Y("y:Q", scale=domain))
-    upper = alt.layer(ideal, line.mark_line(strokeWidth=2),
-                      line.mark_point(filled=True, size=45, opacity=1)
+    diagonal = _diagonal(alt.X("x:Q", scale=domain), alt.Y("y:Q", scale=domain))
+    upper = alt.layer(diagonal, curve.mark_line(strokeWidth=2),
+                      curve.mark_point(filled=True, size=45, opacity=1)
                       ).properties(width=340, height=230)
     bars = _chart("bins").mark_rect(opacity=0.6).encode(
         x=alt.X("low:Q", title="probability of the answer", scale=domain, axis=_percent()),
@@ -141,9 +151,9 @@ def histogram_chart(table: pl.DataFrame, up: str, down: str, title: str) -> Any:
     Parameters
     ----------
     table : DataFrame
-        ``low``, ``high``, ``group``, ``documents``.
+        Bins, with the columns ``low``, ``high``, ``group`` and ``documents``.
     up, down : str
-        The groups.
+        The group that is drawn upwards, and the other.
     title : str
         The name of the score.
     """
@@ -164,7 +174,7 @@ def histogram_chart(table: pl.DataFrame, up: str, down: str, title: str) -> Any:
 
 
 def terms_chart(table: pl.DataFrame) -> Any:
-    """Draw the terms of each class as bars, the one that ranks first at the top.
+    """Draw a bar chart of each class's terms, with the first term at the top.
 
     Parameters
     ----------
@@ -176,12 +186,12 @@ def terms_chart(table: pl.DataFrame) -> Any:
     data: dict[str, list[dict[str, Any]]] = {}
     names = names_of(table["class"].unique(maintain_order=True))
     groups = table.group_by("class", maintain_order=True)
-    for name, (_, own) in zip(names, groups, strict=True):
-        measure = str(own["measure"].first())
+    for name, (_, terms) in zip(names, groups, strict=True):
+        measure = str(terms["measure"].first())
         # JSON has no infinite weights (l = 0): such a term has a name and no bar.
         rows = [{"term": term, "value": value if np.isfinite(value) else None, "count": count}
                 for term, value, count in zip(
-                    names_of(own["term"]), own[measure], own["count"], strict=True)]
+                    names_of(terms["term"]), terms[measure], terms["count"], strict=True)]
         data[f"terms {len(charts)}"] = rows
         charts.append(_chart(f"terms {len(charts)}", title=name).mark_bar(
             color=RIGHT).encode(
@@ -216,7 +226,7 @@ def _legend(symbol: str) -> Any:
 
 
 def _complete(chart: Any, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> Any:
-    """A chart with its style and its data, which Altair would copy at every step before."""
+    """Add the style, and last the data, which Altair would copy at each step after."""
     text = {"labelColor": MUTED, "titleColor": INK, "labelFontSize": 11, "titleFontSize": 12,
             "titleFontWeight": "normal"}
     styled = chart.configure(background="white", font=FONT, aria=False).configure_view(

@@ -1,4 +1,4 @@
-"""The formats of words and numbers in reports and charts."""
+"""Formats texts and numbers for reports and charts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-# Characters of a text that a report shows; it says how many more there are.
-SHOWN = 600
-# Columns of a short name.
-_NAME = 28
-# These join letters in many scripts, and do not change the order of text.
+# The maximum number of characters of a text in a report, which says how many more there are.
+MAX_LENGTH = 600
+# The maximum width of a short name, in columns of a terminal.
+_MAX_NAME_WIDTH = 28
+# Invisible characters that are shown as they are: they join letters, as many scripts need.
 _JOINERS = "\u200c\u200d"
 # Categories of characters without a shape: control, format, surrogates, unassigned, private, and
 # separators of lines and paragraphs.
@@ -20,7 +20,7 @@ _HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 
 
 def visible(value: Any) -> str:
-    """Format a text on one line, with invisible and direction-changing characters by name.
+    """Format a text on one line, with code points in place of characters that can't be seen.
 
     Examples
     --------
@@ -34,24 +34,25 @@ def visible(value: Any) -> str:
                    else c for c in line)
 
 
-def shorten(text: str, length: int = SHOWN) -> tuple[str, int]:
+def shorten(text: str, length: int = MAX_LENGTH) -> tuple[str, int]:
     """Return the beginning of a text, and the number of characters that are left out."""
     return (text, 0) if len(text) <= length else (text[:length].rstrip(), len(text) - length)
 
 
 def _short_name(text: str) -> str:
-    """The beginning of a text that fits into the columns of a name, in whole characters."""
+    """The beginning of a text that fits into the width of a name."""
     line = " ".join(text.split())
-    shown, columns = "", 0
+    name, width = "", 0
     for character in line:
         piece = visible(character) or " "
-        columns += sum(0 if unicodedata.combining(c) else
-                       2 if unicodedata.east_asian_width(c) in "WF" or ord(c) > 0xFFFF else 1
-                       for c in piece)
-        if columns > _NAME or len(shown) > 4 * _NAME:
-            return shown.rstrip() + "…"
-        shown += piece
-    return shown
+        width += sum(0 if unicodedata.combining(c) else
+                     2 if unicodedata.east_asian_width(c) in "WF" or ord(c) > 0xFFFF else 1
+                     for c in piece)
+        # Combining marks have no width, so the number of characters is limited too.
+        if width > _MAX_NAME_WIDTH or len(name) > 4 * _MAX_NAME_WIDTH:
+            return name.rstrip() + "…"
+        name += piece
+    return name
 
 
 def names_of(labels: Iterable[Any]) -> list[str]:
@@ -62,14 +63,14 @@ def names_of(labels: Iterable[Any]) -> list[str]:
     >>> names_of(["spam", "x" * 40 + "1", "x" * 40 + "2", ""])
     ['spam', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx… (2)', '(empty)']
     """
-    seen: dict[str, int] = {}
+    uses: dict[str, int] = {}
     names = []
     for label in labels:
         name = _short_name(str(label)) or "(empty)"
-        while name in seen:
-            seen[name] += 1
-            name = f"{name} ({seen[name]})"
-        seen[name] = 1
+        while name in uses:
+            uses[name] += 1
+            name = f"{name} ({uses[name]})"
+        uses[name] = 1
         names.append(name)
     return names
 

@@ -12,9 +12,9 @@ import sys
 from textnb.errors import EngineError, first_line
 from textnb.runtime.forks import FORK
 
-# The words of CPython, whose exception has no type of its own.
+# The message of CPython, whose exception for this has no type of its own.
 _NO_THREAD = "can't start new thread"
-_LIBRARIES = (".so", ".pyd", ".dylib")
+_LIBRARY_SUFFIXES = (".so", ".pyd", ".dylib")
 
 
 def engine_failure(error: BaseException) -> EngineError | None:
@@ -23,7 +23,7 @@ def engine_failure(error: BaseException) -> EngineError | None:
     Parameters
     ----------
     error : BaseException
-        It is ignored if textnb raised it on purpose.
+        The failure. An EngineError is ignored: it already says what the system caused.
     """
     if isinstance(error, EngineError) or FORK.has_lost_threads:
         return None
@@ -32,7 +32,7 @@ def engine_failure(error: BaseException) -> EngineError | None:
     reason = first_line(error)
     if type(error) is RuntimeError and reason == _NO_THREAD:
         return EngineError.no_resources(reason)
-    if isinstance(error, ImportError) and str(error.path or reason).endswith(_LIBRARIES):
+    if isinstance(error, ImportError) and str(error.path or reason).endswith(_LIBRARY_SUFFIXES):
         return EngineError.no_resources(f"a library can't be loaded: {reason}")
     # A panic before Polars is imported comes from the import.
     is_early = type(error).__name__ == "PanicException" and "polars" not in sys.modules
@@ -42,7 +42,7 @@ def engine_failure(error: BaseException) -> EngineError | None:
 
 
 def polars_works() -> bool:
-    """Whether Polars answers the smallest query; True if it was not imported."""
+    """Whether Polars answers the smallest query; True if Polars is not imported."""
     polars = sys.modules.get("polars")
     if polars is None:
         return True

@@ -1,6 +1,6 @@
 """Modules that Cython compiles when the package is built, and whether they can be used.
 
-The standard library alone is imported, as the build runs this file by its path.
+Only the standard library is imported, because the build runs this file by its path.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import NamedTuple
 
-# The compiled modules of a package, as attributes.
+# Has the compiled modules of a package as attributes.
 Kernel = SimpleNamespace
+# The packages with compiled modules, and these modules.
 KERNEL, SOLVER = "textnb.text.native", "textnb.bayes.native"
 PACKAGES = {KERNEL: ("spans", "terms", "rows"), SOLVER: ("descent",)}
 _ROOT = Path(__file__).resolve().parents[2]
@@ -24,27 +25,27 @@ _LOCK = Lock()
 
 
 class Build(NamedTuple):
-    """The compiled modules of a package by their names, or the reason why there are none."""
+    """The compiled modules of a package, or the reason why there are none."""
 
     kernel: Kernel | None
     reason: str
 
 
 def digest(package: str, module: str) -> str:
-    """SHA-256 of what Cython compiles of a module. The build writes it into the extension."""
-    hashed = sha256()
+    """SHA-256 of the sources of a module. The build writes it into the extension."""
+    sources = sha256()
     for suffix in (".py", ".pxd"):
         path = _ROOT.joinpath(*package.split("."), f"{module}{suffix}")
-        # Line ends are those of the platform where the file was checked out.
-        hashed.update(path.read_bytes().replace(b"\r\n", b"\n"))
-    return hashed.hexdigest()
+        # Git may write line ends as the platform has them.
+        sources.update(path.read_bytes().replace(b"\r\n", b"\n"))
+    return sources.hexdigest()
 
 
 @cache
 def build(package: str) -> Build:
     """The compiled modules of a package, if all were compiled from the sources beside them.
 
-    Uncompiled, the sources would run too, and far too slowly: they are never imported here.
+    The sources could also be imported uncompiled, but they would be far too slow.
     """
     modules = {}
     for name in PACKAGES[package]:
@@ -69,12 +70,12 @@ def usable(package: str) -> Build:
     Raises
     ------
     ParameterError
-        If ``TEXTNB_KERNEL`` is neither on nor off, or is on and they were not compiled.
+        If ``TEXTNB_KERNEL`` is neither on nor off, or is on and the modules were not compiled.
     """
     from textnb.errors import ParameterError
 
     choice = os.environ.get("TEXTNB_KERNEL", "")
-    # Of two threads that load an extension at once, one would see half of it.
+    # If two threads loaded an extension at once, one would see it before its initialisation ends.
     with _LOCK:
         compiled = build(package)
     if choice not in ("", "on", "off"):

@@ -1,7 +1,7 @@
 """HTML for notebooks, from the standard library alone: tables, shaded counts, coloured words.
 
-Everything that comes from data is escaped. Colours are fixed, text on background, so that they are
-read in light and dark notebooks alike: at least 7:1 in contrast.
+Everything that comes from data is escaped. Text and background have fixed colours with a contrast
+of at least 7:1, so that they can be read in light and in dark notebooks.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# Rows of a table, and classes of a matrix, that a notebook shows; a note has the number of others.
-ROWS, CLASSES = 40, 24
+# The maximum numbers of rows of a table and of classes of a matrix; a note says how many more.
+MAX_ROWS, MAX_CLASSES = 40, 24
 _INK, _PAPER = "#111", "#fff"
-_FOR, _AGAINST, _COUNT = (140, 195, 255), (255, 185, 120), (150, 200, 255)
+_FOR_COLOUR, _AGAINST_COLOUR, _COUNT_COLOUR = (140, 195, 255), (255, 185, 120), (150, 200, 255)
 _BOX = f"color:{_INK};background:{_PAPER};padding:.6em;max-width:60em;font-family:sans-serif"
 _CELL = "padding:.15em .6em;border-bottom:1px solid #ccc;color:" + _INK
 
 
 def text(value: Any) -> str:
-    """A value as escaped text: a float with four digits, None and NaN as a dash."""
+    """Format a value as escaped text: a float with four digits, None and NaN as a dash."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -33,7 +33,7 @@ def text(value: Any) -> str:
 
 
 def box(title: str, *parts: str) -> str:
-    """Parts under a title, on a background of their own."""
+    """HTML parts under a title, on a white background."""
     return (f'<div style="{_BOX}"><p style="margin:0 0 .5em"><strong>{html.escape(title)}</strong>'
             f'</p>{"".join(parts)}</div>')
 
@@ -44,7 +44,7 @@ def note(words: str) -> str:
 
 
 def table(
-    header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", rows_in_all: int = 0
+    header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "", n_rows: int = 0
 ) -> str:
     """A table whose first column names its rows.
 
@@ -53,7 +53,7 @@ def table(
     header : sequence of str
     rows : iterable of sequences
     caption : str
-    rows_in_all : int
+    n_rows : int
         The number of all rows, if ``rows`` are only the first of them.
 
     Examples
@@ -68,14 +68,14 @@ def table(
                         f'{"right" if isinstance(value, (int, float)) else "left"}">'
                         f'<bdi>{text(value)}</bdi></td>' for value in rest)
         body.append(_row(first, cells))
-    left_out = rows_in_all - len(body)
+    left_out = n_rows - len(body)
     return _table(caption, header, body) + (
         note(f"… and {left_out:,} more") if left_out > 0 else "")
 
 
 def frame_table(frame: Any, caption: str = "") -> str:
-    """The first `ROWS` rows of a DataFrame as a `table`."""
-    return table(frame.columns, frame.head(ROWS).rows(), caption, frame.height)
+    """The first `MAX_ROWS` rows of a DataFrame as a `table`."""
+    return table(frame.columns, frame.head(MAX_ROWS).rows(), caption, frame.height)
 
 
 def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Sequence[Any],
@@ -92,23 +92,24 @@ def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Seque
     caption : str
     """
     body = []
-    for name, row in zip(names[:CLASSES], counts, strict=False):
+    for name, row in zip(names[:MAX_CLASSES], counts, strict=False):
         total = max(sum(row), 1)
         cells = "".join(
-            f'<td style="{_CELL};text-align:right;background:{_mix_with_white(_COUNT, n / total)}" '
+            f'<td style="{_CELL};text-align:right;'
+            f'background:{_mix_with_white(_COUNT_COLOUR, n / total)}" '
             f'title="{text(name)} as {text(column)}: {n:,} of {sum(row):,}">{n:,}</td>'
-            for column, n in zip(columns[:CLASSES], row, strict=False))
+            for column, n in zip(columns[:MAX_CLASSES], row, strict=False))
         body.append(_row(name, cells))
-    left_out = len(names) - CLASSES
-    return _table(caption, ["", *map(str, columns[:CLASSES])], body) + (
+    left_out = len(names) - MAX_CLASSES
+    return _table(caption, ["", *map(str, columns[:MAX_CLASSES])], body) + (
         note(f"… and {left_out:,} more classes") if left_out > 0 else "")
 
 
 def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
-    """A text with its words coloured by their contributions; None marks a piece that is not a word.
+    """A text with its words coloured by their contributions; pieces between words have None.
 
-    A negative word is underlined, and each word has its number as a title, so that a reader need
-    not rely on colour.
+    Words with a negative contribution are underlined, and each word has its number as a title, so
+    that a reader need not rely on colour.
 
     Examples
     --------
@@ -119,22 +120,22 @@ def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
     pieces = list(pieces)
     largest = max((abs(value) for _, value in pieces if value is not None and math.isfinite(value)),
                   default=0.0) or 1.0
-    shown = []
+    spans = []
     for word, value in pieces:
         if not value:
             # Text between words, or a word that adds nothing, such as an unknown one.
-            nothing = f'<span title="{html.escape(word)}: adds nothing">{html.escape(word)}</span>'
-            shown.append(html.escape(word) if value is None else nothing)
+            neutral = f'<span title="{html.escape(word)}: adds nothing">{html.escape(word)}</span>'
+            spans.append(html.escape(word) if value is None else neutral)
             continue
         # Without smoothing, contributions can be infinite; the sum of two of them can be NaN.
         share = 0.0 if math.isnan(value) else min(abs(value) / largest, 1.0)
-        colour = _mix_with_white(_AGAINST if value < 0 else _FOR, share)
-        line = ";text-decoration:underline" if value < 0 else ""
-        shown.append(
-            f'<mark style="color:{_INK};background:{colour}{line}" '
+        colour = _mix_with_white(_AGAINST_COLOUR if value < 0 else _FOR_COLOUR, share)
+        underline = ";text-decoration:underline" if value < 0 else ""
+        spans.append(
+            f'<mark style="color:{_INK};background:{colour}{underline}" '
             f'title="{html.escape(word)}: {value:+.3f} ({unit})">{html.escape(word)}</mark>')
     return ('<p dir="auto" style="white-space:pre-wrap;line-height:1.7;margin:.4em 0">'
-            f'{"".join(shown)}</p>')
+            f'{"".join(spans)}</p>')
 
 
 def _row(name: Any, cells: str) -> str:
@@ -152,5 +153,5 @@ def _table(caption: str, header: Sequence[str], body: Sequence[str]) -> str:
 
 
 def _mix_with_white(colour: tuple[int, int, int], share: float) -> str:
-    """White for a share of 0, the colour for 1."""
-    return "rgb({},{},{})".format(*(round(255 + (part - 255) * share) for part in colour))
+    """Mix a colour with white, as CSS: a share of 0 is white, and 1 the colour itself."""
+    return "rgb({},{},{})".format(*(round(255 + (value - 255) * share) for value in colour))

@@ -1,7 +1,7 @@
 """Progress of work that takes long: what it reports, and the live line that shows it.
 
-Work that knows how far it has come (a solver, a search) tells the line that is shown. The functions
-between the two pass nothing on. Rich is imported where a line is drawn.
+Work that knows how far it has come (a solver, a search) reports to `line()`. So the functions that
+call it need no parameter for progress. Rich is imported only when a line is drawn.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from textnb.errors import ParameterError, quantity
 if TYPE_CHECKING:
     from rich.console import Console
 
-_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_PER_SECOND = 8
-# A lower rate, in items a second, is not shown: the time that is left says more.
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_FRAMES_PER_SECOND = 8
+# Lower rates, in items per second, are not shown: the remaining time says more.
 _MIN_RATE = 10.0
-# The name of the work, with its step, gets at least this number of characters, before numbers do.
-_MIN_NAME = 30
+# In a narrow terminal, the end of the name is cut off before the numbers are left out, as long as
+# this number of its characters stay.
+_MIN_NAME_WIDTH = 30
 
 
 @dataclass(frozen=True)
 class Size:
-    """The number of rows to work on, exactly or about."""
+    """The number of rows to work on; an estimate if it is not exact."""
 
     rows: int
     is_exact: bool = True
 
 
 class Line:
-    """What work reports to; this one shows nothing."""
+    """Receives the progress of work; this base class shows nothing."""
 
     def begin(
         self, phase: str, size: Size | None = None, unit: str = "row",
@@ -47,48 +48,49 @@ class Line:
         Parameters
         ----------
         phase : str
-            Its name; "" if the work has one phase alone.
+            Its name; "" if the work has only one phase.
         size : Size, optional
             The number of items to work on.
         unit : str
             The name of an item, in the singular.
         seconds : float, optional
-            A time after which the phase ends.
+            The time after which the phase ends.
         """
 
     def advance(self, number: int) -> None:
-        """Report that this number of items more are done."""
+        """Report how many more items are done."""
 
     def step(self, words: str) -> None:
-        """Report a step of the phase by its name."""
+        """Report the name of the phase's current step."""
 
 
 _SILENT = Line()
-_shown: list[Line] = []
+# The lines that are shown: work reports to the last.
+_lines: list[Line] = []
 
 
 def line() -> Line:
-    """The line that is shown; one that shows nothing if there is none."""
-    return _shown[-1] if _shown else _SILENT
+    """The line to which work reports; it shows nothing if no line is shown."""
+    return _lines[-1] if _lines else _SILENT
 
 
 @contextmanager
 def showing(shown: Line) -> Iterator[None]:
-    """Let work report to a line."""
-    _shown.append(shown)
+    """A context in which work reports to this line."""
+    _lines.append(shown)
     try:
         yield
     finally:
-        _shown.remove(shown)
+        _lines.remove(shown)
 
 
 def muted() -> Any:
-    """A context in which work reports to nobody."""
+    """A context in which reports are ignored."""
     return showing(Line())
 
 
 class LiveLine(Line):
-    """A line that is drawn anew several times a second.
+    """A line that is redrawn several times a second.
 
     Parameters
     ----------
@@ -99,7 +101,7 @@ class LiveLine(Line):
 
     def __init__(self, title: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._title, self._clock, self._lock = title, clock, threading.Lock()
-        self._started = clock()
+        self._start = clock()
         self.begin("")
 
     def begin(
@@ -108,21 +110,21 @@ class LiveLine(Line):
     ) -> None:
         with self._lock:
             self._phase, self._size, self._unit, self._seconds = phase, size, unit, seconds
-            self._step, self._done, self._began = "", 0, self._clock()
+            self._step, self._done, self._phase_start = "", 0, self._clock()
             # When the last items were done.
-            self._advanced = self._began
+            self._last_advance = self._phase_start
 
     def advance(self, number: int) -> None:
         with self._lock:
             self._done += number
-            self._advanced = self._clock()
+            self._last_advance = self._clock()
 
     def step(self, words: str) -> None:
         with self._lock:
             self._step = words
 
     def text(self, width: int) -> str:
-        """What it shows, in at most ``width`` characters.
+        """The text of the line, in at most ``width`` characters.
 
         Examples
         --------
@@ -139,40 +141,42 @@ class LiveLine(Line):
         numbers, rate = self._format_numbers()
         for middle in (numbers + rate, numbers, ""):
             rest = "".join(f"  {part}" for part in self._format_parts(now, middle) if part)
-            # In a narrow terminal the rate is left out first, then the end of the step's name.
+            # What does not fit is left out: first the rate, then the end of the name, then numbers.
             if len(name) + len(rest) <= width or (
-                    middle == numbers and width - len(rest) >= _MIN_NAME):
+                    middle == numbers and width - len(rest) >= _MIN_NAME_WIDTH):
                 break
-        return cropped(name, width - len(rest)) + rest
+        return crop(name, width - len(rest)) + rest
 
     def _format_parts(self, now: float, middle: str) -> Iterator[str]:
-        """The share that is done, words, the time since the start, and the time that is left."""
-        share, left = None, None
+        """The share that is done, ``middle``, and the times since the start and until the end."""
+        share, remaining = None, None
         if self._size is not None and self._done <= self._size.rows:
             share = self._done / max(1, self._size.rows)
             if self._done:
-                # As estimated when the last items were done, less the time since then: an item that
-                # takes long does not make the estimate longer.
-                left = (self._advanced - self._began) * (1.0 / share - 1.0) - (
-                    now - self._advanced)
+                # Estimated when the last items were done, and counted down since then: so an item
+                # that takes long does not make the estimate longer.
+                remaining = (self._last_advance - self._phase_start) * (1.0 / share - 1.0) - (
+                    now - self._last_advance)
         elif self._size is not None and not self._size.is_exact:
-            # There are more items than the estimate says.
+            # More items are done than the estimate of their number.
             share = 0.99
         if self._seconds is not None:
-            spent = now - self._began
-            share = max(share or 0.0, min(spent / self._seconds, 1.0))
-            left = min(self._seconds - spent, math.inf if left is None else left)
+            elapsed = now - self._phase_start
+            share = max(share or 0.0, min(elapsed / self._seconds, 1.0))
+            remaining = min(self._seconds - elapsed, math.inf if remaining is None else remaining)
         yield "" if share is None else f"{share:.0%}"
         yield middle
-        since = as_clock(now - self._started)
-        yield since if left is None or left <= 0 else f"{since}, {as_clock(left)} left"
+        total = as_clock(now - self._start)
+        yield total if remaining is None or remaining <= 0 else (
+            f"{total}, {as_clock(remaining)} left")
 
     def _format_numbers(self) -> tuple[str, str]:
-        """How many items are done, of how many; and how many in a second."""
+        """How many items are done and how many there are; and the rate per second."""
         if not self._done and self._size is None:
             return "", ""
-        spent = self._advanced - self._began
-        numbers, rate = quantity(self._done, self._unit), self._done / spent if spent > 0 else 0.0
+        elapsed = self._last_advance - self._phase_start
+        rate = self._done / elapsed if elapsed > 0 else 0.0
+        numbers = quantity(self._done, self._unit)
         if self._size is not None and self._done <= self._size.rows:
             numbers = (f"{self._done:,} of {'' if self._size.is_exact else 'about '}"
                        f"{quantity(self._size.rows, self._unit)}")
@@ -192,12 +196,12 @@ def as_clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def cropped(text: str, width: int) -> str:
-    """A text in at most this number of characters.
+def crop(text: str, width: int) -> str:
+    """Crop a text to at most ``width`` characters.
 
     Examples
     --------
-    >>> cropped("nblinear C=3.0", 10)
+    >>> crop("nblinear C=3.0", 10)
     'nblinear …'
     """
     return text if len(text) <= width else text[:max(0, width - 1)] + "…"
@@ -205,7 +209,7 @@ def cropped(text: str, width: int) -> str:
 
 @contextmanager
 def live_line(title: str, console: Console | None = None) -> Iterator[Line]:
-    """Show a line while work runs, in a terminal or a notebook, and take it away at its end.
+    """Show a line while work runs, in a terminal or a notebook, and remove it at the end.
 
     Parameters
     ----------
@@ -224,34 +228,35 @@ def live_line(title: str, console: Console | None = None) -> Iterator[Line]:
     shown = LiveLine(title)
 
     def draw() -> Text:
-        frame = _FRAMES[int(time.monotonic() * _PER_SECOND) % len(_FRAMES)]
-        # A terminal may break a line that fills its last column.
+        frame = _SPINNER[int(time.monotonic() * _FRAMES_PER_SECOND) % len(_SPINNER)]
+        # The last column stays free, as some terminals break the line there.
         return Text(f"{frame} {shown.text(console.width - 3)}", no_wrap=True, overflow="crop")
 
     with showing(shown), Live(get_renderable=draw, console=console, transient=True,
-                              refresh_per_second=_PER_SECOND):
+                              refresh_per_second=_FRAMES_PER_SECOND):
         yield shown
 
 
 @contextmanager
-def watched(
+def show_progress(
     progress: Callable[..., object] | bool | None, title: str,
     size: Callable[[], Size | None] = lambda: None,
 ) -> Iterator[Callable[..., Any] | None]:
-    """The function that work calls with numbers of rows: the caller's, or for True a live line's.
+    """Show a live line if ``progress`` is True; yield the function that work calls with row counts.
 
     Parameters
     ----------
     progress : callable, bool or None
+        A callable of the user is yielded as it is, and None for False or None.
     title : str
-        Of the line.
+        The title of the line.
     size : callable
         Returns the number of rows to read; called only for a line.
 
     Raises
     ------
     ParameterError
-        If it is neither, nor False or None.
+        If ``progress`` is of another type.
     """
     if progress is True:
         with live_line(title) as shown:

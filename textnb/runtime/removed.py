@@ -6,18 +6,18 @@ release. Other unknown names are taken for typing mistakes.
 
 from __future__ import annotations
 
-# Options that are keys of `--read` now, for rows of every verb, and for labelled rows.
-_READ = {
+# Options that are keys of `--read` now: of verbs that read rows, and of those for labelled rows.
+_READ_KEYS = {
     "--input-format": "format=csv", "--query": '"query=SELECT text, label FROM mails"',
     "--encoding": "encoding=latin-1", "--separator": "separator=';'",
     "--storage-option": "storage_options.aws_region=eu-west-1", "--subfolders": "subfolders=true",
     "--on-unreadable": "on_unreadable=skip"}
-_READ_LABELS = {"--label-separator": "label_separator=','", "--label-columns":
-                "label_columns=corn,grain"}
-_LABELLED = ("train", "test", "validate", "calibrate", "threshold", "update", "forget", "tune",
-             "drift")
+_LABEL_KEYS = {"--label-separator": "label_separator=','",
+               "--label-columns": "label_columns=corn,grain"}
+_LABELLED_VERBS = ("train", "test", "validate", "calibrate", "threshold", "update", "forget",
+                   "tune", "drift")
 # Options of `train` that are keys of `--set` now.
-_SET = {
+_SET_KEYS = {
     "--class-weight": "class_weight.spam=3", "--fit-prior": "fit_prior=true",
     "--uniform-prior": "fit_prior=false", "--norm": "norm=true", "--tf": "tf=presence",
     "--idf": "idf=true", "--no-idf": "idf=false", "--C": "C=10", "--loss": "loss=log",
@@ -31,7 +31,7 @@ _SET = {
     "--strip-accents": "strip_accents=unicode", "--field-prefix": "field_prefix=true",
     "--unspaced": "unspaced=whole", "--keep": "keep=emoji,symbols",
     "--sklearn-tokens": "sklearn=true", "--confidence": "confidence=0.99"}
-# By verb and option, as they are typed.
+# What to use instead of an option, by verb and option.
 OPTIONS: dict[tuple[str, str], str] = {
     **{("train", option): "train on the rows of a window, --where \"date >= '2025-06-01'\""
        for option in ("--time", "--period", "--keep-periods", "--half-life", "--drop-before")},
@@ -43,12 +43,12 @@ OPTIONS: dict[tuple[str, str], str] = {
         "leave terms out with --top N, and round weights with --precision float32 or int8",
     ("export", "--check"):
         "score the rows by the export and by textnb predict, and compare their labels",
-    **{("train", option): f"say --set {value}" for option, value in _SET.items()},
+    **{("train", option): f"say --set {value}" for option, value in _SET_KEYS.items()},
     ("train", "--alpha"): "the smoothing parameter is --l; of --model rda, say --set alpha=0.5",
-    **{(verb, option): f"say --read {value}" for option, value in _READ.items()
-       for verb in (*_LABELLED, "predict", "duplicates", "diff", "verify")},
-    **{(verb, option): f"say --read {value}" for option, value in _READ_LABELS.items()
-       for verb in _LABELLED},
+    **{(verb, option): f"say --read {value}" for option, value in _READ_KEYS.items()
+       for verb in (*_LABELLED_VERBS, "predict", "duplicates", "diff", "verify")},
+    **{(verb, option): f"say --read {value}" for option, value in _LABEL_KEYS.items()
+       for verb in _LABELLED_VERBS},
     ("mail", "--subfolders"): "say --read subfolders=true",
     ("export", "--storage-option"): "the rows that it was for are gone as well",
     ("export", "--query"): "the rows that it was for are gone as well",
@@ -62,26 +62,26 @@ OPTIONS: dict[tuple[str, str], str] = {
     ("tune", "--picture"): "--table FILE writes all trials, with columns to draw",
     ("verify", "--engine"): "export the model to each target, and verify each export",
 }
-# By the name that `textnb export --to`, `export_model` and jobs took.
+# What to use instead of an export target, by its name.
 TARGETS: dict[str, str] = {
     "clickhouse-dictionary": "sql-clickhouse gives the model's own scores in ClickHouse",
     "sql-spark": "textnb.engines.spark.predict scores on a cluster, and parquet has the weights",
     "java": "ONNX Runtime runs onnx from Java, and a JVM can call the functions of c",
 }
-# By the key of a job, without the numbers of entries: `exports.top`.
+# What to use instead of a key of a job. Keys have no numbers of entries: `exports.top`.
 KEYS: dict[str, str] = {
     "exports.max_bytes": "top keeps that many terms",
     "validation.method": "leave_one_out = true leaves each row out in turn; folds are the default",
 }
-# By the name of a model in its file.
+# Parameters that old model files may have, by the name of the model in the file.
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "NBLogisticRegression": ("early_stopping", "validation_fraction"),
 }
-# By the setting of a classifier, in Python and in [model] of jobs.
+# What to use instead of a setting of a classifier, in Python and in [model] of jobs.
 SETTINGS: dict[str, str] = dict.fromkeys(
     ("time", "period", "keep_periods", "half_life", "drop_before"),
     "models keep no periods: learn the rows of a window, such as date >= '2025-06-01'")
-# By the name that `textnb` had in Python: the module that has it now.
+# Names that `textnb` no longer has in Python, with the modules that have them now.
 _MOVED = {
     "Drift": "evaluation.drift", "DriftMeasure": "evaluation.drift",
     "OnlineResult": "evaluation.online", "SmoothingPath": "evaluation.smoothing",
@@ -91,6 +91,7 @@ _MOVED = {
     "mail_errors": "frames.mail", "mail_tokens": "mail.tokens", "parse_message": "mail.message",
     **dict.fromkeys(("EngineError", "ForkError", "ImpossibleRowError", "VocabularyError"),
                     "errors")}
+# What to use instead of a name in Python.
 NAMES: dict[str, str] = {
     **{name: f"import it from textnb.{module}" for name, module in _MOVED.items()},
     "CountStatistics": "textnb.Counts has the counts, in memory as in files",

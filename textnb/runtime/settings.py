@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from numbers import Integral, Real
@@ -37,7 +38,7 @@ Storage = Mapping[str, Any]
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    # In Python an array as well, for which NumPy would have to be imported.
+    # Python also allows arrays here; at run time, NumPy is not imported only for their type.
     NumberOrAuto = float | str | ArrayLike
     Numbers = float | ArrayLike
     Priors = ArrayLike
@@ -78,9 +79,9 @@ class Range:
     Attributes
     ----------
     says : str
-        In words, as in "must be ...".
+        The values in words, as in "must be ...".
     holds : callable
-        Whether a value is one of them.
+        Tells whether a value is one of them.
     """
 
     says: str
@@ -98,22 +99,21 @@ AT_LEAST_2 = Range("an int >= 2", lambda v: is_whole(v) and v >= 2)
 SEED = Range("an int >= 0 and below 2**32", lambda v: is_whole(v) and 0 <= v < 2**32)
 SHARE = Range("a number above 0 and below 1", lambda v: isinstance(v, (int, float))
               and not is_truth(v) and 0 < v < 1)
-# The ratio of two costs, and their products with numbers of rows, must be finite too.
+# Limits of costs, so that the ratio of two and their products with numbers of rows are finite.
 COSTS = Range("two numbers above 0 (1e-100 to 1e100), of a false positive and of a false negative",
               lambda v: isinstance(v, (tuple, list)) and len(v) == 2
               and all(ABOVE_0.holds(cost) and 1e-100 <= cost <= 1e100 for cost in v))
 CLASSES = Range(
     "CLASS=PATTERN,..., such as 'ham=easy-ham-*,hard-ham-*'",
     lambda v: isinstance(v, (tuple, list)) and len(v) > 0 and all(
-        isinstance(each, str) and all(each.partition("=")[0::2])
-        and all(each.partition("=")[2].split(",")) for each in v))
+        isinstance(each, str) and re.fullmatch("[^=]+=[^,]+(,[^,]+)*", each) for each in v))
 COUNT = Range("an integer above 0", lambda v: is_whole(v) and v >= 1)
 STRINGS = Range("a list of strings", lambda v: isinstance(v, (list, tuple)) and all(
     isinstance(each, str) for each in v))
 
 
 def _or_array(allowed: Range) -> Range:
-    """The same numbers, or an array with one for each term, which NumPy checks elsewhere."""
+    """Allow arrays too, with a number for each term: they are checked where they are used."""
     says = f"{allowed.says} (multinomial, bernoulli and complement alone choose it by 'auto')"
     return Range(says, lambda v: hasattr(v, "shape") or isinstance(v, (list, tuple))
                  or allowed.holds(v))
@@ -132,7 +132,7 @@ def between(low: float, high: float) -> Range:
 
 @dataclass(eq=False, repr=False)
 class Setting:
-    """What a person needs to know about a setting, apart from its name, type and default.
+    """What is declared about a setting, apart from its name, type and default.
 
     Attributes
     ----------
@@ -143,17 +143,17 @@ class Setting:
     range : Range or None
         The allowed values, if they do not depend on other settings.
     names : tuple of str
-        On the command line, if they are not made from the field's name.
+        The names on the command line, if they are not made from the field's name.
     metavar : str or None
-        What stands for a value in the help text.
+        The placeholder of the value in the help text.
     is_common : bool
         Whether ``--help`` shows it. If not, only ``--help-all`` does.
     is_argument : bool
-        Whether it is given by its place on the command line, and not by its name.
+        Whether the command line takes it by its position, and not by its name.
     is_option : bool
-        Whether the command line has it. If not, it is for Python and jobs.
+        Whether the command line has it. If not, only Python and jobs have it.
     minimum : int or None
-        The smallest number that is allowed.
+        The minimum of a number.
     python : str
         Its name in Python and in its errors, if the command line has another one.
     under : str
@@ -177,19 +177,19 @@ class Setting:
 
 
 def setting(
-    default: Any = MISSING, help: str = "", *, kw_only: Any = MISSING, **facts: Any
+    default: Any = MISSING, help: str = "", *, kw_only: Any = MISSING, **details: Any
 ) -> Any:
     """A field of a dataclass that declares a setting.
 
     Parameters
     ----------
     default : object
-        Without one the setting is required.
+        Without a default the setting is required.
     help : str
         One line, for ``--help`` and the reference pages.
     kw_only : bool
         As in `dataclasses.field`.
-    **facts
+    **details
         Attributes of `Setting`: ``choices``, the strings that are allowed; ``range``, such as
         ``between(0, 1)``; ``names``, such as ``("--idf/--no-idf",)``, if the command line has
         others than the field's; ``metavar``; ``is_common=False`` for ``--help-all`` only;
@@ -198,7 +198,7 @@ def setting(
     Raises
     ------
     ParameterError
-        If a fact is not known.
+        If `Setting` has no such attribute.
 
     Examples
     --------
@@ -208,33 +208,33 @@ def setting(
     'in [0, 1]'
     """
     known = [each.name for each in fields(Setting)]
-    for name in facts:
+    for name in details:
         if name not in known:
             raise ParameterError.unknown_setting("setting", name, known)
-    return field(default=default, kw_only=kw_only, metadata={"setting": Setting(help, **facts)})
+    return field(default=default, kw_only=kw_only, metadata={"setting": Setting(help, **details)})
 
 
-_NO_FACTS = Setting("")
+_NO_DETAILS = Setting("")
 
 
 def declared(group: type) -> Iterator[tuple[Field[Any], Setting]]:
-    """The settings of a dataclass, in order; a field that is not made by `setting` has no facts."""
+    """The settings of a dataclass, in order; a field without `setting` has an empty `Setting`."""
     for each in fields(group):
-        yield each, each.metadata.get("setting", _NO_FACTS)
+        yield each, each.metadata.get("setting", _NO_DETAILS)
 
 
 def type_of(field: Field[Any]) -> str:
-    """The type of a setting, as an annotation writes it: ``"float | None"``.
+    """The type of a setting, as its annotation is written: ``"float | None"``.
 
-    Annotations are texts in modules with ``from __future__ import annotations``, and types in
+    Annotations are strings in modules with ``from __future__ import annotations``, and types in
     others.
     """
     kind: Any = field.type
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
-# The values of each type of setting in Python, if the setting has no range of its own.
-_IN_PYTHON: Mapping[str, Range] = {
+# The range of each type of setting in Python; a setting may have another range besides.
+_PYTHON_RANGES: Mapping[str, Range] = {
     "bool": TRUTH, "int": Range("an integer", lambda v: is_whole(v) and abs(v) < 2**63),
     "float": Range("a finite number", lambda v: is_number(v) and math.isfinite(v)),
     "str": Range("a string", lambda v: isinstance(v, str)),
@@ -244,10 +244,10 @@ _IN_PYTHON: Mapping[str, Range] = {
     "Prefixes": Range("True, False or a list of strings",
                       lambda v: isinstance(v, bool) or STRINGS.holds(v)),
 }
-# The same for JSON and TOML. A setting of a type that is not here is checked where it is used.
-_IN_FILES: Mapping[str, Range] = {
-    **_IN_PYTHON,
-    "Segmenter": _IN_PYTHON["str"],
+# The same for JSON and TOML. Settings of types that are not here are checked where they are used.
+_FILE_RANGES: Mapping[str, Range] = {
+    **_PYTHON_RANGES,
+    "Segmenter": _PYTHON_RANGES["str"],
     "Size": Range("a number of bytes from 2**20", lambda v: is_whole(v) and 2**20 <= v < 2**63),
     "Columns": Range("a name or several", lambda v: isinstance(v, str) or STRINGS.holds(v)),
     "Names": Range("names", lambda v: STRINGS.holds(v) and len(v) > 0),
@@ -263,51 +263,52 @@ _IN_FILES: Mapping[str, Range] = {
 
 
 def _are_numbers(values: object) -> bool:
-    return isinstance(values, list) and all(map(_IN_PYTHON["float"].holds, values))
+    return isinstance(values, list) and all(map(_PYTHON_RANGES["float"].holds, values))
 
 
 def check_settings(owner: Any) -> None:
-    """Raise ParameterError for a setting whose value is out of its range, whatever the others are.
+    """Raise ParameterError if a setting, taken alone, has a value out of its range.
 
     Parameters
     ----------
     owner : object
-        Of a dataclass whose fields are settings.
+        An instance of a dataclass whose fields are settings.
     """
     kind = type(owner)
     check_values(kind, {each.name: getattr(owner, each.name) for each in fields(kind)})
 
 
 def check_values(group: type, values: Mapping[str, Any]) -> None:
-    """As `check_settings`, of some settings of a group by their names."""
-    _check(group, values, _IN_PYTHON)
+    """As `check_settings`, for the values of some settings of a dataclass."""
+    _check(group, values, _PYTHON_RANGES)
 
 
 def check_json(group: type, values: Mapping[str, Any]) -> None:
-    """Raise ParameterError for a value from a file of another type, or out of its range.
+    """Raise ParameterError if a value from a file is of another type, or out of its range.
 
     Parameters
     ----------
     group : type
         A dataclass whose fields are settings.
     values : mapping of str to value
-        By the names of fields; some may be missing.
+        The values by the names of fields, of which some may be missing.
     """
-    _check(group, values, _IN_FILES)
+    _check(group, values, _FILE_RANGES)
 
 
-def _check(group: type, values: Mapping[str, Any], types: Mapping[str, Range]) -> None:
-    for each, facts in declared(group):
+def _check(group: type, values: Mapping[str, Any], type_ranges: Mapping[str, Range]) -> None:
+    for each, details in declared(group):
         value, kind = values.get(each.name), type_of(each)
         is_optional = kind.endswith(" | None")
         if each.name not in values or (value is None and (is_optional or each.default is None)):
             continue
-        if facts.choices and not (isinstance(value, str) and value in facts.choices):
-            raise ParameterError.unknown_choice(each.name, value, facts.choices)
-        for allowed in (facts.range, types.get(kind.removesuffix(" | None"))):
+        if details.choices and not (isinstance(value, str) and value in details.choices):
+            raise ParameterError.unknown_choice(each.name, value, details.choices)
+        for allowed in (details.range, type_ranges.get(kind.removesuffix(" | None"))):
             if allowed is not None and not allowed.holds(value):
-                says = "None or " * (is_optional and types is _IN_PYTHON) + allowed.says
-                raise ParameterError.out_of_range(each.name, says, value)
+                # Files have no None.
+                none = "None or " if is_optional and type_ranges is _PYTHON_RANGES else ""
+                raise ParameterError.out_of_range(each.name, none + allowed.says, value)
 
 
 def check_smoothing_name(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -326,16 +327,17 @@ def check_smoothing_name(kind: str, names: Iterable[str], known: Iterable[str]) 
 def with_checked_names(kind: type[T]) -> type[T]:
     """A class decorator: the error for an unknown parameter suggests the right name.
 
-    It is ``l`` for ``alpha``, the most similar name, or the part that has the parameter, by the
-    class's `_place_of`.
+    For ``alpha`` it suggests ``l``, and otherwise the most similar name; or it says where the
+    parameter belongs, if the class has a `_place_of` that knows.
     """
     name = "__init__"
+    # mypy refuses an assignment to kind.__init__.
     setattr(kind, name, _check_names_first(vars(kind)[name]))
     return kind
 
 
 def _check_names_first(init: Callable[..., None]) -> Callable[..., None]:
-    # Signatures are slow, and a filter starts with several models.
+    # `inspect.signature` is slow, and a filter makes several models at its start.
     code = inspect.unwrap(init).__code__
     known = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
     takes_any = bool(code.co_flags & inspect.CO_VARKEYWORDS)

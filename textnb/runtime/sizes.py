@@ -9,21 +9,21 @@ from textnb.errors import ParameterError
 
 
 def byte_size(name: str, value: Any, minimum: int = 1) -> Any:
-    """Bytes from text: a number, with K, M or G for 1024, 1024² or 1024³ bytes.
+    """Read a number of bytes from a text such as "5M": K, M and G are 1024, 1024² and 1024³.
 
     Parameters
     ----------
     name : str
-        What the size is of, for the error.
+        The name of the setting or option, for errors.
     value : str
-        Other values than strings are returned as they are: the function that uses them checks.
+        Other values than strings are returned as they are; the function that uses them checks them.
     minimum : int
-        Bytes.
+        The minimum number of bytes.
 
     Raises
     ------
     ParameterError
-        If it is not a size, or below ``minimum``.
+        If the text is not a size, or the size is below ``minimum``.
 
     Examples
     --------
@@ -34,8 +34,9 @@ def byte_size(name: str, value: Any, minimum: int = 1) -> Any:
         return value
     match = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?) ?([kmg]?)(?:i?b)?", value.strip().lower(),
                          re.ASCII)
+    # The place of the letter is the power of 1024.
     unit = 1 if match is None else 1024 ** " kmg".index(match[2] or " ")
-    # Whole numbers stay whole: a float has no room for all that are below 2**63.
+    # A number without a decimal point stays an integer: floats can't hold all integers below 2**63.
     size = 0 if match is None else (
         int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit)
     if not minimum <= size < 2**63:

@@ -1,4 +1,4 @@
-"""Standard error where nothing may fail: beside an answer, in a signal's handler, in a server."""
+"""Writes to standard error where no error may arise: a signal's handler, a server, a filter."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def tell(line: str) -> None:
-    """Write one line to standard error; a failure to write it changes nothing."""
+    """Write one line to standard error; ignore a failure to write it."""
     # contextlib would be one more import that can fail.
     try:  # noqa: SIM105
         os.write(2, line.encode("utf-8", "backslashreplace") + b"\n")

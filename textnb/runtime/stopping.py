@@ -1,4 +1,4 @@
-"""Whether a signal has asked the program to end, and what it had written by then.
+"""Whether a signal has asked the program to end, and how many rows it has written.
 
 A library may lose an exception that is raised inside its callback, such as KeyboardInterrupt. So
 code that has called a library asks `is_stopped` too.
@@ -7,7 +7,7 @@ code that has called a library asks `is_stopped` too.
 from __future__ import annotations
 
 _stopped = False
-# Rows that were written to standard output; None before the first.
+# The number of rows that were written to standard output; None if nothing writes rows there.
 _written: int | None = None
 
 
@@ -23,11 +23,11 @@ def is_stopped() -> bool:
 
 
 def count_written(rows: int) -> None:
-    """Count rows that were written to standard output; 0 says that the first will be."""
+    """Count rows that were written to standard output; 0 announces that rows will be."""
     global _written
     _written = (_written or 0) + rows
 
 
 def written_rows() -> int | None:
-    """Rows that were written to standard output; None if nothing writes rows there."""
+    """The number of rows written to standard output so far; None if no rows are written there."""
     return _written

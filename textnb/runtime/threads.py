@@ -16,7 +16,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-# Idle pools are kept: the removal of a pool runs a callback, in which an interrupt would be lost.
+# Idle pools are reused and never removed: the removal of a pool runs a callback, in which an
+# interrupt would be lost.
 _IDLE: defaultdict[int, deque[ThreadPoolExecutor]] = defaultdict(deque)
 if hasattr(os, "register_at_fork"):
     # Threads do not survive a fork.
@@ -33,7 +34,7 @@ def _take_pool(threads: int) -> ThreadPoolExecutor:
 def map_in_threads(
     function: Callable[[T], R], items: Iterable[T], threads: int | None = None
 ) -> Iterator[R]:
-    """Yield the function's results in order; threads work some items ahead of the consumer.
+    """Yield a function's results in order; threads compute some of them in advance.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def map_in_threads(
         yield from map(function, first_two)
         return
     if threads is None:
-        # Imported here: one message is learned without Polars.
+        # Imported here, because one message is learned without Polars.
         import polars as pl
 
         threads = pl.thread_pool_size()
@@ -74,13 +75,13 @@ def map_in_threads(
         if is_complete:
             _IDLE[threads].append(pool)
         else:
-            # A generator that is abandoned may be closed by a thread of the pool: it must not wait,
-            # neither for itself nor for a thread that waits for it.
+            # The garbage collector may close an abandoned generator in a thread of the pool, which
+            # must not wait for itself or for a thread that waits for it.
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def run_in_threads(parts: Iterable[Callable[[], object]]) -> None:
-    """Run all parts in threads, and wait for them.
+def run_in_threads(tasks: Iterable[Callable[[], object]]) -> None:
+    """Run all tasks in threads, and wait for them.
 
     Examples
     --------
@@ -89,5 +90,5 @@ def run_in_threads(parts: Iterable[Callable[[], object]]) -> None:
     >>> sorted(seen)
     ['a', 'b']
     """
-    for _ in map_in_threads(lambda part: part(), parts):
+    for _ in map_in_threads(lambda task: task(), tasks):
         pass

@@ -1,7 +1,7 @@
-"""Unicode's normal forms in a time that grows with the text.
+"""Unicode's normal forms in nearly linear time.
 
-Python sorts the marks on a letter by insertion: on a letter with 100,000 marks, as a sender of mail
-may write it, that takes a minute, in which no signal is handled.
+Python sorts the marks on a letter with an insertion sort. A sender of mail may write a letter with
+100,000 marks: sorting them would take a minute, in which no signal is handled.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from itertools import groupby
 from typing import Literal
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-# Long runs that hold all marks on a letter, and other characters: nothing in \w, except for
-# the two letters below, decomposes to a mark.
-_MARKS = re.compile(r"[^\w\s\x00-\x7f]{32,}")
-# Below this length, sorting by insertion takes less than a millisecond.
-_SHORT = 1000
-# The two letters, of half width, with the marks to which NFKC and NFKD decompose them.
+# A long run of characters that may be marks: characters of \w are not, and do not decompose to
+# marks alone, except for the two letters of `_HALF_WIDTH`.
+_LONG_RUN = re.compile(r"[^\w\s\x00-\x7f]{32,}")
+# Up to this length of a text, Python's sort takes less than a millisecond.
+_MAX_SHORT = 1000
+# The letters of half width that NFKC and NFKD decompose to a mark, with these marks.
 _HALF_WIDTH = (("\uff9e", "\u3099"), ("\uff9f", "\u309a"))
 
 
 def normalize(form: Form, text: str) -> str:
-    """`unicodedata.normalize`.
+    """As `unicodedata.normalize`.
 
     Examples
     --------
     >>> normalize("NFC", "e\\u0301") == "\\xe9"
     True
     """
-    if len(text) <= _SHORT or text.isascii():
+    if len(text) <= _MAX_SHORT or text.isascii():
         return unicodedata.normalize(form, text)
     decomposed: Form = "NFD"
     if "K" in form:
@@ -37,14 +37,14 @@ def normalize(form: Form, text: str) -> str:
         for letter, mark in _HALF_WIDTH:
             text = text.replace(letter, mark)
     return unicodedata.normalize(
-        form, _MARKS.sub(lambda match: _in_order(decomposed, match[0]), text))
+        form, _LONG_RUN.sub(lambda match: _sort_marks(decomposed, match[0]), text))
 
 
-def _in_order(form: Form, run: str) -> str:
-    """A run of characters, decomposed, and its marks in Unicode's order."""
+def _sort_marks(form: Form, run: str) -> str:
+    """Decompose a run of characters, and sort its marks in Unicode's order."""
     if unicodedata.is_normalized(form, run):
         return run
-    parts = "".join(unicodedata.normalize(form, char) for char in run)
+    characters = "".join(unicodedata.normalize(form, char) for char in run)
     return "".join(
-        char for _, marks in groupby(parts, lambda char: unicodedata.combining(char) > 0)
+        char for _, marks in groupby(characters, lambda char: unicodedata.combining(char) > 0)
         for char in sorted(marks, key=unicodedata.combining))

@@ -1,4 +1,4 @@
-"""Values that are immutable, as frozen dataclasses are, but cost nothing at start-up."""
+"""Immutable values like those of frozen dataclasses, which take no time at start-up."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import ClassVar, dataclass_transform
 class Value:
     """A value whose fields are the annotations of its class: immutable, comparable, hashable.
 
-    As a frozen dataclass is. But `dataclasses` compiles code for each class, and to do so for all
-    steps of plans and maps would take a third of the time in which plain Python judges a message.
+    It is used like a frozen dataclass. But `dataclasses` compiles code for each class: for all
+    steps of plans and maps, that would take a third of the time in which plain Python judges a
+    message.
 
     >>> class Point(Value):
     ...     x: float
@@ -24,11 +25,11 @@ class Value:
     def __init_subclass__(cls) -> None:
         cls._fields = tuple(cls.__annotations__)
 
-    def __init__(self, *values: object, **named: object) -> None:
-        fields = {**dict(zip(self._fields, values, strict=False)), **named}
-        if len(values) + len(named) != len(fields) or not set(fields) <= set(self._fields):
+    def __init__(self, *values: object, **keywords: object) -> None:
+        fields = {**dict(zip(self._fields, values, strict=False)), **keywords}
+        if len(values) + len(keywords) != len(fields) or not set(fields) <= set(self._fields):
             raise TypeError(f"{type(self).__name__} has the fields {self._fields}; "
-                            f"got {values} and {named}")
+                            f"got {values} and {keywords}")
         for name in self._fields:
             if name not in fields and not hasattr(type(self), name):
                 raise TypeError(f"{type(self).__name__} has the fields {self._fields}; "

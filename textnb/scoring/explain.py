@@ -261,6 +261,6 @@ def _highlighted_text(
                             f"known. Blue speaks for {label}, underlined orange against."))
     rows = table.select("part", "term", "count", "contribution").rows()
     parts.append("<details><summary>What each term adds</summary>" + notebook.table(
-        ["part", "term", "count", explanation.measure], rows[:notebook.ROWS],
-        rows_in_all=len(rows)) + "</details>")
+        ["part", "term", "count", explanation.measure], rows[:notebook.MAX_ROWS],
+        n_rows=len(rows)) + "</details>")
     return notebook.box(title, *parts)

@@ -220,8 +220,8 @@ class Tuned:
     def _repr_html_(self) -> str:
         return notebook.box(
             f"Tuned({self._score()})", notebook.note(self.comparison()), notebook.table(
-                self.trials.columns, self.trials.head(notebook.ROWS).rows(), "Trials, best first",
-                self.trials.height))
+                self.trials.columns, self.trials.head(notebook.MAX_ROWS).rows(),
+                "Trials, best first", self.trials.height))
 
 
 @dataclass(frozen=True, eq=False)
