@@ -20,5 +20,5 @@ def spam_messages(n: int, seed: int = 0) -> pl.DataFrame:
             samples._HAM, samples._SPAM)
         # One in twenty-five reads like the other class.
         chosen = source.choices(templates, (24, 1))[0]
-        rows.append((label, samples._fill_template(source, source.choice(chosen))))
+        rows.append((label, source.choice(chosen).format_map(samples._Choices(source))))
     return pl.DataFrame(rows, schema={"label": pl.String, "text": pl.String}, orient="row")

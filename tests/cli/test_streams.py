@@ -225,7 +225,7 @@ def test_no_line_is_read_before_those_before_it_are_answered(trained):
             return (line * 1000)[(self.blocks - 1) * 10:self.blocks * 10]
 
     answered = answer_lines(load_fitted(trained), Answers(), Source(), target)
-    assert (answered.rows, answered.bad) == (1000, 0)
+    assert (answered.rows, answered.n_errors) == (1000, 0)
 
 
 # Pipes that close

@@ -166,7 +166,7 @@ def _key_values(groups: list[type], key_option: str, words: Iterable[str]) -> di
         if own is not None and not hasattr(group, key[0]):
             raise ParameterError(f"{option} {key[0]}: it is an option of its own, {own}")
     settings = table.fill(group, table.values, (option,))
-    table.refuse()
+    table.raise_faults()
     return {name: getattr(settings, name) for name in table.values}
 
 

@@ -107,9 +107,9 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
             fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance,
             options.columns, take_blanks())
     _note_answers(fitted, result)
-    if result.bad:
-        raise DataError(f"{STDIN}: {quantity(result.bad, 'line', 'has', 'have')} no answer, "
-                        f"but an error in its place; the first is {result.first_bad}")
+    if result.n_errors:
+        raise DataError(f"{STDIN}: {quantity(result.n_errors, 'line', 'has', 'have')} no answer, "
+                        f"but an error in its place; the first is {result.first_error}")
 
 
 @verb

@@ -42,7 +42,7 @@ def lines_of(result: Any) -> Iterator[str]:
     from textnb.workflow.evaluate import Measures
     from textnb.workflow.job import as_key
     from textnb.workflow.predict import Predicted
-    from textnb.workflow.run import Written
+    from textnb.workflow.run import ExportResult
     from textnb.workflow.split import RowFiles
     from textnb.workflow.train import Trained
     from textnb.workflow.validate import Validated
@@ -75,7 +75,7 @@ def lines_of(result: Any) -> Iterator[str]:
         case Predicted():
             yield from impossible_lines(result.impossible)
             yield f"{quantity(result.rows, 'row')} -> {Path(result.output).name}"
-        case Written():
+        case ExportResult():
             *lines, last = export_lines(result.exported, result.model, result.exported.path.name)
             yield from lines
             yield f"{last}, {'' if result.is_verified else 'not '}verified"
@@ -119,8 +119,8 @@ def training_lines(
         summary += f", {model.model.iterations}: {model.learned.n_iter}"
     if model.calibration is not None:
         summary += f", calibrated: {calibration_words(model.calibration)}"
-    if result.without_threshold is not None:
-        reason = result.without_threshold.message(write)
+    if result.threshold_error is not None:
+        reason = result.threshold_error.message(write)
         yield f"note: no threshold was chosen: log-odds above 0 decide. {reason}"
     elif model.decision is not None:
         yield from ([label_summary(model.decision)] if model.is_multilabel else

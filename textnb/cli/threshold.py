@@ -96,8 +96,8 @@ def _check(
             raise ParameterError("--clear removes thresholds: it goes with MODEL (and --output), "
                                  f"not with {name}")
         return
-    has_only_ranks = {*DecideOptions.__dataclass_fields__} & options.keys() <= {*goal.ranks}
-    if rows.input is None and goal.ranks and has_only_ranks:
+    has_only_limits = {*DecideOptions.__dataclass_fields__} & options.keys() <= {*goal.label_limits}
+    if rows.input is None and goal.label_limits and has_only_limits:
         return
     if rows.input is None and goal.needs_rows:
         raise ParameterError("thresholds are chosen on labelled rows: name an INPUT, or --clear")

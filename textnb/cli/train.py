@@ -96,7 +96,7 @@ def train(
         return
     note_columns_without_text(table)
     n_rows = sum(batch_sizes)
-    if n_blank := table.textless(n_rows):
+    if n_blank := table.n_without_text(n_rows):
         from textnb.text.coverage import LEARNED_BLANK
 
         note_blank(n_blank, n_rows, LEARNED_BLANK)

@@ -18,8 +18,6 @@ _SECRET_NAME = re.compile("pass|sign|token|secret|key|credential", re.I)
 _MAX_RETRIES = 3
 # The options that must be numbers: Polars' own. All others are strings.
 _NUMERIC_OPTION = re.compile(r"max_retries|file_cache_ttl|(retry|rate)_\w+")
-# The address at which AWS tells its machines their credentials: it is asked last.
-_AWS_METADATA_SERVER = "169.254.169.254"
 
 
 def is_url(path: str) -> bool:
@@ -115,7 +113,8 @@ def explain_failure(path: str, error: BaseException) -> str:
     # An arrow and a line break may come before the number.
     in_text = re.search(r"status code:?\s*(?:\S*↳\S*\s*)?(\d{3})", message)
     code, status = (match[1] if match else None for match in (in_xml, in_text))
-    if _AWS_METADATA_SERVER in message:
+    # The address at which machines of AWS get credentials: it is asked last.
+    if "169.254.169.254" in message:
         return ("no credentials were found, neither in storage options nor where the AWS tools "
                 "look for them (AWS_ACCESS_KEY_ID, ~/.aws)")
     if code == "NoSuchBucket":

@@ -19,13 +19,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import (
-    ParameterError,
-    SchemaError,
-    SourceError,
-    TextnbError,
-    first_line,
-)
+from textnb.errors import ParameterError, SchemaError, SourceError, TextnbError, first_line
 from textnb.frames.cloud import hide_secrets, is_database, remove_secrets
 from textnb.frames.kinds import check_distinct
 from textnb.frames.sources import lazy_frame_from
@@ -313,8 +307,7 @@ def _frame_of_rows(
 
 
 def _quote(name: str) -> str:
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _missing_library(need: str) -> SourceError:

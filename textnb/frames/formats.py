@@ -15,7 +15,7 @@ from textnb.frames.faults import check_strings
 from textnb.frames.paths import READ_ERRORS, escape_glob, has_bom, without_bom
 from textnb.frames.sources import NumericColumns, ScanOptions, no_numeric_columns
 
-LAKE_FORMATS = ("delta", "iceberg")
+LAKES = ("delta", "iceberg")
 ROW_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines")
 ENDINGS = {
     ".parquet": "parquet", ".pq": "parquet",
@@ -90,8 +90,7 @@ def open_rows(
             if not any(map(has_bom, files)):
                 return frame
             return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
-    raise ParameterError.unknown_choice(
-        "format", format, [*ROW_FORMATS, "folder", "mail", *LAKE_FORMATS])
+    raise ParameterError.unknown_choice("format", format, [*ROW_FORMATS, "folder", "mail", *LAKES])
 
 
 def _escape_without_boms(source: str | Sequence[str]) -> Any:
@@ -131,14 +130,12 @@ def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
     return pl.Schema({name: schema[name] for name in [*keys, *sorted(set(schema) - set(keys))]})
 
 
-def _scan_csv(
-    source: Any, numeric_columns: NumericColumns | None, **options: Any
-) -> pl.LazyFrame:
+def _scan_csv(source: Any, numeric: NumericColumns | None, **options: Any) -> pl.LazyFrame:
     """Scan a CSV file: with inferred types, or with strings except for the numeric columns."""
-    if numeric_columns is None:
+    if numeric is None:
         return _read_all_columns(pl.scan_csv(source, infer_schema_length=None, **options))
     strings = _read_all_columns(pl.scan_csv(source, infer_schema=False, **options))
-    if numeric_columns is no_numeric_columns:
+    if numeric is no_numeric_columns:
         return strings
 
     def infer_schema() -> pl.Schema:
@@ -149,7 +146,7 @@ def _scan_csv(
         pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),
                     pl.col(name).replace_strict({"true": 1.0, "false": 0.0}, default=None,
                                                 return_dtype=pl.Float64)).alias(name)
-        for name in numeric_columns(infer_schema) if name in strings.collect_schema())
+        for name in numeric(infer_schema) if name in strings.collect_schema())
 
 
 def _read_all_columns(frame: pl.LazyFrame) -> pl.LazyFrame:

@@ -91,9 +91,8 @@ def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
     # A sparse matrix may store zeros, and its entries in any order.
     row, column = row[values != 0], column[values != 0]
     order = np.lexsort((column, row))
-    pairs = pl.DataFrame({
-        "row": row[order].astype(np.int64),
-        "label": pl.Series(labels).gather(pl.Series(column[order].astype(np.int64)))})
+    names = pl.Series(labels).gather(pl.Series(column[order].astype(np.int64)))
+    pairs = pl.DataFrame({"row": row[order].astype(np.int64), "label": names})
     all_rows = pl.DataFrame({"row": np.arange(y.shape[0], dtype=np.int64)})
     lists = all_rows.join(pairs.group_by("row").agg("label"), on="row", how="left",
                           maintain_order="left")["label"]

@@ -19,7 +19,7 @@ import polars as pl
 from textnb.errors import SourceError, TextnbError, first_line
 from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.cloud import check_storage_options, explain_failure, hide_secrets, is_url
-from textnb.frames.formats import LAKE_FORMATS
+from textnb.frames.formats import LAKES
 from textnb.frames.sources import RowSource, ScanOptions
 
 # The metadata files of Iceberg have the version's number: v2.metadata.json, or 00002-UUID in place
@@ -37,7 +37,7 @@ class Lake(RowSource):
     takes = frozenset({"format", "storage_options"})
 
     def knows(self, source: Any, options: ScanOptions) -> bool:
-        return (options.format or table_format(source)) in LAKE_FORMATS
+        return (options.format or table_format(source)) in LAKES
 
     def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
         storage_options = check_storage_options(source, options.storage_options)
@@ -105,12 +105,10 @@ def _scan_iceberg(path: str, options: StorageOptions) -> pl.LazyFrame:
     source = path if is_url(path) or not os.path.isdir(path) else _current_metadata(path)
     # PyIceberg reads the metadata. It has names of its own for options, such as s3.endpoint for
     # aws_endpoint_url.
-    for_pyiceberg = {
-        f"s3.{key.lower().removeprefix('aws_').removesuffix('_url').replace('_', '-')}": value
-        for key, value in (options or {}).items()}
+    extra = {f"s3.{key.lower().removeprefix('aws_').removesuffix('_url').replace('_', '-')}": value
+             for key, value in (options or {}).items()}
     try:
-        frame = pl.scan_iceberg(source, storage_options={
-            **options, **for_pyiceberg} if options else None)
+        frame = pl.scan_iceberg(source, storage_options={**options, **extra} if options else None)
         frame.collect_schema()
     except FileNotFoundError as error:
         if "version-hint" not in str(error):

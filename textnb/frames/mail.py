@@ -40,7 +40,7 @@ COLUMNS = ("label", *_SCHEMA)
 # Names of headers are collected from this number of messages.
 _SAMPLE_MESSAGES = 1000
 # Columns whose values are known before a message is parsed.
-_UNPARSED_COLUMNS = {"label", "path", "flags"}
+_UNPARSED = {"label", "path", "flags"}
 
 
 def scan_mail(
@@ -127,8 +127,8 @@ def scan_mail(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
         selection = pl.Schema({name: schema[name] for name in columns})
-        messages = _skip_unreadable(_read_messages(roots, subfolders), on_skip)
-        for group in groups(islice(messages, n_rows), lambda message: len(message.raw)):
+        mail = _skip_unreadable(_read_messages(roots, subfolders), on_skip)
+        for group in groups(islice(mail, n_rows), lambda message: len(message.raw)):
             yield _frame_of_messages(group, selection, extra_headers, predicate)
 
     return lazy_frame_from(read, schema)
@@ -216,11 +216,10 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
             roots.update((match, match) for match in matches)
     for path in roots:
         if os.path.isdir(path) and next(list_mail_files(path, None, subfolders), None) is None:
-            in_subfolder = not subfolders and next(
-                list_mail_files(path, None, subfolders=True), None)
+            nested = not subfolders and next(list_mail_files(path, None, subfolders=True), None)
             raise SourceError.unreadable(path, "it holds no message" + (
-                f", but a folder in it does ({in_subfolder.path}): name that, or ask for subfolders"
-                if in_subfolder else ""))
+                f", but a folder in it does ({nested.path}): name that, or ask for subfolders"
+                if nested else ""))
     return roots
 
 
@@ -238,16 +237,14 @@ def _read_messages(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMe
                         message, path=name + message.path.removeprefix(root))
 
 
-def _skip_unreadable(
-    messages: Iterable[RawMessage], on_skip: OnSkip | None
-) -> Iterator[RawMessage]:
+def _skip_unreadable(mail: Iterable[RawMessage], on_skip: OnSkip | None) -> Iterator[RawMessage]:
     """Leave out unreadable messages if ``on_skip`` is there to get their errors."""
     if on_skip is None:
-        yield from messages
+        yield from mail
         return
     skipped: list[SourceError] = []
     count = 0
-    for message in messages:
+    for message in mail:
         count += 1
         reason = next((error for error in message.errors if error.startswith(UNREADABLE)), None)
         if reason is None:
@@ -260,20 +257,18 @@ def _skip_unreadable(
 
 
 def _frame_of_messages(
-    messages: list[RawMessage], schema: pl.Schema, headers: Sequence[str],
-    predicate: pl.Expr | None,
+    mail: list[RawMessage], schema: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
 ) -> pl.DataFrame:
-    unparsed = pl.Schema({
-        name: dtype for name, dtype in schema.items() if name in _UNPARSED_COLUMNS})
+    unparsed = pl.Schema({name: dtype for name, dtype in schema.items() if name in _UNPARSED})
     if predicate is not None and set(predicate.meta.root_names()) <= set(unparsed):
         # Filter before messages are parsed.
-        frame = pl.DataFrame(map(_unparsed_row, messages), schema=unparsed, orient="row")
+        frame = pl.DataFrame(map(_unparsed_row, mail), schema=unparsed, orient="row")
         selected = frame.with_row_index("row").filter(predicate)["row"]
-        messages = [messages[row] for row in selected]
+        mail = [mail[row] for row in selected]
     is_parsed = len(unparsed) < len(schema)
     with_tokens = TOKENS in schema and TOKENS not in headers
     rows = [_parsed_row(message, headers, with_tokens) if is_parsed else _unparsed_row(message)
-            for message in messages]
+            for message in mail]
     return pl.DataFrame({name: pl.Series([row[name] for row in rows], dtype=dtype)
                          for name, dtype in schema.items()}, schema=schema)
 
@@ -291,6 +286,6 @@ def _parsed_row(raw: RawMessage, headers: Sequence[str], tokens: bool) -> dict[s
     return {**vars(message), **_unparsed_row(raw), "from": message.from_,
             "links": message.column("links"), "images": message.column("images"),
             "attachments": list(message.attachments),
-            "errors": [*raw.errors, *(() if is_unreadable else message.errors)],
+            "errors": list(raw.errors) if is_unreadable else [*raw.errors, *message.errors],
             **message.requested,
             **({TOKENS: tokens_of_message(message, structure)} if tokens else {})}

@@ -18,8 +18,8 @@ from textnb.frames.kinds import is_unicode
 from textnb.frames.stdin import shown_name
 
 # What else than a file a path may be: tests of its mode, and words for errors.
-_SPECIAL_FILES = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
-                  (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
+_KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
+          (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
 # Byte-order marks. The longer ones come first: the mark of UTF-32 begins with that of UTF-16.
 _WIDE_MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
                (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
@@ -63,8 +63,7 @@ def _why_not_a_file(path: str) -> str | None:
     if stat.S_ISDIR(mode):
         return ("it is a link to a folder, which is not followed" if os.path.islink(path)
                 else "it is a folder that can't be listed")
-    return next((f"it is {kind}, not a file" for has_kind, kind in _SPECIAL_FILES
-                 if has_kind(mode)), "not a file")
+    return next((f"it is {kind}, not a file" for test, kind in _KINDS if test(mode)), "not a file")
 
 
 def check_text(path: str) -> None:

@@ -14,7 +14,7 @@ from textnb.frames.kinds import LIST_TYPES, as_polars, in_memory, kind_of, serie
 from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_fork
 
-_EXPECTED_LABELS = "labels of one type: strings, integers or booleans"
+_EXPECTED_Y = "labels of one type: strings, integers or booleans"
 
 
 def is_table(X: Any) -> bool:
@@ -134,11 +134,10 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
     dtype = values.dtype.inner if isinstance(values.dtype, pl.List) else values.dtype
     if not (isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null))
             or dtype.is_integer()):
-        raise ParameterError.out_of_range("y", _EXPECTED_LABELS, values.dtype)
+        raise ParameterError.out_of_range("y", _EXPECTED_Y, values.dtype)
     if len(values) != frame.height:
         raise DataError(f"{quantity(frame.height, 'document')} and "
-                        f"{quantity(len(values), 'label')}: "
-                        "there must be one label per document")
+                        f"{quantity(len(values), 'label')}: there must be one label per document")
     return frame.with_columns(values.alias(label))
 
 
@@ -159,8 +158,7 @@ def _series_of_labels(y: Any) -> pl.Series:
         are_lists) else items
     kinds = {str if isinstance(label, str) else type(label) for label in labels} - {type(None)}
     if len(kinds) > 1 or not kinds <= {str, int, bool}:
-        raise ParameterError.out_of_range(
-            "y", _EXPECTED_LABELS, sorted(kind.__name__ for kind in kinds))
+        raise ParameterError.out_of_range("y", _EXPECTED_Y, sorted(kind.__name__ for kind in kinds))
     for number in labels if kinds == {int} else ():
         if number is not None and not -2**63 <= number < 2**63:
             raise DataError.label_beyond_int64(number)

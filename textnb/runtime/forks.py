@@ -33,8 +33,7 @@ class _Fork:
     def _before_fork(self) -> None:
         """Look for threads in the parent: the child inherits the answer, and has no threads."""
         self._had_lost_threads = self.has_lost_threads
-        self.has_lost_threads = (
-            self.has_lost_threads or self.has_run_polars or _has_polars_threads())
+        self.has_lost_threads |= self.has_run_polars or _has_polars_threads()
 
     def _after_in_parent(self) -> None:
         self.has_lost_threads = self._had_lost_threads

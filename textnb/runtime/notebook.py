@@ -95,8 +95,7 @@ def matrix(names: Sequence[Any], counts: Sequence[Sequence[int]], columns: Seque
     for name, row in zip(names[:MAX_CLASSES], counts, strict=False):
         total = max(sum(row), 1)
         cells = "".join(
-            f'<td style="{_CELL};text-align:right;'
-            f'background:{_mix_with_white(_COUNT_COLOUR, n / total)}" '
+            f'<td style="{_CELL};text-align:right;background:{_tint(_COUNT_COLOUR, n / total)}" '
             f'title="{text(name)} as {text(column)}: {n:,} of {sum(row):,}">{n:,}</td>'
             for column, n in zip(columns[:MAX_CLASSES], row, strict=False))
         body.append(_row(name, cells))
@@ -129,7 +128,7 @@ def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
             continue
         # Without smoothing, contributions can be infinite; the sum of two of them can be NaN.
         share = 0.0 if math.isnan(value) else min(abs(value) / largest, 1.0)
-        colour = _mix_with_white(_AGAINST_COLOUR if value < 0 else _FOR_COLOUR, share)
+        colour = _tint(_AGAINST_COLOUR if value < 0 else _FOR_COLOUR, share)
         underline = ";text-decoration:underline" if value < 0 else ""
         spans.append(
             f'<mark style="color:{_INK};background:{colour}{underline}" '
@@ -152,6 +151,6 @@ def _table(caption: str, header: Sequence[str], body: Sequence[str]) -> str:
             f'<thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div>')
 
 
-def _mix_with_white(colour: tuple[int, int, int], share: float) -> str:
+def _tint(colour: tuple[int, int, int], share: float) -> str:
     """Mix a colour with white, as CSS: a share of 0 is white, and 1 the colour itself."""
     return "rgb({},{},{})".format(*(round(255 + (value - 255) * share) for value in colour))

@@ -166,9 +166,8 @@ class LiveLine(Line):
             remaining = min(self._seconds - elapsed, math.inf if remaining is None else remaining)
         yield "" if share is None else f"{share:.0%}"
         yield middle
-        total = as_clock(now - self._start)
-        yield total if remaining is None or remaining <= 0 else (
-            f"{total}, {as_clock(remaining)} left")
+        left = f", {as_clock(remaining)} left" if remaining is not None and remaining > 0 else ""
+        yield as_clock(now - self._start) + left
 
     def _format_numbers(self) -> tuple[str, str]:
         """How many items are done and how many there are; and the rate per second."""

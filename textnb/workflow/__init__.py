@@ -1,1 +1,1 @@
-"""Steps of work, of which each is a verb and a section of a job; and jobs in TOML files."""
+"""Steps of work, each a verb of the command line and a section of a job; jobs in TOML files."""

@@ -24,7 +24,7 @@ from textnb.workflow.models import class_named
 from textnb.workflow.options import CalibrateOptions, DecideOptions, ValidateOptions
 from textnb.workflow.validate import folds_of
 
-# Keys of a decision's evidence that say how thresholds were chosen; the others are measurements.
+# Keys of a decision's evidence that say how thresholds were chosen; all others are measurements.
 _CRITERIA = {"by", "costs", "rule", "min_precision", "confidence", "labels", "scored"}
 
 
@@ -37,7 +37,8 @@ def scores_of(
     Parameters
     ----------
     scored : {"leave-one-out", "folds"}, optional
-        How to score training rows; multilabel models always use folds. None if rows are new.
+        How to score training rows; multilabel models always use folds. None if the model has not
+        learned the rows.
     folds : ValidateOptions, optional
         The folds.
     """
@@ -49,20 +50,20 @@ def scores_of(
 
 
 def choose_scoring(fitted: Fitted) -> str:
-    """How to score training rows: by folds if the model can't leave out a row by its counts."""
+    """How to score training rows: by folds if a row can't be subtracted from the model's counts."""
     return "leave-one-out" if fitted.model.from_counts else "folds"
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A calibration, with the scores that it was fitted to."""
+    """A calibration, and the scores to which it was fitted."""
 
     calibration: Calibration
     held: HeldOut
 
     @property
     def figures(self) -> dict[str, dict[str, float]]:
-        """Measures before and after: log loss; for single labels also Brier score and ECE."""
+        """Measures before and after the calibration, by name."""
         calibrated = self.held.calibrated(self.calibration)
         if self.held.link == "sigmoid":
             return {"log_loss": {"before": self.held.log_loss, "after": calibrated.log_loss}}
@@ -76,11 +77,11 @@ class Calibrated:
         return {"calibration": self.calibration.to_dict(), **self.figures, **evidence}
 
 
-def calibrate(fitted: Fitted, held: Any, options: CalibrateOptions) -> Calibrated:
+def calibrate(fitted: Fitted, scores: Any, options: CalibrateOptions) -> Calibrated:
     """Fit a calibration to scores of rows by models that were trained without them."""
     check_calibration(fitted, options)
-    return Calibrated(fit_calibration(held, length_aware=options.length_aware,
-                                      link=link_of(fitted)), held)
+    return Calibrated(fit_calibration(scores, length_aware=options.length_aware,
+                                      link=link_of(fitted)), scores)
 
 
 def check_calibration(fitted: Fitted, options: CalibrateOptions) -> None:
@@ -100,13 +101,13 @@ def check_decision(fitted: Fitted, options: DecideOptions) -> None:
             _positive(fitted, options))
 
 
-def decide(fitted: Fitted, held: Any, options: DecideOptions) -> Decision:
+def decide(fitted: Fitted, scores: Any, options: DecideOptions) -> Decision:
     """Choose thresholds.
 
     Parameters
     ----------
     fitted : Fitted
-    held : HeldOut or None
+    scores : HeldOut or None
         Scores of rows by models that were trained without them. None if the options need no scores:
         ``min_probability``, or only ``at_least`` and ``at_most`` for the model's own thresholds.
     options : DecideOptions
@@ -114,31 +115,32 @@ def decide(fitted: Fitted, held: Any, options: DecideOptions) -> Decision:
     calibration = fitted.calibration
     if options.min_probability is not None:
         check_decision(fitted, options)
-        odds = float(np.log(options.min_probability / (1.0 - options.min_probability)))
-        return Decision(dict.fromkeys(fitted.classes.tolist(), odds),
+        log_odds = float(np.log(options.min_probability / (1.0 - options.min_probability)))
+        return Decision(dict.fromkeys(fitted.classes.tolist(), log_odds),
                         evidence={"min_probability": options.min_probability,
                                   "calibrated": calibration is not None})
-    if held is None:
-        return _with_ranks(fitted, options)
-    return choose(held, _goal(options), _positive(fitted, options), calibration)
+    if scores is None:
+        return _with_label_limits(fitted, options)
+    return choose(scores, _goal(options), _positive(fitted, options), calibration)
 
 
 def _goal(options: DecideOptions) -> Goal:
     values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Goal)}
+    # An option that is not set is None.
     return Goal(**values | {"at_least": options.at_least or 0})
 
 
 def _positive(fitted: Fitted, options: DecideOptions) -> Any:
-    """The class whose threshold is chosen; None if every class gets one."""
+    """The class whose threshold is chosen; None if each class or label gets a threshold."""
     if fitted.is_multilabel or options.min_precision is not None:
         return None
     return class_named(options.positive, fitted.classes, "positive")
 
 
-def _with_ranks(fitted: Fitted, options: DecideOptions) -> Decision:
-    """The thresholds that the model has, with new ``at_least`` and ``at_most``."""
+def _with_label_limits(fitted: Fitted, options: DecideOptions) -> Decision:
+    """The model's own thresholds, with new ``at_least`` and ``at_most``."""
     decision = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
     # The measurements were made with the old limits, so they no longer hold.
     criteria = {name: value for name, value in decision.evidence.items() if name in _CRITERIA}
-    changes: dict[str, Any] = {"evidence": criteria, **options.ranks}
+    changes: dict[str, Any] = {"evidence": criteria, **options.label_limits}
     return replace(decision, **changes)

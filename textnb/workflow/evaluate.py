@@ -1,4 +1,4 @@
-"""The steps that judge a model on rows: a test, and whether documents have drifted."""
+"""The steps that judge a model on rows: test, mistakes and drift."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Measures:
     ----------
     result : Evaluation or LabelEvaluation
     positive : label or None
-        The class against the rest.
+        The class that is measured against all others.
     roc_auc : float or None
-        The area under its curve.
+        The area under the ROC curve of that class.
     probabilities : dict
         Measures of the model's probabilities that ``result`` does not have, if requested.
     """
@@ -46,7 +46,7 @@ class Measures:
 
     @property
     def rates(self) -> dict[str, Any] | None:
-        """Rates of errors of the class against the rest."""
+        """Error rates of the class ``positive`` against all others."""
         return self.result.rates(self.positive).to_dict() if self.positive is not None else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Measures:
 
 
 def check_test(model: AnyModel, options: TestOptions) -> Any:
-    """The class against the rest; raises ParameterError if there is none of its name."""
+    """The class that is measured against all others; ParameterError if the model lacks it."""
     return class_named(options.positive, classes_of(model), "positive")
 
 
@@ -65,18 +65,18 @@ def evaluate_model(
     title: str | None = None, date: datetime.date | None = None,
     with_probabilities: bool = False, progress: Progress | None = None, audit: Any = None,
 ) -> Measures:
-    """Score labelled rows, and write the report if there is to be one.
+    """Measure a model on labelled rows, and write the report if the options name one.
 
     Parameters
     ----------
     learned : DataFrame or LazyFrame, optional
-        Rows that the model learned, for the report.
+        The rows that the model learned, for the report.
     title, date
-        Of the report.
+        The title and the date of the report.
     with_probabilities : bool
         Whether calibration errors and similar measures are computed.
     audit : Audit, optional
-        Of the rows that the model learned, for the report.
+        The audit of the rows that the model learned, for the report.
 
     Notes
     -----
@@ -84,8 +84,9 @@ def evaluate_model(
     if there is a report.
     """
     positive = check_test(model, options)
-    # Scores of single labels come with the classes, those of the others from a second pass.
-    needs_scores, scores = positive is not None or with_probabilities, list[HeldOut]()
+    needs_scores = positive is not None or with_probabilities
+    # Gets the scores of each batch if rows have one label and there is no report.
+    scores: list[HeldOut] = []
     if options.report is None:
         result = evaluate(model, frame, progress=progress) if holds_lists(model) else (
             evaluate_classes(model, frame, progress, scores if needs_scores else None))
@@ -93,14 +94,14 @@ def evaluate_model(
         from textnb.report.page import write_report
 
         result = write_report(
-            _for_report(model), frame, options.report, train=learned, positive=positive,
+            _as_classifier(model), frame, options.report, train=learned, positive=positive,
             title=title, date=date, progress=progress, audit=audit)
     if not needs_scores:
         return Measures(result)
-    raw = HeldOut.joined(scores) if scores else score_held_out_of(model, frame)
-    calibrated = raw.calibrated(model.calibration if isinstance(model, Fitted) else None)
+    all_scores = HeldOut.joined(scores) if scores else score_held_out_of(model, frame)
+    calibrated = all_scores.calibrated(model.calibration if isinstance(model, Fitted) else None)
     return Measures(result, positive, None if positive is None else calibrated.roc(positive).auc,
-                    _probabilities(model, calibrated) if with_probabilities else {})
+                    _measure_probabilities(model, calibrated) if with_probabilities else {})
 
 
 def mistakes(
@@ -113,29 +114,30 @@ def mistakes(
     -------
     (int, int, Novelty)
         The number of rows that are written, the number of mistakes among them, and whether the
-        model has learned all rows.
+        model seems to have learned the input.
     """
     from textnb.evaluation.mistakes import select_mistakes
     from textnb.frames import sinks
 
     novelty, n_judged, n_written, n_mistakes = NoveltyCount(model), 0, 0, 0
 
-    def advance(n_rows: int) -> None:
+    def count_judged(n_rows: int) -> None:
         nonlocal n_judged
         n_judged += n_rows
         if progress is not None:
             progress(n_rows)
 
-    def check_rows() -> None:
+    def check_not_empty() -> None:
         if not n_judged:
             raise DataError.no_rows("the input", "there is nothing to judge")
 
-    def add(selected: int, mistakes: int) -> None:
+    def count_selected(selected: int, mistakes: int) -> None:
         nonlocal n_written, n_mistakes
         n_written, n_mistakes = n_written + selected, n_mistakes + mistakes
 
     rows = select_mistakes(
-        model, frame, options.within, options.terms, advance, novelty, add, check_rows)
+        model, frame, options.within, options.terms, count_judged, novelty, count_selected,
+        check_not_empty)
     sinks.write(rows, output, format, safe_csv=safe_csv)
     novelty.result.warn()
     return n_written, n_mistakes, novelty.result
@@ -144,7 +146,7 @@ def mistakes(
 def drift(
     model: AnyModel, reference: Rows, recent: Rows, progress: Progress | None = None
 ) -> Drift:
-    """Tell whether recent rows have drifted from the rows of a reference: see `textnb.drift`."""
+    """Tell whether recent rows have drifted from reference rows, see `textnb.drift`."""
     from textnb.evaluation.drift import check_model, compare, sample_of
 
     fitted, samples = check_model(model), []
@@ -154,8 +156,8 @@ def drift(
     return compare(samples[0], samples[1], fitted.classes.tolist(), fitted.is_multilabel)
 
 
-def _probabilities(model: Any, scores: HeldOut) -> dict[str, Any]:
-    """Measures of calibrated scores; empty for feature tables, and for a single class."""
+def _measure_probabilities(model: Any, scores: HeldOut) -> dict[str, Any]:
+    """Measures of calibrated scores; empty for feature tables and for models of one class."""
     if not isinstance(model, Fitted) or len(model.classes) < 2:
         return {}
     # Imported here, as it takes SciPy.
@@ -170,7 +172,7 @@ def _probabilities(model: Any, scores: HeldOut) -> dict[str, Any]:
             "not_judged": curve.excluded}
 
 
-def _for_report(model: AnyModel) -> Any:
+def _as_classifier(model: AnyModel) -> Any:
     if text_columns(model) is None:
         return model
     from textnb.classifiers.text import TextClassifier

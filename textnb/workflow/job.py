@@ -268,14 +268,14 @@ def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
     if "exports" in values:
         sections["exports"] = _exports(table, values["exports"])
     for name in values.keys() - SECTIONS.keys() - {"output"}:
-        table.unknown((name,), Job)
+        table.add_unknown_key((name,), Job)
     output = table.fill(_Output, {name: value for name, value in values.items()
                                   if name == "output"}, ())
-    table.refuse()
+    table.raise_faults()
     assert output is not None
     job = Job(output=output.output, **sections)
     _check(job, table)
-    table.refuse()
+    table.raise_faults()
     return job
 
 
@@ -297,7 +297,7 @@ def _tables() -> dict[str, list[str]]:
 
 def _exports(table: Table, values: Any) -> Any:
     if not isinstance(values, list):
-        table.fault(("exports",), "it must be a list of tables: [[exports]]")
+        table.add_fault(("exports",), "it must be a list of tables: [[exports]]")
         return ()
     return tuple(table.fill(Export, each, ("exports", str(number)))
                  for number, each in enumerate(values))
@@ -339,7 +339,7 @@ def _check(job: Job, table: Table) -> None:
             keys.append(("input", "label_separator" if job.input.label_columns is None
                          else "label_columns"))
         for key in keys:
-            table.fault(key, f"it is for models of texts; model.kind is {job.model.kind!r}")
+            table.add_fault(key, f"it is for models of texts; model.kind is {job.model.kind!r}")
     sources = [job.input.train, job.input.test,
                None if job.predictions is None else job.predictions.input]
     table.check(("input",), lambda: check_storage(job.input, *sources), (("input",), Input))
@@ -358,7 +358,7 @@ def _check(job: Job, table: Table) -> None:
     names += [job.test.report.casefold()] if job.test.report else []
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        table.fault((), f"two outputs have the name {twice[0]!r}")
+        table.add_fault((), f"two outputs have the name {twice[0]!r}")
 
 
 def _check_left_out(job: Job, table: Table) -> None:
@@ -377,8 +377,9 @@ def _check_left_out(job: Job, table: Table) -> None:
         return
     key = "max_features" if job.model.limits.max_features is not None else obstacle
     value = f" = {job.model.kind!r}" if key == "kind" else ""
-    table.fault((sections[0],), f"it leaves rows out by subtraction, which model.{key}{value} does "
-                "not allow" + ("" if sections[0] == "calibration" else ": use folds"))
+    advice = "" if sections[0] == "calibration" else ": use folds"
+    table.add_fault((sections[0],), "it leaves rows out by subtraction, which "
+                                    f"model.{key}{value} does not allow{advice}")
 
 
 def settings_of(options: Any) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""Answers to a stream of NDJSON, line by line: each is written as soon as its line was read.
+"""Answers a stream of NDJSON line by line: each answer is written as soon as its line was read.
 
     bytes that are waiting -> whole lines -> texts of the lines that can be read -> answers in order
 
-Nothing is read before the answers to what was read are written, so memory is bounded. Lines that
-are waiting are answered together, so that many at once cost little more than a file.
+The answers to all lines so far are written before more is read, so memory is bounded. Lines that
+are waiting are answered together, so that a fast stream takes little longer than a file.
 """
 
 from __future__ import annotations
@@ -29,27 +29,26 @@ from textnb.scoring.scorer import answer_rows, answers_of
 from textnb.scoring.texts import coverage_of
 from textnb.workflow.predict import Predicted, columns_to_write
 
-# Bytes that are read at a time, and the maximum for lines that are answered together.
-_BLOCK, _MAX_TOGETHER = 1 << 16, 1 << 20
+# Bytes that are read at a time, and about the maximum of those that are answered together.
+_BLOCK_SIZE, _MAX_TOGETHER = 1 << 16, 1 << 20
 # The maximum number of bytes of a line.
 MAX_LINE = 1 << 26
-_TEXTS = {str, type(None)}
+_TEXT_TYPES = {str, type(None)}
 
 
 @dataclass(eq=False)
 class AnsweredLines(Predicted):
-    """Facts about the lines of a stream.
+    """Counts of the lines of a stream, and the first error.
 
     Attributes
     ----------
-    bad : int
-        Lines that were answered by an error.
-    first_bad : str
-        The first error.
+    n_errors : int
+        The number of lines that were answered by an error.
+    first_error : str
     """
 
-    bad: int = 0
-    first_bad: str = ""
+    n_errors: int = 0
+    first_error: str = ""
 
 
 def answer_lines(
@@ -58,8 +57,8 @@ def answer_lines(
 ) -> AnsweredLines:
     """Write each line of a stream of NDJSON with its answers as further keys, or an error.
 
-    A line that can't be answered is answered by ``{"line": n, "error": ...}``, counted from 1, and
-    the stream goes on. Empty lines have no answer.
+    In place of a line without an answer, ``{"line": n, "error": ...}`` is written, with n counted
+    from 1, and the stream goes on. Empty lines have no answer.
 
     Parameters
     ----------
@@ -69,40 +68,41 @@ def answer_lines(
     progress : callable, optional
         Called with the number of lines that got an answer and no error.
     columns : sequence of str, optional
-        Keys to write, of the lines and of the answers, instead of all.
+        Keys to write, of the lines and of the answers; by default all.
     beginning : bytes
         The first bytes of the stream, if they were read already.
     """
-    facts, number = AnsweredLines("-", coverage=coverage_of(fitted)), 0
+    result, n_read = AnsweredLines("-", coverage=coverage_of(fitted)), 0
     reader = _LineReader(fitted, answers, columns)
-    assert facts.coverage is not None
+    assert result.coverage is not None
     count_written(0)
     for lines in _waiting_lines(source, beginning):
-        numbers = [number + k for k, line in enumerate(lines, start=1) if line != b""]
-        number += len(lines)
+        numbers = [n_read + k for k, line in enumerate(lines, start=1) if line != b""]
+        n_read += len(lines)
         lines = [line for line in lines if line != b""]
         rows, errors = reader.read(lines)
-        answered = answer_rows(fitted, reader.texts(rows), answers, facts.coverage.add)
-        facts.rows += len(rows)
-        facts.impossible += answered["predicted"].null_count()
-        answered = answered.select(reader.answers)
-        answers_in_json = iter(answered.write_ndjson().encode().split(b"\n"))
-        next_row, written = iter(rows), list[bytes]()
-        for place, line in enumerate(lines):
-            if line is None or place in errors:
-                facts.bad += 1
-                at, why = numbers[place], errors[place]
-                facts.first_bad = facts.first_bad or f"line {at:,}: {why}"
-                written.append(json.dumps({"line": at, "error": why}).encode())
+        answer_table = answer_rows(fitted, reader.texts(rows), answers, result.coverage.add)
+        result.rows += len(rows)
+        result.impossible += answer_table["predicted"].null_count()
+        answer_table = answer_table.select(reader.answers)
+        next_answer = iter(answer_table.write_ndjson().encode().split(b"\n"))
+        next_row, output = iter(rows), list[bytes]()
+        for i, line in enumerate(lines):
+            if line is None or i in errors:
+                result.n_errors += 1
+                number, error = numbers[i], errors[i]
+                result.first_error = result.first_error or f"line {number:,}: {error}"
+                output.append(json.dumps({"line": number, "error": error}).encode())
             else:
-                written.append(reader.beginning(line, next(next_row)) + next(answers_in_json)[1:])
-        if written:
-            target.write(b"\n".join([*written, b""]))
+                # The answer continues the object of the line: its own bracket is left out.
+                output.append(reader.beginning(line, next(next_row)) + next(next_answer)[1:])
+        if output:
+            target.write(b"\n".join([*output, b""]))
             target.flush()
-            count_written(len(written))
+            count_written(len(output))
             if progress is not None:
                 progress(len(rows))
-    return facts
+    return result
 
 
 class _LineReader:
@@ -115,53 +115,53 @@ class _LineReader:
     """
 
     def __init__(self, fitted: Fitted, answers: Answers, columns: Sequence[str] | None) -> None:
-        self._tokens, self._added = fitted.token_columns, answers_of(fitted, answers)
+        self._token_columns, self._answer_keys = fitted.token_columns, answers_of(fitted, answers)
         names = None if columns is None else [name for each in columns for name in each.split(",")]
-        own = [name for name in names or () if name not in self._added]
-        names = columns_to_write(names, own, self._added)
-        self.answers = [name for name in names if name in self._added]
-        # The line's own keys to write; None for the whole line.
-        self._own = None if columns is None else own
+        line_keys = [name for name in names or () if name not in self._answer_keys]
+        names = columns_to_write(names, line_keys, self._answer_keys)
+        self.answers = [name for name in names if name in self._answer_keys]
+        # The keys of the line to write; None for the whole line.
+        self._line_keys = None if columns is None else line_keys
         self._schema: dict[str, pl.DataType] = {
-            name: pl.List(pl.String) if name in self._tokens else pl.String()
+            name: pl.List(pl.String) if name in self._token_columns else pl.String()
             for name in fitted.columns}
-        self._needed = dict.fromkeys([*self._schema, *own])
+        self._required_keys = dict.fromkeys([*self._schema, *line_keys])
         # One decoder for all lines: `json.loads` would make one for each.
         self._decode = json.JSONDecoder(
-            # Numbers are written again only if columns are chosen.
-            parse_float=_finite if own else None, parse_constant=_refuse_constant,
-            object_pairs_hook=self._object).decode
+            # Numbers of a line are written anew only if some of its keys are chosen.
+            parse_float=_finite_float if line_keys else None, parse_constant=_refuse_constant,
+            object_pairs_hook=self._check_pairs).decode
         # A number between the lines that are read together. It is random, so that nobody can write
-        # it into a line, and make one line pass for two.
+        # it into a line to make that line count as two.
         self._separator = secrets.randbits(64)
 
     def read(self, lines: list[bytes | None]) -> tuple[list[dict[str, Any]], dict[int, str]]:
-        """The lines that can be answered, and why others can't, by their place."""
+        """The rows of lines that can be answered, and why others can't, by their index."""
         rows, errors = self._read_together(lines), dict[int, str]()
         if rows is None:
             rows = []
-            for place, line in enumerate(lines):
+            for i, line in enumerate(lines):
                 try:
-                    rows.append(self._checked(self._row(line)))
+                    rows.append(self._check_row(self._parse(line)))
                 except DataError as error:
-                    errors[place] = str(error)
+                    errors[i] = str(error)
         return rows, errors
 
     def texts(self, rows: list[dict[str, Any]]) -> pl.DataFrame:
-        """The text columns of lines."""
+        """The text columns of rows."""
         return pl.DataFrame([pl.Series(name, [row[name] for row in rows], dtype)
                              for name, dtype in self._schema.items()])
 
     def beginning(self, line: bytes, row: dict[str, Any]) -> bytes:
         """What is written of a line, before its answers."""
-        if self._own is None:
-            # The line itself stays as it is: its numbers, its keys and their order.
+        if self._line_keys is None:
+            # The line itself, so that its numbers, its keys and their order stay as they are.
             return line[:-1].rstrip() + b","
-        own = json.dumps({name: row[name] for name in self._own}, separators=(",", ":"))
-        return own[:-1].encode() + (b"," if self._own else b"")
+        values = json.dumps({name: row[name] for name in self._line_keys}, separators=(",", ":"))
+        return values[:-1].encode() + (b"," if self._line_keys else b"")
 
     def _read_together(self, lines: list[bytes | None]) -> list[dict[str, Any]] | None:
-        """The lines, read much faster; None if one may have a fault."""
+        """Read the lines as one JSON list, which is much faster; None if one may have a fault."""
         if None in lines:
             return None
         try:
@@ -169,29 +169,29 @@ class _LineReader:
             values = self._decode("[" + text.replace("\n", f",{self._separator},") + "]")
             rows: list[dict[str, Any]] = values[::2]
             if (values[1::2] == [self._separator] * (len(lines) - 1)
-                    and all(row.keys().isdisjoint(self._added) for row in rows)
-                    and all(name in row for name in self._own or () for row in rows)
-                    and {type(row[name]) for name in self._schema for row in rows} <= _TEXTS
+                    and all(row.keys().isdisjoint(self._answer_keys) for row in rows)
+                    and all(name in row for name in self._line_keys or () for row in rows)
+                    and {type(row[name]) for name in self._schema for row in rows} <= _TEXT_TYPES
                     and "\\ud" not in text.lower()):
                 return rows
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-            # The lines are read one by one.
+            # The lines must be read one by one, to find the one with the fault.
             pass
         return None
 
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """A JSON object; DataError if a key that is needed has two values.
+    def _check_pairs(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Make a JSON object of pairs; raise DataError if a required key has two values.
 
         Readers of JSON differ in which of the two they take.
         """
         values = dict(pairs)
         if len(values) < len(pairs):
-            for name in self._needed:
+            for name in self._required_keys:
                 if sum(key == name for key, _ in pairs) > 1:
                     raise DataError(f"the line has the key {name!r} more than once")
         return values
 
-    def _row(self, line: bytes | None) -> dict[str, Any]:
+    def _parse(self, line: bytes | None) -> dict[str, Any]:
         if line is None:
             raise DataError(f"the line has more than {MAX_LINE >> 20} MiB")
         try:
@@ -205,33 +205,34 @@ class _LineReader:
         except DataError:
             raise
         except ValueError:
-            # Python refuses such numbers, as reading them takes time that is quadratic.
+            # Python refuses such numbers, because the time to read one is quadratic in its digits.
             raise DataError("the line has a whole number of more than "
                             f"{sys.get_int_max_str_digits():,} digits") from None
         if not isinstance(row, dict):
             raise DataError("the line is not a JSON object, such as {\"text\": \"...\"}")
         return row
 
-    def _checked(self, row: dict[str, Any]) -> dict[str, Any]:
-        if not row.keys().isdisjoint(self._added):
-            name = next(name for name in self._added if name in row)
+    def _check_row(self, row: dict[str, Any]) -> dict[str, Any]:
+        if not row.keys().isdisjoint(self._answer_keys):
+            name = next(name for name in self._answer_keys if name in row)
             raise DataError(f"the line has a key {name!r} already, and the prediction would "
                             "replace it; rename or drop it first")
-        for name in self._needed:
+        for name in self._required_keys:
             if name not in row:
                 keys = ", ".join(map(repr, [*row][:20]))
                 raise DataError(f"the line has no key {name!r}; "
                                 + (f"its keys are {keys}" if row else "it has none"))
         for name in self._schema:
-            self._check(name, row[name])
+            self._check_text(name, row[name])
         return row
 
-    def _check(self, name: str, value: Any) -> None:
-        lists = name in self._tokens
-        if value is not None and type(value) is not (list if lists else str):
-            raise DataError(f"the key {name!r} must hold {'a list of tokens' if lists else 'text'}"
-                            f"; got {printable(repr(value))[:60]}")
-        for text in value if lists and value is not None else (value,):
+    def _check_text(self, name: str, value: Any) -> None:
+        is_list = name in self._token_columns
+        if value is not None and type(value) is not (list if is_list else str):
+            expected = "a list of tokens" if is_list else "text"
+            raise DataError(f"the key {name!r} must hold {expected}; got "
+                            f"{printable(repr(value))[:60]}")
+        for text in value if is_list and value is not None else (value,):
             if text is not None and type(text) is not str:
                 raise DataError(f"the key {name!r} must hold a list of tokens; one is "
                                 f"{printable(repr(text))[:60]}")
@@ -239,7 +240,7 @@ class _LineReader:
                 raise DataError(f"the key {name!r} has an escape that is half of a character")
 
 
-def _finite(number: str) -> float:
+def _finite_float(number: str) -> float:
     if math.isinf(value := float(number)):
         raise DataError(f"{number[:60]} is too large for a number")
     return value
@@ -251,8 +252,9 @@ def _refuse_constant(name: str) -> None:
 
 def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]]:
     """Yield lists of the lines that are waiting; None stands for a line that is too long."""
+    # The beginning of the last line, and whether bytes of it were dropped.
     rest, is_too_long, is_first = b"", False, True
-    while block := _waiting(source):
+    while block := _read_waiting(source):
         if is_first:
             block, is_first = (beginning + block).removeprefix(b"\xef\xbb\xbf"), False
         *whole, rest = (rest + block).split(b"\n")
@@ -267,12 +269,12 @@ def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]
         yield [None if is_too_long else rest.strip()]
 
 
-def _waiting(source: Any) -> bytes:
+def _read_waiting(source: Any) -> bytes:
     """Wait for bytes, and read those that are there; empty at the end."""
-    parts, size = [source.read1(_BLOCK)], 0
+    parts, size = [source.read1(_BLOCK_SIZE)], 0
     while parts[-1] and size < _MAX_TOGETHER and _has_more(source):
         size += len(parts[-1])
-        parts.append(source.read1(_BLOCK))
+        parts.append(source.read1(_BLOCK_SIZE))
     return b"".join(parts)
 
 
@@ -280,5 +282,5 @@ def _has_more(source: Any) -> bool:
     try:
         return bool(select.select([source], [], [], 0)[0])
     except (OSError, ValueError):
-        # The source is not a file of the system: bytes in memory, for example, are always there.
+        # The source is not a file of the system. It may be bytes in memory, which never wait.
         return True

@@ -16,7 +16,7 @@ AnyModel = Any
 
 
 def any_model(path: str | os.PathLike[str]) -> AnyModel:
-    """The model of a file."""
+    """Load a model of either kind."""
     from textnb.storage.textmodel import is_table_model, read_model, unpack_text
 
     document, arrays = read_model(path)
@@ -55,12 +55,12 @@ def classes_of(model: AnyModel) -> NDArray[Any]:
 
 
 def holds_lists(model: AnyModel) -> bool:
-    """Whether a model answers with lists of labels."""
+    """Whether a model predicts lists of labels."""
     return bool(getattr(model, "is_multilabel", False))
 
 
 def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
-    """The class that a setting names, None for None; a typed text may mean a number.
+    """The class that a setting names, or None if it is None; a text may name a number or a bool.
 
     Raises
     ------
@@ -77,25 +77,26 @@ def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
     """
     if value is None:
         return None
-    names = {str(name): name for name in classes.tolist()}
-    typed = value.capitalize() if isinstance(value, str) and classes.dtype.kind == "b" else value
-    label = names.get(typed) if isinstance(typed, str) else next(
-        (name for name in names.values() if name == value and type(name) is type(value)), None)
+    names = {str(each): each for each in classes.tolist()}
+    # Python writes True for what users type as true.
+    name = value.capitalize() if isinstance(value, str) and classes.dtype.kind == "b" else value
+    label = names.get(name) if isinstance(name, str) else next(
+        (each for each in names.values() if each == value and type(each) is type(value)), None)
     if label is None:
         raise ParameterError.unknown_choice(setting, value, names)
     return label
 
 
 def label_as(name: str, kind: type, what: str = "a label of this model") -> Any:
-    """A label in the type of a model's labels.
+    """Convert a text to the type of a model's labels.
 
     Parameters
     ----------
     name : str
     kind : type
-        bool, int, or str for all others.
+        bool, int, or str for all other types.
     what : str
-        A name of the text, for errors.
+        What the text is, for errors.
 
     Raises
     ------

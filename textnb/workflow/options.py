@@ -1,7 +1,7 @@
-"""The options of each step of work: of its verb, and keys of a job.
+"""The options of each step of work, on the command line and as keys of a job.
 
-A field says the type, default and help; its name is the key of a job, and the option unless `names`
-says another. This module imports neither Polars nor NumPy, so that ``--help`` starts at once.
+A field has the type, default and help. Its name is the key of a job, and the option too unless
+`names` has another. Neither Polars nor NumPy is imported here, so that ``--help`` starts at once.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from textnb.text.token_settings import TokenSettings
 # Formats that `textnb.frames` reads; a test compares them.
 INPUT_FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson", "lines", "folder", "mail", "delta",
                  "iceberg")
-_FEEDBACK = Range("a share above 0 and up to 1", lambda v: is_number(v) and 0 < v <= 1)
-_SAMPLE = Range("an int from 2 to 2147483647", lambda v: is_whole(v) and 2 <= v < 2**31)
-_NEAR = Range("above 0 and at most 1", lambda v: is_number(v) and 0 < v <= 1)
+_FEEDBACK_RANGE = Range("a share above 0 and up to 1", lambda v: is_number(v) and 0 < v <= 1)
+_SAMPLE_RANGE = Range("an int from 2 to 2147483647", lambda v: is_whole(v) and 2 <= v < 2**31)
+_NEAR_RANGE = Range("above 0 and at most 1", lambda v: is_number(v) and 0 < v <= 1)
 # The kinds of findings of an audit; a test compares them.
 FINDINGS = ("leak", "in test", "contradiction", "label", "missing label", "superfluous label",
             "duplicate", "no text", "script", "confusable classes", "few rows")
-# The systems that `textnb.export` writes for; a test holds them to it.
+# The systems that `textnb.export` writes for; a test compares them.
 TARGETS = ("json", "parquet", "csv", "npz", "liblinear", "onnx", "sql-duckdb", "sql-postgres",
            "sql-sqlite", "sql-clickhouse", "python", "javascript", "c", "polars")
 
@@ -111,7 +111,7 @@ class LabelledOptions(ReadOptions):
     def check(self) -> None:
         """Raise ParameterError for options that exclude each other."""
         if self.label_columns is not None and self.label_separator is not None:
-            raise does_not_go("label_columns", "label_separator")
+            raise incompatible("label_columns", "label_separator")
         if self.classes is not None and not CLASSES.holds(self.classes):
             raise ParameterError.out_of_range("classes", CLASSES.says, ", ".join(self.classes))
 
@@ -137,7 +137,7 @@ class LearnOptions:
     keep_sample: int | None = setting(
         None, "Keep the terms, not the text, of the N documents that the model is least sure of "
         "(nblinear without idf, as for mail): update and forget then refit the weights. Only the "
-        "owner may read the file.", metavar="N", range=_SAMPLE)
+        "owner may read the file.", metavar="N", range=_SAMPLE_RANGE)
     unlabelled: Place | None = setting(
         None, "File of rows without labels, such as those to be classified: words in similar texts "
         "share weights, which helps where labels are few (nblinear). It is read by its ending.",
@@ -165,7 +165,7 @@ class TrainOptions:
     columns, limits, learning
         The columns of texts and labels, the limits of terms, and options of training.
     is_for_mail : bool
-        Whether they are the default recipe for mail.
+        Whether these are the default options for mail.
     """
 
     kind: str = "multinomial"
@@ -189,7 +189,7 @@ class TrainOptions:
 
     @property
     def false_positives(self) -> float:
-        """The share of false positives for which the training chooses a threshold; 0 for none."""
+        """The share of false positives for which training chooses a threshold; 0: no threshold."""
         rate = self.learning.false_positives
         return (FALSE_POSITIVES if self.is_for_mail else 0.0) if rate is None else rate
 
@@ -252,7 +252,7 @@ class ValidateOptions(FoldOptions, OneClassOptions):
     delay: int = setting(0, "Online: rows that come before a row is learned.", minimum=0,
                          under="set")
     feedback: float = setting(1.0, "Online: share of the rows that are ever learned.",
-                              under="set", range=_FEEDBACK)
+                              under="set", range=_FEEDBACK_RANGE)
     smoothing: Grid | None = setting(
         None, "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out "
         "each row that the model learned in turn.", metavar="N,N,...", python="grid")
@@ -266,15 +266,15 @@ class ValidateOptions(FoldOptions, OneClassOptions):
                 ("leave_one_out", (*fold_options, "online")), ("online", ("folds", "groups"))):
             for name in others:
                 if method in changed and name in changed:
-                    raise does_not_go(name, method)
+                    raise incompatible(name, method)
         for name in ("block", "delay", "feedback"):
             if name in changed and not self.online:
                 raise ParameterError.naming("{one} belongs to {online}", one=Mention(name))
         if self.groups is not None and self.time is not None:
-            raise does_not_go("groups", "time")
-        # In order, a seed chooses the rows that are learned.
+            raise incompatible("groups", "time")
+        # With --online, the seed chooses the rows that are learned.
         if "seed" in changed and self.time is not None and not self.online:
-            raise does_not_go("seed", "time")
+            raise incompatible("seed", "time")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -342,10 +342,10 @@ class DecideOptions:
         choices=("leave-one-out", "folds"))
 
     @property
-    def ranks(self) -> dict[str, int]:
-        """The limits on how many labels each row gets, if set."""
-        ranks = {"at_least": self.at_least, "at_most": self.at_most}
-        return {name: value for name, value in ranks.items() if value is not None}
+    def label_limits(self) -> dict[str, int]:
+        """The limits on the number of labels of each row, as far as they are set."""
+        limits = {"at_least": self.at_least, "at_most": self.at_most}
+        return {name: value for name, value in limits.items() if value is not None}
 
     @property
     def needs_rows(self) -> bool:
@@ -353,15 +353,14 @@ class DecideOptions:
         return self.min_probability is None
 
     def check(self) -> None:
-        """Raise ParameterError unless they name one goal, and only options that belong to it."""
-        ranks = {"at_least", "at_most"}
-        # The options that belong to each goal.
-        of_goals = {
+        """Raise ParameterError unless one goal is set, and only options that belong to it."""
+        limits = {"at_least", "at_most"}
+        options_of_goals = {
             "max_false_positive_rate": {"positive", "max_false_negative_rate"},
-            "costs": {"positive", "method", *ranks}, "min_precision": ranks,
-            "min_probability": set[str](), "by": ranks}
-        named = {each.name for each in fields(self) if getattr(self, each.name) is not None}
-        goals = sorted(of_goals.keys() & named)
+            "costs": {"positive", "method", *limits}, "min_precision": limits,
+            "min_probability": set[str](), "by": limits}
+        set_options = {each.name for each in fields(self) if getattr(self, each.name) is not None}
+        goals = sorted(options_of_goals.keys() & set_options)
         if len(goals) != 1:
             got = {f"got{k}": Mention(name) for k, name in enumerate(goals)}
             raise ParameterError.naming(
@@ -369,19 +368,19 @@ class DecideOptions:
                 "{min_probability} and {by}; got "
                 + (" and ".join(f"{{{name}}}" for name in got) or "none"), **got)
         goal = goals[0]
-        others = sorted(named - of_goals[goal] - {goal, "confidence", "scored"})
-        if others:
-            raise does_not_go(others[0], goal)
+        foreign = sorted(set_options - options_of_goals[goal] - {goal, "confidence", "scored"})
+        if foreign:
+            raise incompatible(foreign[0], goal)
         if goal == "max_false_positive_rate" and self.positive is None:
             raise ParameterError.naming(
                 "{goal} needs {positive}: the class whose errors are counted", goal=Mention(goal))
 
     def check_labels(self, *, is_multilabel: bool) -> None:
         """Raise ParameterError for options that are for the other kind of labels."""
-        one_label = ("positive", "max_false_positive_rate", "max_false_negative_rate",
-                     "min_probability")
-        lists = ("by", "at_least", "at_most")
-        for name in one_label if is_multilabel else lists:
+        for_one_label = ("positive", "max_false_positive_rate", "max_false_negative_rate",
+                         "min_probability")
+        for_lists = ("by", "at_least", "at_most")
+        for name in for_one_label if is_multilabel else for_lists:
             if getattr(self, name) is None:
                 continue
             if is_multilabel:
@@ -403,13 +402,13 @@ class AuditOptions:
         metavar="KIND")
     near: float = setting(
         0.8, "Minimum share of word trigrams that near-duplicates have in common; 1 is quickest.",
-        range=_NEAR)
+        range=_NEAR_RANGE)
     fail_on: list[str] | None = setting(
         None, f"Exit with code 1 on such a finding; repeat it for several. Of "
         f"{', '.join(FINDINGS)}.", metavar="FINDING", range=STRINGS)
 
     def check(self) -> None:
-        """Raise ParameterError for a model, or a finding, that there is not."""
+        """Raise ParameterError for an unknown model or finding."""
         if self.model is not None and self.model not in text_models():
             raise ParameterError.unknown_choice("model", self.model, [*text_models()])
         for kind in self.fail_on or ():
@@ -505,7 +504,7 @@ class ExportOptions:
                              choices=("float64", "float32", "int8"))
 
 
-def does_not_go(one: str, other: str) -> ParameterError:
-    """An error for two options of which one has no effect beside the other."""
+def incompatible(one: str, other: str) -> ParameterError:
+    """The error for two options that can't be combined, because one then has no effect."""
     return ParameterError.naming("{one} does not go with {other}", one=Mention(one),
                                  other=Mention(other))

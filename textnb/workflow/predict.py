@@ -19,17 +19,17 @@ from textnb.workflow.options import PredictOptions
 
 @dataclass(eq=False)
 class Predicted:
-    """Facts about rows that were noted while they got their answers.
+    """What was counted while rows got their answers.
 
     Attributes
     ----------
     output : str
-        The path they are written to.
+        The path to which the rows are written.
     rows : int
     impossible : int
-        Rows without an answer, as no class can have produced them (l = 0).
+        Rows without an answer, because no class can have produced them (l = 0).
     coverage : TermCoverage or None
-        Of a model of texts: texts without terms, or without known ones.
+        For a model of texts: counts of texts without terms and without known terms.
     """
 
     output: str
@@ -47,7 +47,7 @@ def check_answers(model: AnyModel, options: PredictOptions) -> None:
 
 
 def answers_for(options: PredictOptions) -> Answers:
-    """The columns that the options ask of a model of texts."""
+    """The columns of answers that the options request from a model of texts."""
     return Answers(options.probability, options.scores, options.explain, options.top,
                    options.known_terms)
 
@@ -55,18 +55,18 @@ def answers_for(options: PredictOptions) -> Answers:
 def columns_to_write(
     columns: Sequence[str] | None, row_columns: Iterable[str], answers: Iterable[str]
 ) -> list[str]:
-    """The names of the columns to write, in order: those that were asked for, or all.
+    """The names of the columns to write, in order: the requested ones, or all.
 
     Raises
     ------
     ParameterError
-        If there is no such column, or none is an answer.
+        If a column does not exist, or none of them is an answer.
     """
     answers = [*answers]
     known = [*row_columns, *answers]
     if columns is None:
         return known
-    # A name may hold a comma itself.
+    # A comma separates names, unless it is in the name of a column.
     names = [name for each in columns for name in ([each] if each in known else each.split(","))]
     for name in names:
         if name not in known:
@@ -88,9 +88,9 @@ def predict(
     output : str
         File to write, or ``-`` for standard output.
     format : str, optional
-        Its format, if its name does not show it.
+        The format of the file, if its name does not show it.
     safe_csv : bool
-        Whether texts in CSV must not be formulas of a spreadsheet.
+        Whether to write texts in CSV so that spreadsheets take none for a formula.
     """
     check_answers(model, options)
     predicted = Predicted(output)
@@ -104,17 +104,17 @@ def predict(
 
     schema, rows = answered.collect_schema(), frame.collect_schema()
     names = columns_to_write(options.columns, rows, (name for name in schema if name not in rows))
-    answer = next(name for name in names if name not in rows)
+    counted = next(name for name in names if name not in rows)
 
-    def count(columns: Sequence[pl.Series]) -> pl.Series:
+    def count_rows(columns: Sequence[pl.Series]) -> pl.Series:
         values, classes = columns
         predicted.rows += len(classes)
         predicted.impossible += classes.null_count()
         return values
 
-    # Rows, and those without an answer, are counted with a column that is written: the engine
-    # leaves out what no written column needs.
+    # Rows, and rows without an answer, are counted when a column of answers passes: it is one that
+    # is written, because the engine computes no others.
     sinks.write(answered.with_columns(pl.map_batches(
-        [answer, "predicted"], count, return_dtype=schema[answer], is_elementwise=True)
-        .alias(answer)).select(names), output, format, safe_csv=safe_csv)
+        [counted, "predicted"], count_rows, return_dtype=schema[counted], is_elementwise=True)
+        .alias(counted)).select(names), output, format, safe_csv=safe_csv)
     return predicted

@@ -1,4 +1,4 @@
-"""Corrects labels by what a reader has reviewed, in rows and in a model that has learned them."""
+"""Corrects labels after a review, in rows and in a model that has learned them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import counts_that_add, forget, learn_more
 
+# Stands between the labels of a row in a review.
 _SEPARATOR = ";"
 
 
@@ -23,9 +24,9 @@ class Relabelled:
     ----------
     rows : DataFrame
     before, after : DataFrame
-        The rows whose label has changed, as they were and as they are.
+        The rows whose label has changed, with the old label and with the new one.
     new_labels : list of labels
-        Those that no row had, sorted: they may be misspelt.
+        Labels that no row had before, sorted: they may be misspelt.
     """
 
     rows: pl.DataFrame
@@ -41,10 +42,11 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     ----------
     rows : DataFrame
     reviewed : DataFrame
-        ``row``, the number of a row from 0, and its label: in a column of the label's name, or else
-        in ``suggested``. Other columns are not read. Lists of labels may be texts, with ";" between
-        labels.
+        The column ``row`` has the number of a row from 0. Its label is in the column of the name
+        ``label``, or else in ``suggested``. Other columns are not read. Lists of labels may be
+        texts, with ";" between labels.
     label : str
+        The label column of the rows.
 
     Raises
     ------
@@ -64,57 +66,59 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
         if name not in reviewed.columns:
             raise SchemaError(
                 f"the review has no column {name!r}: it needs 'row', and the new label in "
-                f"{label!r} or 'suggested'; it has "
-                + ", ".join(map(repr, reviewed.columns)))
+                f"{label!r} or 'suggested'; it has " + ", ".join(map(repr, reviewed.columns)))
         if nulls := reviewed[name].null_count():
             first = reviewed[name].is_null().arg_true()[0]
             raise DataError(f"the column {name!r} of the review is null in "
                             f"{quantity(nulls, 'line')}, the first of them line {first + 1} below "
                             "the header: leave out what is not to be changed")
-    dtype, new = rows.schema[label], pl.col(column)
+    dtype, new_label = rows.schema[label], pl.col(column)
     if isinstance(dtype, pl.List) and reviewed.schema[column] == pl.String:
-        new = new.str.split(_SEPARATOR).list.eval(pl.element().str.strip_chars()).list.filter(
-            pl.element() != "")
-    row = reviewed["row"]
-    numbers = row.cast(pl.Int64, strict=False)
-    if row.dtype == pl.Boolean or (row.dtype.is_float() and not (numbers == row).all()):
+        new_label = new_label.str.split(_SEPARATOR).list.eval(
+            pl.element().str.strip_chars()).list.filter(pl.element() != "")
+    raw = reviewed["row"]
+    numbers = raw.cast(pl.Int64, strict=False)
+    if raw.dtype == pl.Boolean or (raw.dtype.is_float() and not (numbers == raw).all()):
         raise DataError("the column 'row' of the review must hold whole numbers")
-    wrong = reviewed.filter(~numbers.is_between(0, rows.height - 1).fill_null(False))["row"]
-    if len(wrong):
-        raise DataError(f"the review has the row {wrong[0]!r}, and there "
+    unknown = reviewed.filter(~numbers.is_between(0, rows.height - 1).fill_null(False))["row"]
+    if len(unknown):
+        raise DataError(f"the review has the row {unknown[0]!r}, and there "
                         f"{'is' if rows.height == 1 else 'are'} {quantity(rows.height, 'row')}, "
                         f"numbered from 0 to {rows.height - 1}")
-    lazy = reviewed.lazy().with_columns(new)
-    labels = lazy.select(labels_as(column, lazy, dtype)).collect().to_series()
+    review = reviewed.lazy().with_columns(new_label)
+    labels = review.select(labels_as(column, review, dtype)).collect().to_series()
     changes = pl.DataFrame({"row": numbers, "new": labels}).unique(maintain_order=True)
-    twice = changes.filter(pl.col("row").is_duplicated())
-    if twice.height:
-        row, first = twice.row(0)
-        second = twice.filter(pl.col("row") == row)["new"][1]
+    conflicts = changes.filter(pl.col("row").is_duplicated())
+    if conflicts.height:
+        row, first = conflicts.row(0)
+        second = conflicts.filter(pl.col("row") == row)["new"][1]
         raise DataError(f"the review has the row {row} twice, with the labels {first!r} and "
                         f"{second!r}: leave one of them")
     changes = changes.with_columns(old=rows[label].gather(changes["row"])).filter(
         pl.col("new").ne_missing(pl.col("old"))).sort("row")
     before = rows[changes["row"]]
+    # For each row its new label, or null if it stays.
     all_rows = pl.DataFrame({"row": range(rows.height)}, schema={"row": pl.Int64}).join(
         changes, on="row", how="left", maintain_order="left")
-    names, names_before = (
+    new_labels, old_labels = (
         {*(each.explode() if isinstance(dtype, pl.List) else each).drop_nulls().to_list()}
         for each in (changes["new"], rows[label]))
     return Relabelled(
         rows.with_columns(all_rows["new"].alias(label).fill_null(rows[label])), before,
-        before.with_columns(changes["new"].alias(label)), sorted(names - names_before))
+        before.with_columns(changes["new"].alias(label)), sorted(new_labels - old_labels))
 
 
 def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:
-    """The model without the rows as they were, and with them as they are; exact, by counts alone.
+    """Make the model learn the changed rows with their new labels instead of their old ones.
+
+    The result is exact: counts of the old rows are subtracted, and counts of the new ones added.
 
     Raises
     ------
     ParameterError
         If the model does not learn by counting.
     DataError
-        If it can't have learned the rows as they were.
+        If the model can't have learned the rows with their old labels.
     """
     counts_that_add(fitted)
     if not changed.before.height:

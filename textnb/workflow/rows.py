@@ -1,7 +1,7 @@
-"""The rows of a source, as every step reads them, and what is noticed in them.
+"""The rows of a source, as every step reads them.
 
-    source, options -> rows with their columns checked -> Rows: read by a step, which counts texts
-                                                         that are missing and mail that is malformed
+    source, options -> rows with their columns checked -> Rows: while a step reads them, they count
+                                                          missing texts and malformed messages
 """
 
 from __future__ import annotations
@@ -45,29 +45,30 @@ Options = TypeVar("Options", bound=ReadOptions)
 
 
 class Rows:
-    """The rows of a source, and what is noticed while they are read.
+    """The rows of a source, and counts that are made while they are read.
 
     Parameters
     ----------
     source : str
     frame : LazyFrame
     text : str or list of str, optional
-        The text columns; without them, it is a feature table.
+        The text columns; None for a feature table.
     where : str, optional
         The condition that chose the rows.
     option : str
         The name of the option with the condition, for errors.
     counts_texts : bool
-        Whether rows without a text, and columns without any, are counted.
+        Whether to count rows without a text, and to look for columns without any.
     format : str, optional
-        Of the source, if its name does not show it.
+        The format of the source, if its name does not show it.
 
     Attributes
     ----------
     source, frame
-        Reading the frame counts.
+        As above; the counts are made when this frame is read.
     malformed : dict of str to list of str
-        What is malformed in messages, by their paths, as rows may be read more than once.
+        What is malformed in messages, by their paths, so that none is counted twice if rows are
+        read again.
     """
 
     def __init__(
@@ -78,64 +79,65 @@ class Rows:
         self._format = format
         self.malformed: dict[str, list[str]] = {}
         self._columns: list[str] = []
-        # For each batch that was read, the numbers of its rows and of those without a text. It is a
-        # list, as batches come from threads; the rows may be read several times, each time all.
+        # The numbers of rows, and of rows without a text, of each batch. It is a list, to which
+        # threads can append. The rows may be read several times, and each time all are counted.
         self._batches: list[tuple[int, int]] = []
         self._with_text: set[str] = set()
         if text is not None:
-            self._watch([text] if isinstance(text, str) else list(text), counts_texts)
+            self._count_while_reading([text] if isinstance(text, str) else list(text), counts_texts)
 
-    def _watch(self, columns: list[str], counts_texts: bool) -> None:
+    def _count_while_reading(self, columns: list[str], counts_texts: bool) -> None:
         schema = self.frame.collect_schema()
         if counts_texts and all(schema[name] == pl.String for name in columns):
             self._columns = columns
         is_mail = schema.get("errors") == pl.List(pl.String) and "path" in schema
-        watched = dict.fromkeys(
+        counted = dict.fromkeys(
             [columns[0], *self._columns, *(("errors", "path") if is_mail else ())])
         if is_mail or self._columns:
-            self.frame = self.frame.with_columns(pl.struct(*watched).map_batches(
+            # The function returns the first column, which each step reads, and counts all of them.
+            self.frame = self.frame.with_columns(pl.struct(*counted).map_batches(
                 self._note, return_dtype=schema[columns[0]], is_elementwise=True).alias(columns[0]))
 
     def _note(self, rows: pl.Series) -> pl.Series:
-        """Note the facts about a batch, and return its first column as it is."""
+        """Count what is missing or malformed in a batch; return its first column unchanged."""
         fields = rows.struct.unnest()
         if "path" in fields.columns:
             self.malformed.update(fields.filter(pl.col("errors").list.len() > 0).select(
                 "path", "errors").iter_rows())
         if self._columns:
-            present = fields.select((~blank_texts([name], fields.schema)).alias(name)
-                                    for name in self._columns)
-            blank = present.select((~pl.any_horizontal(pl.all())).sum()).item()
-            self._batches.append((fields.height, int(blank)))
-            self._with_text |= {name for name in self._columns if present[name].any()}
+            has_text = fields.select((~blank_texts([name], fields.schema)).alias(name)
+                                     for name in self._columns)
+            n_blank = has_text.select((~pl.any_horizontal(pl.all())).sum()).item()
+            self._batches.append((fields.height, int(n_blank)))
+            self._with_text |= {name for name in self._columns if has_text[name].any()}
         return fields.to_series()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """A context in which errors name the source, and a condition that leaves no rows."""
+        """A context in which errors name the source, or a condition that leaves no rows."""
         try:
             with reading(self.source):
                 yield
         except DataError:
-            # The rows are read again only if the work fails anyway.
+            # The rows are read again to find that out, but only after a failure.
             if (message := self.no_rows_message()) is None:
                 raise
             raise DataError(message) from None
 
     def size(self) -> Size | None:
-        """The number of rows; None if that is not known before they are read."""
+        """The number of rows; None if it is not known before they are read."""
         from textnb.frames.sizes import rows_of
 
         return None if self._where is not None else rows_of(self.source, self._format)
 
     def no_rows_message(self) -> str | None:
-        """The message if a condition leaves no rows; None if it leaves some."""
+        """The error message if the condition leaves no rows; None if it leaves some."""
         return no_rows_message(self.frame, self._where, self._option, self.source)
 
     def refuse_unreadable(self) -> None:
         """Raise SourceError for an unreadable message: it must not be learned as an empty text.
 
-        Call it after the rows were read.
+        It must be called after the rows were read.
         """
         for path, errors in sorted(self.malformed.items()):
             for error in errors:
@@ -146,21 +148,21 @@ class Rows:
                         "message without words: make it readable, take it away, or leave it out "
                         "with {on_unreadable=skip}", path=printable(path), why=printable(why))
 
-    def textless(self, rows: int) -> int:
-        """How many of ``rows`` rows, which may have been read several times, hold no text."""
-        return sum(blank for _, blank in self._batches) * rows // max(
+    def n_without_text(self, n_rows: int) -> int:
+        """The number of rows without a text among ``n_rows``, if all were read equally often."""
+        return sum(n_blank for _, n_blank in self._batches) * n_rows // max(
             1, sum(height for height, _ in self._batches))
 
     @property
     def has_several_texts(self) -> bool:
-        """Whether there are several columns in which texts are counted."""
+        """Whether texts are counted in several columns."""
         return len(self._columns) > 1
 
     @property
     def columns_without_text(self) -> list[str]:
-        """The text columns that hold no text in any row, if any row was read and counted."""
-        return [name for name in self._columns if name not in self._with_text] if any(
-            height for height, _ in self._batches) else []
+        """The counted text columns without a text in any row; empty if no rows were read."""
+        has_rows = any(height for height, _ in self._batches)
+        return [name for name in self._columns if has_rows and name not in self._with_text]
 
 
 def open_rows(
@@ -168,7 +170,7 @@ def open_rows(
     *, where: str | None = None, option: str = "--where", counts_texts: bool = False,
     note: Callable[[str], None] = lambda line: None,
 ) -> Rows:
-    """Open the rows of a source and check their columns: texts, or features without ``text``.
+    """Open the rows of a source, and check its columns: texts, or features if ``text`` is None.
 
     Parameters
     ----------
@@ -176,22 +178,22 @@ def open_rows(
         Path, glob, URL of a file or a database, or ``-``.
     options : ReadOptions
     text, label, features
-        The columns; without a label, rows may have none.
+        The columns; without ``label``, rows need no labels.
     where : str, optional
         The condition that chooses rows.
     option : str
         The name of the option with the condition, for errors.
     counts_texts : bool
-        Whether rows without a text, and columns without any, are counted.
+        Whether to count rows without a text, and to look for columns without any.
     note : callable
-        Receives a line for each file that is left out, and one for patterns without a label.
+        Gets a line for each file that is left out, and one for patterns without a label.
     """
     labels = options if isinstance(options, LabelledOptions) else LabelledOptions()
     labels.check()
     settings: dict[str, Any] = {
         "format": options.format, "encoding": options.encoding, "separator": options.separator,
         "storage_options": options.storage_options,
-        "on_error": _on_error(note) if options.on_unreadable == "skip" else "raise"}
+        "on_error": _skip_reporter(note) if options.on_unreadable == "skip" else "raise"}
     table: Any = source
     if _reads_database(source, options):
         from textnb.frames.database import scan_database
@@ -200,26 +202,26 @@ def open_rows(
     if text is None:
         _check_table(options, labels)
         frame = rows_where(scan_table(table, features, label, **settings), where, option)
-        return Rows(source, _named(source, frame, label, labels, note), where=where,
+        return Rows(source, _with_classes(source, frame, label, labels, note), where=where,
                     option=option, format=options.format)
-    # Which columns hold lists of tokens is checked by the functions that learn or score.
-    columns = labels.label_columns
-    frame = scan(table, text=text, label=None if columns else label,
+    # With tokens=None, columns may hold lists of tokens: functions that learn or score check that.
+    label_columns = labels.label_columns
+    frame = scan(table, text=text, label=None if label_columns else label,
                  subfolders=options.subfolders, tokens=None, **settings)
-    if label is not None and columns is not None:
-        frame = list_labels(frame, columns, label)
+    if label is not None and label_columns is not None:
+        frame = list_labels(frame, label_columns, label)
     elif label is not None and labels.label_separator is not None:
         frame = split_labels(frame, label, labels.label_separator)
-    frame = _named(source, rows_where(frame, where, option), label, labels, note)
+    frame = _with_classes(source, rows_where(frame, where, option), label, labels, note)
     return Rows(source, frame, text, where=where, option=option, counts_texts=counts_texts,
                 format=options.format)
 
 
-def _named(
+def _with_classes(
     source: str, frame: pl.LazyFrame, label: str | None, options: LabelledOptions,
     note: Callable[[str], None],
 ) -> pl.LazyFrame:
-    """The rows with the classes that options name in place of their labels."""
+    """The rows, with labels replaced by classes if the options name some."""
     if label is None or not options.classes:
         return frame
     with reading(source):
@@ -234,7 +236,7 @@ def check_storage(options: ReadOptions, *sources: str | None) -> None:
 
 
 def options_for(source: str | None, options: Options) -> Options:
-    """The options for one of several sources: storage options are for URLs only."""
+    """The options for one of several sources: without storage options if it is not a URL."""
     return options if source and is_url(source) else replace(options, storage_options=None)
 
 
@@ -243,7 +245,7 @@ def labelled_rows(
     where: str | None = None, may_lack_labels: bool = False,
     note: Callable[[str], None] = lambda line: None,
 ) -> Rows:
-    """Open rows with labels of a model's type: their own, or one class for all of them.
+    """Open rows with labels in the type of a model's: their own, or one class for all of them.
 
     Parameters
     ----------
@@ -251,9 +253,9 @@ def labelled_rows(
     source, options, where, note
         As for `open_rows`.
     as_class : str, optional
-        The class of rows that have no label column.
+        The class of all rows, if they have no label column.
     may_lack_labels : bool
-        Whether rows may have neither.
+        Whether rows may have neither a label column nor ``as_class``.
     """
     def open_with(label: str | None) -> Rows:
         return open_rows(source, options, text_columns(model), label, features_of(model),
@@ -284,7 +286,7 @@ def labelled_rows(
         label = pl.lit(label_as(as_class, type(known[0])), dtype=dtype)
         labels = pl.concat_list(label) if holds_lists(model) else label
     elif isinstance(schema[column], pl.List):
-        # Lists for a model of one label are refused when it learns.
+        # A model of one label refuses lists when it learns.
         labels = pl.col(column).cast(pl.List(dtype)) if holds_lists(model) else pl.col(column)
     else:
         labels = labels_as(column, rows.frame, dtype)
@@ -301,16 +303,16 @@ def _check_table(options: ReadOptions, labels: LabelledOptions) -> None:
                 f"{{{name}}} is for models of texts; this model is one of feature tables")
 
 
-def _on_error(note: Callable[[str], None]) -> Any:
-    """The argument of `scan`: a function that lists each file left out once."""
+def _skip_reporter(note: Callable[[str], None]) -> Any:
+    """Make the function for `scan` that notes each file that is left out, once."""
     reported: set[str] = set()
 
-    def report(skipped: list[Any], files: int) -> None:
+    def report(skipped: list[Any], n_files: int) -> None:
         # Rows may be read more than once.
         new = [str(error) for error in skipped if str(error) not in reported]
         reported.update(new)
         if new:
-            note(f"left out {len(new):,} of {quantity(files, 'file')}:")
+            note(f"left out {len(new):,} of {quantity(n_files, 'file')}:")
         for reason in new:
             note(f"  {reason}")
 
@@ -326,9 +328,8 @@ def _reads_database(source: str, options: ReadOptions) -> bool:
                 "none", place=hide_secrets(source))
         return False
     if options.query is None:
-        raise ParameterError.naming(
-            "{place} is a database: say which rows with {query}",
-            place=hide_secrets(source))
+        raise ParameterError.naming("{place} is a database: say which rows with {query}",
+                                    place=hide_secrets(source))
     for name in ("format", "encoding", "separator", "storage_options", "on_unreadable"):
         if getattr(options, name) != getattr(type(options), name):
             raise ParameterError.naming(

@@ -1,6 +1,6 @@
-"""A whole job in one go: audit, train, validate, calibrate, decide, test, report, predict, export.
+"""Runs a whole job: audit, train, validate, calibrate, decide, test, report, predict, export.
 
-Every step writes into one folder, which becomes the output when the last step is done.
+All steps write into one folder, which becomes the output when the last step is done.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Silent(Observer):
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
-    """An export, and whether it was run and scores as the model does."""
+class ExportResult:
+    """An export, and whether it was run and its scores compared with the model's."""
 
     exported: Exported
     model: AnyModel
@@ -92,7 +92,7 @@ class _Work:
         self.job, self.folder, self.observer, self.rows = job, folder, observer, rows
         self.model: Any = None
         self.audit: Any = None
-        # Scores of the training rows by models that have not learned them, by how they were made.
+        # For each method of scoring, scores of the training rows by models that did not learn them.
         self._scores: dict[str, Any] = {}
 
     @property
@@ -104,7 +104,7 @@ class _Work:
         return scan_stored(self.rows.test).drop(ROW_NUMBER, strict=False)
 
     def scores(self, scored: str, advance: Progress) -> Any:
-        """Scores of the training rows by models that have not learned them; made once."""
+        """Score the training rows by models that did not learn them, once for each method."""
         method = "folds" if self.model.is_multilabel else scored
         if method not in self._scores:
             _begin_reading(Size(self.rows.learned))
@@ -122,20 +122,20 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
     Parameters
     ----------
     job : Job
-        As `read_job` gives it.
+        The result of `read_job`.
     observer : Observer, optional
         Receives steps, numbers of rows, and results.
 
     Returns
     -------
     Path
-        The output folder: ``model.textnb``, ``metrics.json``, ``run.json`` and files the job names.
-        The same job on the same rows gives the same bytes.
+        The output folder: ``model.textnb``, ``metrics.json``, ``run.json`` and the files that the
+        job names. The same job on the same rows gives the same bytes.
 
     Raises
     ------
     TextnbError
-        The error of the step that fails; the output is then as it was.
+        If a step fails; the output is then as it was.
     """
     observer = observer or Silent()
     check_report(job)
@@ -144,7 +144,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         cache.mkdir()
         observer.step("reading rows")
         with rows_to_predict(job):
-            # Checked before hours of learning, and not after them.
+            # These rows are opened now only to find errors before hours of learning.
             pass
         rows = read_rows(job, cache)
         observer.result(rows)
@@ -172,7 +172,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
 
 
 def _record_of_job(job: Job) -> Any:
-    """The settings of the job, without secrets."""
+    """The settings of the job for ``run.json``, without secrets."""
     settings = to_json_value(settings_of(job))
     for section, key in (("input", "train"), ("input", "test"), ("predictions", "input")):
         source = settings.get(section, {}).get(key)
@@ -185,7 +185,7 @@ def _record_of_job(job: Job) -> Any:
 
 
 def _begin_reading(size: Size | None) -> None:
-    """Tell the line that is shown how many rows the step reads, if that is known."""
+    """Tell the line of progress how many rows the step reads, if that is known."""
     line().begin("reading", size)
 
 
@@ -203,7 +203,7 @@ def _audit(work: _Work, options: Audit, advance: Progress) -> Any:
 
 def _train(work: _Work, options: TrainOptions, advance: Progress) -> Trained:
     if work.job.decision is not None and options.is_for_mail:
-        # The threshold is chosen later.
+        # The step `_decide` chooses the threshold.
         options = replace(options, learning=replace(options.learning, false_positives=0.0))
     _begin_reading(Size(work.rows.learned))
     with reading(work.job.input.train):
@@ -237,10 +237,10 @@ def _decide(work: _Work, options: DecideOptions, advance: Progress) -> Fitted:
 def _test(work: _Work, options: TestOptions, advance: Progress) -> Measures:
     save_model(work.model, work.folder / "model.textnb")
     report = None if options.report is None else str(work.folder / options.report)
-    learned = work.train if isinstance(work.model, Fitted) and report is not None else None
+    learned_rows = work.train if isinstance(work.model, Fitted) and report is not None else None
     _begin_reading(Size(work.rows.tested))
     tested = evaluate_model(work.model, work.test, replace(options, report=report),
-                            learned=learned, with_probabilities=True, progress=advance,
+                            learned=learned_rows, with_probabilities=True, progress=advance,
                             audit=work.audit)
     work.write("metrics.json", tested.to_dict())
     return tested
@@ -277,10 +277,10 @@ def _export(work: _Work) -> None:
                                   "engine is") from None
             if not passed:
                 raise ExportError(f"exports: {settings.file} does not score as the model does")
-        work.observer.result(Written(exported, work.model, settings.verify))
+        work.observer.result(ExportResult(exported, work.model, settings.verify))
 
 
-# The section of a step, its title, and its function.
+# The section of each step, its title, and its function.
 _STEPS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("audit", "auditing", _audit), ("model", "training", _train),
     ("validation", "validating", _validate),

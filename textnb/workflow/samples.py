@@ -1,8 +1,8 @@
 """Small generated samples, so that everything runs without a download.
 
 The same arguments give the same rows, and a longer sample begins with the shorter one. Classes
-take turns (three of ham, one of spam), so that small samples are enough for training too. Words are
-shared between classes, so that no model is perfect.
+take turns (three of ham, one of spam), so that small samples too have rows of each. Classes share
+words, so that no model is perfect.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ _SPAM = (
     "Hot offer; cheap {item}, 50% off, order today at {link}",
     "You are selected for a {prize} worth £{amount}! Claim code {code}",
 )
+_SPAM_DOMAINS = ("offers.example", "x.example")
 _FILLERS: Mapping[str, Sequence[str]] = {
     "greeting": ("Hi", "Hey", "Hello", "Good morning", "Namaste", "Hej"),
     "name": ("Asha", "Ben", "Carla", "Dmitri", "Elif", "Femi", "Zoë"),
@@ -88,7 +89,7 @@ _SHARED_WORDS = (
 
 
 def mail(n: int, seed: int = 0) -> dict[str, list[bytes]]:
-    """Generate mail messages, one spam in four, as they come: with headers, MIME and HTML.
+    """Generate mail messages with headers, MIME and HTML; every fourth is spam.
 
     Parameters
     ----------
@@ -108,20 +109,20 @@ def mail(n: int, seed: int = 0) -> dict[str, list[bytes]]:
     >>> len(messages["ham"]), len(messages["spam"])
     (3, 1)
     """
-    source = random.Random(f"mail {seed}")
+    rng = random.Random(f"mail {seed}")
     start = datetime(2025, 1, 6, 8, tzinfo=UTC)
     messages: dict[str, list[bytes]] = {"ham": [], "spam": []}
-    for number, label in enumerate(_labels(source, ("ham", "ham", "ham", "spam"), n)):
-        text = _fill_template(source, source.choice(_SPAM if label == "spam" else _HAM))
+    for number, label in enumerate(_labels(rng, ("ham", "ham", "ham", "spam"), n)):
+        text = rng.choice(_SPAM if label == "spam" else _HAM).format_map(_Choices(rng))
         message = EmailMessage(policy=SMTP.clone(linesep="\n"))
         words = text.split()
-        at = "friends.example" if label == "ham" else source.choice(("offers.example", "x.example"))
-        message["From"] = f"{source.choice(_FILLERS['name'])} <{source.randrange(1000)}@{at}>"
+        domain = "friends.example" if label == "ham" else rng.choice(_SPAM_DOMAINS)
+        message["From"] = f"{rng.choice(_FILLERS['name'])} <{rng.randrange(1000)}@{domain}>"
         message["To"] = "you@home.example"
         message["Subject"] = " ".join(words[:5])
         message["Date"] = start + timedelta(minutes=41 * number)
-        message["Message-ID"] = f"<{number}.{seed}@{at}>"
-        if label == "spam" and source.random() < 0.5:
+        message["Message-ID"] = f"<{number}.{seed}@{domain}>"
+        if label == "spam" and rng.random() < 0.5:
             paragraphs = "".join(f"<p>{escape(word)}</p>" for word in words)
             message.set_content(f"<html><body>{paragraphs}</body></html>", subtype="html")
         else:
@@ -131,7 +132,7 @@ def mail(n: int, seed: int = 0) -> dict[str, list[bytes]]:
 
 
 def mailbox(messages: Sequence[bytes]) -> bytes:
-    """Write messages as one mbox file, lines that begin with ``From `` escaped.
+    """Write messages as one mbox file; lines that begin with ``From `` are escaped.
 
     Examples
     --------
@@ -163,11 +164,11 @@ def news(n: int, seed: int = 0) -> pl.DataFrame:
     >>> news(4).columns, sorted(news(4)["label"])
     (['label', 'text', 'title', 'description'], ['Business', 'Sci/Tech', 'Sports', 'World'])
     """
-    source = random.Random(f"news {seed}")
+    rng = random.Random(f"news {seed}")
     rows = []
-    for label in _labels(source, tuple(_TOPIC_WORDS), n):
-        title = " ".join(_words(source, label, 5)).capitalize()
-        description = " ".join(_words(source, label, source.randrange(8, 20))).capitalize() + "."
+    for label in _labels(rng, tuple(_TOPIC_WORDS), n):
+        title = " ".join(_words(rng, label, 5)).capitalize()
+        description = " ".join(_words(rng, label, rng.randrange(8, 20))).capitalize() + "."
         rows.append((label, f"{title} {description}", title, description))
     schema = dict.fromkeys(("label", "text", "title", "description"), pl.String)
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -194,15 +195,15 @@ def topics(n: int, seed: int = 0) -> pl.DataFrame:
     >>> topics(4)["topics"].list.len().to_list()
     [1, 2, 3, 1]
     """
-    source = random.Random(f"topics {seed}")
+    rng = random.Random(f"topics {seed}")
     rows = []
-    for number in _labels(source, ("0", "1", "1", "1", "1", "2", "2", "3"), n):
-        own = sorted(source.sample(sorted(_TOPIC_WORDS), int(number)))
-        lengths = 6, source.randrange(15, 40)
+    for number in _labels(rng, ("0", "1", "1", "1", "1", "2", "2", "3"), n):
+        labels = sorted(rng.sample(sorted(_TOPIC_WORDS), int(number)))
+        lengths = 6, rng.randrange(15, 40)
         title, description = (" ".join(
-            _words(source, source.choice(own) if own else None, 1)[0] for _ in range(length)
+            _words(rng, rng.choice(labels) if labels else None, 1)[0] for _ in range(length)
         ).capitalize() for length in lengths)
-        rows.append((own, title, f"{description}."))
+        rows.append((labels, title, f"{description}."))
     schema: dict[str, Any] = {
         "topics": pl.List(pl.String), "title": pl.String, "description": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -231,20 +232,20 @@ def feature_table(n: int, seed: int = 0) -> pl.DataFrame:
     >>> feature_table(3).schema.names()
     ['x1', 'x2', 'x3', 'x4', 'label']
     """
-    source = random.Random(f"feature_table {seed}")
+    rng = random.Random(f"feature_table {seed}")
     means = {"a": (0.0, 0.0, 0.0, 1.0), "b": (2.0, 1.0, 0.0, -1.0), "c": (0.0, 2.0, 3.0, 0.0)}
     spread = {"a": 1.0, "b": 0.6, "c": 1.5}
     rows = []
-    for label in _labels(source, tuple(means), n):
-        noise = [source.gauss(0.0, spread[label]) for _ in range(4)]
+    for label in _labels(rng, tuple(means), n):
+        noise = [rng.gauss(0.0, spread[label]) for _ in range(4)]
         noise[1] += 0.5 * noise[0]
-        rows.append((*(mean + e for mean, e in zip(means[label], noise, strict=True)), label))
+        rows.append((*(mean + each for mean, each in zip(means[label], noise, strict=True)), label))
     schema = {**dict.fromkeys(("x1", "x2", "x3", "x4"), pl.Float64), "label": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def mailboxes(folder: str, n: int, seed: int = 0) -> dict[str, bytes]:
-    """Generate mail as an mbox for each class: the files by their paths.
+    """Generate mail as an mbox file for each class; return the contents by paths.
 
     Examples
     --------
@@ -272,7 +273,7 @@ def write_samples(folder: str | os.PathLike[str]) -> list[str]:
     Raises
     ------
     SourceError
-        If one of the files is there with other bytes, or can't be written: then none is.
+        If one of the files exists with other bytes, or can't be written; then no file is written.
 
     Examples
     --------
@@ -307,7 +308,7 @@ def write_samples(folder: str | os.PathLike[str]) -> list[str]:
     return [*files]
 
 
-# A Maildir has these, whether there is mail in them or not.
+# A Maildir always has these folders.
 _EMPTY_FOLDERS = ("Maildir/cur", "Maildir/tmp")
 _ABOUT = """\
 # Sample files
@@ -336,8 +337,8 @@ def _sample_files() -> dict[str, bytes]:
         split=pl.when(pl.col("id") < 900).then(pl.lit("train")).otherwise(pl.lit("test")),
         author=pl.format("author {}", pl.col("id") // 10),
         date=pl.lit(start) + pl.duration(days=pl.col("id") // 10))
-    articles, fresh = topics(800), mail(12, seed=2)
-    unread = (fresh["ham"][0], fresh["spam"][1], fresh["ham"][1])
+    articles, messages = topics(800), mail(12, seed=2)
+    unread = (messages["ham"][0], messages["spam"][1], messages["ham"][1])
     return {
         "SAMPLES.md": _ABOUT.encode(),
         "news.parquet": _parquet(rows),
@@ -345,7 +346,7 @@ def _sample_files() -> dict[str, bytes]:
         "articles.parquet": _parquet(articles),
         "lists.csv": _csv(articles.head(300).with_columns(pl.col("topics").list.join(";"))),
         **mailboxes("mail", 600), **mailboxes("new-mail", 80, seed=1),
-        "message.eml": fresh["spam"][0],
+        "message.eml": messages["spam"][0],
         **{f"Maildir/new/{number}.textnb.example": message
            for number, message in enumerate(unread)},
         "table.parquet": _parquet(feature_table(300))}
@@ -360,35 +361,34 @@ def _csv(frame: pl.DataFrame) -> bytes:
     return frame.write_csv().encode()
 
 
-def _labels(source: random.Random, cycle: Sequence[str], n: int) -> Iterator[str]:
-    """Yield n labels: the cycle, shuffled anew each time round."""
+def _labels(rng: random.Random, cycle: Sequence[str], n: int) -> Iterator[str]:
+    """Yield n labels: those of the cycle, in a new random order each time."""
     if n < 0:
         raise ParameterError.out_of_range("n", "at least 0", n)
     pending: list[str] = []
     for _ in range(n):
         if not pending:
-            pending = source.sample(cycle, len(cycle))
+            pending = rng.sample(cycle, len(cycle))
         yield pending.pop()
 
 
-def _fill_template(source: random.Random, template: str) -> str:
-    return template.format_map(_Choices(source))
-
-
 class _Choices(dict[str, str]):
-    """A mapping that chooses a filler anew at each look-up."""
+    """The fillers of a template: each look-up chooses one at random."""
 
-    def __init__(self, source: random.Random) -> None:
+    def __init__(self, rng: random.Random) -> None:
         super().__init__()
-        self._source = source
+        self._rng = rng
 
     def __missing__(self, key: str) -> str:
-        return self._source.choice(_FILLERS[key])
+        return self._rng.choice(_FILLERS[key])
 
 
-def _words(source: random.Random, label: str | None, count: int) -> list[str]:
-    """Draw words: three in ten of the topic (of None, shared), five shared, two of any topic."""
+def _words(rng: random.Random, label: str | None, count: int) -> list[str]:
+    """Draw words: of ten, about three of the topic, five shared ones, and two of any topic.
+
+    Without a topic, shared words take the place of its words.
+    """
     all_words = [word for words in _TOPIC_WORDS.values() for word in words]
-    class_words = _SHARED_WORDS if label is None else _TOPIC_WORDS[label]
-    urns = source.choices((class_words, _SHARED_WORDS, all_words), (3, 5, 2), k=count)
-    return [source.choice(urn) for urn in urns]
+    topic_words = _SHARED_WORDS if label is None else _TOPIC_WORDS[label]
+    word_lists = rng.choices((topic_words, _SHARED_WORDS, all_words), (3, 5, 2), k=count)
+    return [rng.choice(words) for words in word_lists]

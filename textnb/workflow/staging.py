@@ -1,7 +1,7 @@
-"""The output folder of a job: all of it is replaced at once, or nothing is touched.
+"""The output folder of a job: all of it is replaced at once, or nothing changes.
 
-A run works in a hidden folder beside the output, named after it. A second run of the same job does
-not wait: it is refused while the first works. Remains of a run that was killed are removed.
+A run works in a hidden folder beside the output. While it works, a second run of the same job is
+refused. The hidden folder of a run that was killed is removed by the next run.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
     Raises
     ------
     SourceError
-        If the output exists and was not made by a job, can't be written, or another run works on
-        it.
+        If the output exists and was not made by a job, if it can't be written, or if another run
+        works on it.
     """
     target = Path(output).resolve()
     check_output(target)
@@ -40,21 +40,21 @@ def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_output(target: Path) -> None:
     """Raise SourceError if an output can't be written, or has files that no job wrote."""
-    above = next((folder for folder in target.parents if folder.exists()), target)
-    if not above.is_dir():
+    parent = next((folder for folder in target.parents if folder.exists()), target)
+    if not parent.is_dir():
         raise SourceError.unwritable(
-            target, f"{str(above)!r} is not a folder; choose another output")
-    if above != target.parent and not os.access(above, os.W_OK | os.X_OK):
+            target, f"{str(parent)!r} is not a folder; choose another output")
+    if parent != target.parent and not os.access(parent, os.W_OK | os.X_OK):
         raise SourceError.unwritable(
-            target, f"no folder can be made in {str(above)!r}; make it, or choose another output")
+            target, f"no folder can be made in {str(parent)!r}; make it, or choose another output")
     if target == Path.cwd().resolve() or target in Path.cwd().resolve().parents:
         raise SourceError.unwritable(target, "it is the current folder, or one above")
     if target.is_dir():
-        others = sorted({path.name for path in target.iterdir()} - _names_of_job(target))
-        if not others:
+        foreign = sorted({path.name for path in target.iterdir()} - _names_of_job(target))
+        if not foreign:
             return
         raise SourceError.unwritable(
-            target, f"it holds {others[0]!r}, which no job wrote there; move it away, or choose "
+            target, f"it holds {foreign[0]!r}, which no job wrote there; move it away, or choose "
                     "another output")
     if target.exists() or target.is_symlink():
         raise SourceError.unwritable(
@@ -83,7 +83,7 @@ def _remove_empty(folders: list[Path]) -> None:
 
 
 def _names_of_job(target: Path) -> set[str]:
-    """Names of the files that a job wrote into its output."""
+    """The names of the files that a job wrote into this output; empty if no job wrote it."""
     try:
         values = json.loads((target / RECORD).read_text("utf-8"))
     except (OSError, ValueError):
@@ -95,5 +95,5 @@ def _names_of_job(target: Path) -> set[str]:
 
 
 def record(values: dict[str, object]) -> str:
-    """The text of the file by which a job recognises its own output."""
+    """The text of ``run.json``, by which a job recognises the output of a job."""
     return write_document(_FORMAT, 1, values, default=str)

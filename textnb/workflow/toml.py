@@ -1,4 +1,4 @@
-"""TOML as dataclasses of options: each key is checked, and each error names its key and line."""
+"""Reads TOML into dataclasses of options: each key is checked, and errors name key and line."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from textnb.runtime.settings import Setting, check_json, declared, type_of
 T = TypeVar("T")
 Key = tuple[str, ...]
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_TABLE = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
-_ENTRY = re.compile(r"""\s*([A-Za-z0-9_."' -]+?)\s*=""")
-# The URL of a database in a file whose path is relative.
-_DATABASE = re.compile(r"((?:sqlite|duckdb)(?:\+\w+)?:///)(?!/|:memory:|file:)(.+)", re.I)
-# Names of at least this similarity are suggested.
-_NEAR = 0.75
+_TABLE_HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]")
+_ENTRY_START = re.compile(r"""\s*([A-Za-z0-9_."' -]+?)\s*=""")
+# The URL of a database that is a file with a relative path.
+_RELATIVE_DATABASE = re.compile(r"((?:sqlite|duckdb)(?:\+\w+)?:///)(?!/|:memory:|file:)(.+)", re.I)
+# The minimum similarity (`difflib`) of a name that is suggested.
+_MIN_SIMILARITY = 0.75
 
 
 def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Table:
@@ -38,21 +38,21 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
     path : path
     settings : iterable of str
         ``key=value``: the key with dots between its parts (``model.l=0.1``,
-        ``exports.0.to=json``), the value as in TOML; any other value is a string.
+        ``exports.0.to=json``), and a value of TOML. What is not a value of TOML is a string.
 
     Raises
     ------
     SourceError
         If the file can't be read.
     ParameterError
-        If it is not TOML, or a setting is not ``key=value``, or has no place in the file.
+        If the file is not TOML, or a setting is not ``key=value`` or does not fit into its tables.
     """
     name = hide_secrets(os.fspath(path))
     try:
         text = Path(path).read_bytes().decode("utf-8")
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        # As any other fault of what it says: bad usage, not bad data.
+        # Like any other fault in the file: bad usage, not bad data.
         raise ParameterError(f"{name}: it is not TOML: {first_line(error)}") from None
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror) from None
@@ -67,9 +67,10 @@ class Table:
     Attributes
     ----------
     name : str
+        The name of the file, for errors.
     values : dict
     lines : dict of tuple of str to int
-        The lines of keys.
+        The number of each key's line.
     set_keys : set of tuple of str
         Keys that were set from outside.
     folder : Path, optional
@@ -88,51 +89,53 @@ class Table:
     tables: dict[str, list[str]] = field(default_factory=dict)
     faults: list[tuple[Key, str]] = field(default_factory=list)
 
-    def fault(self, key: Key, words: str) -> None:
+    def add_fault(self, key: Key, words: str) -> None:
         """Note what is wrong with a key."""
         self.faults.append((key, words))
 
     def check(self, key: Key, call: Callable[[], T], *within: tuple[Key, type]) -> T | None:
-        """Call a function, and note its error at the setting that it names, or else at a key.
+        """Call a function. Note its error at the setting that the error names, or else at ``key``.
 
-        ``within`` has types of options, each with the key of the table that has its settings.
+        ``within`` has the keys of tables in which to look for the setting, each with the type of
+        the table's options.
         """
         try:
             return call()
         except ParameterError as error:
             name = error.setting
-            for place, group in within:
+            for table_key, group in within:
                 if name is not None and name in {each.name for each, _ in declared(group)}:
-                    self.fault((*place, name), error.without_setting)
+                    self.add_fault((*table_key, name), error.without_setting)
                     return None
-            self.fault(key, error.without_setting if name in key[-1:] else str(error))
+            self.add_fault(key, error.without_setting if name in key[-1:] else str(error))
         except ValueError as error:
-            self.fault(key, str(error))
+            self.add_fault(key, str(error))
         return None
 
-    def refuse(self) -> None:
+    def raise_faults(self) -> None:
         """Raise ParameterError with all faults, if there are any."""
         if self.faults:
-            lines = [f"{self._place(key)}{_in_words(key)}: {words}" for key, words in self.faults]
+            lines = [f"{self._line_of(key)}{_in_words(key)}: {words}" for key, words in self.faults]
             name = f"{self.name}: " if self.name else ""
             raise ParameterError(name + "\n  ".join(dict.fromkeys(lines)))
 
-    def _place(self, key: Key) -> str:
+    def _line_of(self, key: Key) -> str:
+        """"line 3: " for a key of the file, or for the table that lacks it; else empty."""
         while key and key not in self.lines and key not in self.set_keys:
             key = key[:-1]
         return f"line {self.lines[key]}: " if key and key not in self.set_keys else ""
 
     def fill(self, group: type[T], values: Any, key: Key) -> T | None:
-        """Options of a group from a table of the file; faults are noted."""
-        before = len(self.faults)
+        """Make options of a table of the file; None if a fault was noted."""
+        n_faults_before = len(self.faults)
         settings = self.read_settings(values, key, group)
         if settings is None and not isinstance(values, dict):
             return None
         for each, _ in declared(group):
             if each.default is MISSING and each.default_factory is MISSING and (
                     each.name not in values):
-                self.fault((*key, each.name), "it is missing")
-        if settings is None or len(self.faults) > before:
+                self.add_fault((*key, each.name), "it is missing")
+        if settings is None or len(self.faults) > n_faults_before:
             return None
         options = group(**settings)
         check = getattr(options, "check", None)
@@ -141,70 +144,75 @@ class Table:
         return options
 
     def read_settings(self, values: Any, key: Key, *groups: type) -> dict[str, Any] | None:
-        """The settings of groups in a table of the file; None if a fault was noted."""
+        """Read the settings of groups from a table of the file; None if a fault was noted."""
         if not isinstance(values, dict):
             # Its contents are not shown, as they may be secrets.
-            self.fault(key, f"it must be a table, and it is {_KINDS.get(type(values), 'a value')}")
+            kind = _TYPES.get(type(values), "a value")
+            self.add_fault(key, f"it must be a table, and it is {kind}")
             return None
-        settings, before = {}, len(self.faults)
-        known = {each.name: (group, each, facts) for group in groups
-                 for each, facts in declared(group)}
+        settings, n_faults_before = {}, len(self.faults)
+        known = {each.name: (group, each, details) for group in groups
+                 for each, details in declared(group)}
         for name, value in values.items():
             if name in known:
                 settings[name] = self.check((*key, name), partial(
-                    _value, *known[name], value, self.folder))
+                    _read_value, *known[name], value, self.folder))
             else:
-                self.unknown((*key, name), *groups)
-        return None if len(self.faults) > before else settings
+                self.add_unknown_key((*key, name), *groups)
+        return None if len(self.faults) > n_faults_before else settings
 
-    def unknown(self, key: Key, *groups: type) -> None:
-        """Note a key that no group has."""
+    def add_unknown_key(self, key: Key, *groups: type) -> None:
+        """Note the fault of a key that no group has."""
         name, known = key[-1], [each.name for group in groups for each, _ in declared(group)]
-        place = ".".join(part for part in key if not _is_index(part))
-        advice = KEYS.get(place) or (SETTINGS.get(name) if key[0] == "model" else None)
+        dotted = ".".join(part for part in key if not _is_index(part))
+        advice = KEYS.get(dotted) or (SETTINGS.get(name) if key[0] == "model" else None)
         if advice:
-            self.fault(key, removal_message("it", advice))
+            self.add_fault(key, removal_message("it", advice))
         elif name in self.tables:
-            self.fault(key, f"no such key there; it belongs in {' or '.join(self.tables[name])}")
+            tables = " or ".join(self.tables[name])
+            self.add_fault(key, f"no such key there; it belongs in {tables}")
         else:
-            near = _similar(name, {
+            similar = _similar(name, {
                 each.name: [word.split("/")[0].strip("-").replace("-", "_")
-                            for word in facts.names]
-                for group in groups for each, facts in declared(group)})
-            elsewhere = [] if near else _similar(name, dict.fromkeys(self.tables, ()))
-            suggestion = " or ".join([*map(repr, near), *(
+                            for word in details.names]
+                for group in groups for each, details in declared(group)})
+            elsewhere = [] if similar else _similar(name, dict.fromkeys(self.tables, ()))
+            names = " or ".join([*map(repr, similar), *(
                 f"{each!r} of {' or '.join(self.tables[each])}" for each in elsewhere)])
-            self.fault(key, f"no such key{f' - did you mean {suggestion}?' if suggestion else ''}; "
-                            f"the keys there are {', '.join(known)}")
+            suggestion = f" - did you mean {names}?" if names else ""
+            self.add_fault(
+                key, f"no such key{suggestion}; the keys there are {', '.join(known)}")
 
 
-# Values of TOML in words.
-_KINDS = {str: "a text", list: "a list", int: "a number", float: "a number", bool: "true or false"}
+# The types of TOML's values in words.
+_TYPES = {str: "a text", list: "a list", int: "a number", float: "a number", bool: "true or false"}
 
 
 def _similar(name: str, keys: Mapping[str, Sequence[str]]) -> list[str]:
-    """The keys that were probably meant: by their options, a part of the name, or its letters."""
+    """The keys that may be meant: they have that option, that word, or a similar name."""
     return [key for key, options in keys.items()
             if name in options or name.removesuffix("s") in key.split("_")][:3] or (
-        get_close_matches(name, keys, n=1, cutoff=_NEAR))
+        get_close_matches(name, keys, n=1, cutoff=_MIN_SIMILARITY))
 
 
 def _in_words(key: Key) -> str:
-    """A key of a file, or one that an option sets: ``--read separator``."""
+    """A key as users write it: ``model.l`` in a file, or ``--read separator`` of an option."""
     option = [part for part in key[:1] if part.startswith("--")]
     return " ".join([*option, ".".join(key[len(option):])]).strip() or "the job"
 
 
-def _value(group: type, each: Field[Any], facts: Setting, value: Any, folder: Path | None) -> Any:
-    """A TOML value as the setting's Python value; raise ValueError or ParameterError if wrong."""
+def _read_value(
+    group: type, each: Field[Any], details: Setting, value: Any, folder: Path | None
+) -> Any:
+    """Convert a TOML value to the setting's type; raise ValueError or ParameterError if wrong."""
     kind = type_of(each).removesuffix(" | None")
     if kind in READERS:
         value = READERS[kind](value)
-    if kind == "Place" and folder is not None and value not in facts.packages:
+    if kind == "Place" and folder is not None and value not in details.packages:
         return place_in(folder, value)
     check_json(group, {each.name: value})
-    if facts.minimum is not None and value is not None and value < facts.minimum:
-        raise ParameterError.out_of_range(each.name, f"{facts.minimum} or more", value)
+    if details.minimum is not None and value is not None and value < details.minimum:
+        raise ParameterError.out_of_range(each.name, f"{details.minimum} or more", value)
     if type(value) is int and kind in ("float", "Numbers", "NumberOrAuto"):
         return float(value)
     # TOML has arrays where Python has tuples.
@@ -212,27 +220,27 @@ def _value(group: type, each: Field[Any], facts: Setting, value: Any, folder: Pa
 
 
 def place_in(folder: Path, place: str) -> str:
-    """A path, or the URL of a database in a file, which is relative to a folder.
+    """Make a path, or the URL of a database in a file, absolute: it is relative to a folder.
 
     Examples
     --------
     >>> place_in(Path("/jobs"), "sqlite:///news.db"), place_in(Path("/jobs"), "s3://bucket/rows")
     ('sqlite:////jobs/news.db', 's3://bucket/rows')
     """
-    if database := _DATABASE.fullmatch(place):
+    if database := _RELATIVE_DATABASE.fullmatch(place):
         return f"{database[1]}{folder / database[2]}"
     return place if place == "-" or "://" in place else str(folder / Path(place).expanduser())
 
 
 def substitute_variables(value: Any) -> Any:
-    """Replace ``${NAME}`` and ``${NAME:-default}`` in a path by variables of the environment."""
+    """Replace ``${NAME}`` and ``${NAME:-default}`` in a path by environment variables."""
     if not isinstance(value, str):
         # The value is not shown, as it may be a list of URLs with their passwords.
         raise ValueError("must be a path or URL")
     if "\0" in value:
         raise ValueError("a path without the character NUL")
 
-    def variable(match: re.Match[str]) -> str:
+    def value_of(match: re.Match[str]) -> str:
         name, default = match.groups()
         replacement = os.environ.get(name) or default
         if replacement is None:
@@ -240,14 +248,14 @@ def substitute_variables(value: Any) -> Any:
                              f"${{{name}:-default}}")
         return replacement
 
-    if not (place := _VARIABLE.sub(variable, value)):
-        # It would be the folder to which paths are relative.
+    if not (place := _VARIABLE.sub(value_of, value)):
+        # An empty path would be the folder to which paths are relative.
         raise ValueError("must be a path or URL; it is empty")
     return place
 
 
 def _storage(value: Any) -> Any:
-    """Storage options; errors do not repeat them, as they may be secrets."""
+    """Read storage options; errors do not repeat them, as they may be secrets."""
     if not isinstance(value, dict) or not all(
             isinstance(option, (str, bool, int, float)) for option in value.values()):
         raise ValueError("a table of strings and numbers, such as { aws_region = \"eu-west-1\" }")
@@ -277,8 +285,7 @@ def _weights(value: Any) -> Any:
             for label, weight in value.items()} if isinstance(value, dict) else value
 
 
-# The functions that read values of types that TOML writes differently from Python, or that are
-# checked first.
+# By type, the functions that check values of TOML or convert them to those that Python uses.
 READERS: dict[str, Callable[[Any], Any]] = {
     "Size": memory_size, "Storage": _storage, "Place": substitute_variables,
     "Names": _names, "Kinds": _names, "Numbers": _numbers, "NumberOrAuto": _number_or_auto,
@@ -286,19 +293,19 @@ READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def _lines_of(text: str) -> dict[Key, int]:
-    """The line of each key that begins a line."""
+    """The numbers of lines that begin with a key, or with the header of a table, by the key."""
     lines: dict[Key, int] = {}
     table: Key = ()
-    # The number of the last table [[name]], by name.
-    last: dict[str, int] = {}
+    # The index of the last table [[name]], by name.
+    last_index: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        if (header := _TABLE.match(line)) and (parts := _parts_of(header[2])):
+        if (header := _TABLE_HEADER.match(line)) and (parts := _parts_of(header[2])):
             table = parts
             if header[1]:
-                last[header[2]] = last.get(header[2], -1) + 1
-                table = (*table, str(last[header[2]]))
+                last_index[header[2]] = last_index.get(header[2], -1) + 1
+                table = (*table, str(last_index[header[2]]))
             lines.setdefault(table, number)
-        elif entry := _ENTRY.match(line):
+        elif entry := _ENTRY_START.match(line):
             lines.setdefault((*table, *_parts_of(entry[1])), number)
     return lines
 
@@ -330,18 +337,19 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
         value = {"True": True, "False": False}.get(text.strip(), text)
     except (ValueError, RecursionError) as error:
         raise ParameterError(f"{option} {key}: {first_line(error)}") from None
-    place: Any = values
+    container: Any = values
     for part, following in pairwise(parts):
-        # Labels may be numbers; the exports of a job are the one list of tables.
-        new: Any = [] if part == "exports" and _is_index(following) else {}
-        place = _entry_of(place, part, new, f"{option} {key}")
-    _entry_of(place, parts[-1], value, f"{option} {key}", replace=True)
+        # Only exports are a list of tables. A number elsewhere is a label, as in class_weight.1.
+        empty: Any = [] if part == "exports" and _is_index(following) else {}
+        container = _get_or_add(container, part, empty, f"{option} {key}")
+    _get_or_add(container, parts[-1], value, f"{option} {key}", replace=True)
     return tuple(parts)
 
 
 def _parts_of(key: str) -> Key:
-    """The parts of a key as TOML reads it, with quotes around parts with dots; empty if invalid."""
+    """The parts of a key, which TOML may put in quotes; empty if the key is not valid."""
     try:
+        # TOML makes a table of each part: {"model": {"l": 0}} for model.l.
         table: Any = tomllib.loads(f"{key} = 0")
     except (ValueError, RecursionError):
         return ()
@@ -352,20 +360,21 @@ def _parts_of(key: str) -> Key:
     return tuple(parts)
 
 
-def _entry_of(place: Any, part: str, value: Any, key: str, replace: bool = False) -> Any:
-    if isinstance(place, list) and _is_index(part):
-        if int(part) == len(place):
-            place.append({} if value == [] else value)
-        elif int(part) > len(place):
-            raise ParameterError(f"{key}: there are {len(place)} entries, counted from 0")
+def _get_or_add(container: Any, part: str, value: Any, key: str, replace: bool = False) -> Any:
+    """Get an entry of a table or list; it is ``value`` if it is new, or if ``replace`` is true."""
+    if isinstance(container, list) and _is_index(part):
+        if int(part) == len(container):
+            container.append({} if value == [] else value)
+        elif int(part) > len(container):
+            raise ParameterError(f"{key}: there are {len(container)} entries, counted from 0")
         elif replace:
-            place[int(part)] = value
-        return place[int(part)]
-    if not isinstance(place, dict):
+            container[int(part)] = value
+        return container[int(part)]
+    if not isinstance(container, dict):
         raise ParameterError(f"{key}: there is no table that could hold {part!r}")
     if replace:
-        place[part] = value
-    return place.setdefault(part, value)
+        container[part] = value
+    return container.setdefault(part, value)
 
 
 def _is_index(part: str) -> bool:

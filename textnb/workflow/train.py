@@ -26,7 +26,7 @@ from textnb.runtime.settings import declared
 from textnb.storage.textmodel import load_fitted
 from textnb.text.tokens import Tokenizer
 from textnb.workflow.models import AnyModel, class_named
-from textnb.workflow.options import LearnOptions, TokenOptions, TrainOptions, does_not_go
+from textnb.workflow.options import LearnOptions, TokenOptions, TrainOptions, incompatible
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,18 +36,22 @@ class Trained:
     Attributes
     ----------
     model : Fitted or TableClassifier
-    without_threshold : TextnbError or None
-        The reason why no default threshold was chosen for mail; None if there is one.
+    threshold_error : TextnbError or None
+        The reason why the default threshold for mail could not be chosen; None if it was chosen,
+        or the model is not for mail.
     """
 
     model: AnyModel
-    without_threshold: TextnbError | None = None
+    threshold_error: TextnbError | None = None
 
 
 def for_mail(
     options: TrainOptions, names: Collection[str], source: str, format: str | None
 ) -> TrainOptions:
-    """The default options for mail, if the rows are mail and ``names`` has no option of a model."""
+    """The default options for mail if the rows are mail, unless ``names`` has a model's option.
+
+    ``names`` are the options that the user has set.
+    """
     recipe = mail_recipe(names)
     if not recipe or not is_mail(source, format):
         return options
@@ -57,14 +61,14 @@ def for_mail(
 
 
 def training_of(kind: str, settings: Mapping[str, Any]) -> TrainOptions:
-    """The options of a training, from its settings by name.
+    """Make the options of a training from its settings by name.
 
     Parameters
     ----------
     kind : str
     settings : mapping
-        Settings of columns, limits, learning and the model. Those of the tokenizer are keys of
-        their own, or a mapping ``tokenizer``. Other keys are ignored.
+        Settings of columns, limits, learning and the model. Settings of the tokenizer are among
+        them, or in a mapping with the key ``tokenizer``. Other keys are ignored.
 
     Raises
     ------
@@ -75,20 +79,20 @@ def training_of(kind: str, settings: Mapping[str, Any]) -> TrainOptions:
     for name in settings:
         check_belongs(kind, name)
 
-    def of_group(group: type) -> dict[str, Any]:
+    def settings_of(group: type) -> dict[str, Any]:
         return {field.name: settings[field.name] for field, _ in declared(group)
                 if field.name in settings}
 
     return TrainOptions(
-        kind=kind, parameters=of_group(model),
-        tokenizer={**of_group(TokenOptions), **settings.get("tokenizer", {})},
-        columns=ColumnSettings(**of_group(ColumnSettings)),
-        limits=LimitSettings(**of_group(LimitSettings)),
-        learning=LearnOptions(**of_group(LearnOptions)))
+        kind=kind, parameters=settings_of(model),
+        tokenizer={**settings_of(TokenOptions), **settings.get("tokenizer", {})},
+        columns=ColumnSettings(**settings_of(ColumnSettings)),
+        limits=LimitSettings(**settings_of(LimitSettings)),
+        learning=LearnOptions(**settings_of(LearnOptions)))
 
 
 def known_kind(kind: Any) -> type[Any]:
-    """The model of a kind; raises ParameterError if there is none."""
+    """The class of a kind of models; ParameterError if there is no such kind."""
     if isinstance(kind, str):
         import_offered(kind)
     if not isinstance(kind, str) or kind not in all_models():
@@ -99,28 +103,29 @@ def known_kind(kind: Any) -> type[Any]:
 def check_belongs(kind: str, name: str) -> None:
     """Raise ParameterError for a setting that only models of other kinds have."""
     models = all_models()
-    others = [other for other, group in models.items()
+    owners = [other for other, group in models.items()
               if name in {each.name for each, _ in declared(group)}]
     if name in foreign_settings(kind):
-        others = [*(text_models() if kind in table_models() else table_models())]
-    if others and kind not in others:
+        owners = [*(text_models() if kind in table_models() else table_models())]
+    if owners and kind not in owners:
         has_l = "l" in {each.name for each, _ in declared(models[kind])}
         raise ParameterError.naming(
             "{one} belongs to {others}; got {own}"
             + (", whose smoothing parameter is {l}" if name == "alpha" and has_l else ""),
-            one=Mention(name), others=Mention("kind", ", ".join(others)),
+            one=Mention(name), others=Mention("kind", ", ".join(owners)),
             own=Mention("kind", kind))
 
 
 def model_of(kind: str, parameters: Mapping[str, Any]) -> Any:
-    """Make the model of a kind, and check its settings before rows are read.
+    """Make a model of a kind, and check its settings before rows are read.
 
     Raises
     ------
     ParameterError
-        If a kind or a setting is not known, or out of its range.
+        If the kind or a setting is not known, or a setting is out of its range.
     """
     model = known_kind(kind)(**parameters)
+    # Real numbers of features and classes are not known yet.
     model.check(1, 2)
     return model
 
@@ -131,7 +136,7 @@ def tokenizer_of(settings: Mapping[str, Any]) -> Tokenizer:
     if not parameters.pop("sklearn", False):
         return Tokenizer(**parameters)
     if "pattern" in parameters:
-        raise does_not_go("sklearn", "pattern")
+        raise incompatible("sklearn", "pattern")
     return Tokenizer.sklearn(**parameters)
 
 
@@ -151,7 +156,7 @@ def check_training(options: TrainOptions) -> None:
 
 
 def _check_learning(options: TrainOptions, settings: TextSettings | None) -> None:
-    """Check the options of a threshold, those that only solvers have, and the weights' column."""
+    """Check options of the threshold, options of nblinear, and the column of weights."""
     learning = options.learning
     if settings is None:
         for name in ("warm_start", "keep_sample", "unlabelled"):
@@ -174,7 +179,7 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
     if learning.false_positives is None and not options.is_for_mail and (
             learning.spam_class is not None or learning.confidence != type(learning).confidence):
         raise ParameterError.naming("{spam_class} and {confidence} go with {false_positives}")
-    kinds = [kind for kind, known in text_models().items() if known.scores_left_out]
+    kinds = [kind for kind, model in text_models().items() if model.scores_left_out]
     if rate and options.kind not in kinds:
         raise ParameterError.naming(
             "{false_positives} is for {model}, which cross-validates its scores during the fit; "
@@ -187,7 +192,7 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
 
 
 def train(options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None = None) -> Trained:
-    """Learn a model from labelled rows, and choose its threshold if it is for a filter."""
+    """Learn a model from labelled rows, and choose its threshold if the options ask for one."""
     check_training(options)
     if not options.is_texts:
         from textnb.classifiers.table import TableClassifier

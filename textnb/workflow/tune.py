@@ -27,8 +27,8 @@ def tune(
     progress : callable, optional
         Called with each trial.
     of_mail : bool
-        Whether the text column is that of the tokens of mail. The model then gets the threshold
-        that its training would choose, if it can have one.
+        Whether the text column holds the tokens of mail. The model then gets the same threshold
+        as from `train`, if a threshold can be chosen for it.
     """
     positive: Any = options.positive
     if positive is not None:

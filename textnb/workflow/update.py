@@ -1,8 +1,8 @@
-"""The steps that change a model: it learns more rows, or takes learned rows out again.
+"""The steps that change a model: `update` learns more rows, and `forget` takes rows out again.
 
     model file, locked -> labelled rows -> update | forget -> Changes -> the file replaced
 
-With a ledger, each row is learned once, and the file and its ledger both change, or none of them.
+With a ledger, each row is learned once, and the file and its ledger both change, or neither does.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def change_model(
     model, target : str
         The file to read, and the one to write.
     change : callable
-        Reads the rows for a model, and is `update` or `forget`.
+        Reads the rows, and calls `update` or `forget` with the model and the ledger.
     has_own_ledger : bool
-        Whether the model is changed by its ledger.
+        Whether the model and its ledger change together.
     of_texts : bool
         Whether models of feature tables are refused.
     """
@@ -61,10 +61,10 @@ def change_model(
         (learner.learn if has_ledger(model) else learner.check)(model)
     with lock_path(target), (Ledger(model) if has_own_ledger else nullcontext()) as ledger:
         if ledger is None:
-            before = (load_fitted if of_texts else any_model)(model)
-            changes = change(before, None)
-            # A model of feature tables learns more in place.
-            is_changed = changes.fitted is not before or text_columns(before) is None
+            old_model = (load_fitted if of_texts else any_model)(model)
+            changes = change(old_model, None)
+            # A model of feature tables changes in place: the object stays the same.
+            is_changed = changes.fitted is not old_model or text_columns(old_model) is None
             if is_changed or os.path.realpath(target) != os.path.realpath(model):
                 save_model(changes.fitted, target)
             return changes
@@ -105,12 +105,12 @@ def update(
             answer=partial(_answers, model) if options.on_error else None)
     learned = 0
     if options.on_error:
-        # Collected here, because the mistakes are those of the model before it changes.
-        wrong = [_mistakes(model, each, options.within) for each in rows]
-        learned = sum(frame.height for frame in wrong)
-        for each, frame in zip(rows, wrong, strict=True):
+        # Collected here, because the model must judge all rows before it learns any.
+        mistakes = [_mistakes(model, each, options.within) for each in rows]
+        learned = sum(frame.height for frame in mistakes)
+        for each, frame in zip(rows, mistakes, strict=True):
             each.frame = frame.lazy()
-        rows = [each for each, frame in zip(rows, wrong, strict=True) if frame.height]
+        rows = [each for each, frame in zip(rows, mistakes, strict=True) if frame.height]
     for each in rows:
         with each.reading():
             model = (model.partial_fit(each.frame, classes=classes, progress=progress)
@@ -122,20 +122,21 @@ def update(
 
 
 def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame:
+    """The rows that a model misjudges, or judges rightly by less than ``within``."""
     if text_columns(model) is None:
         raise ParameterError.naming("{on_error} is for models of texts")
     with rows.reading():
-        wrong = rows_to_learn(model, model.scan(rows.frame), within).collect()
-    if not wrong.height and (message := rows.no_rows_message()):
+        mistakes = rows_to_learn(model, model.scan(rows.frame), within).collect()
+    if not mistakes.height and (message := rows.no_rows_message()):
         raise DataError(message)
-    return wrong
+    return mistakes
 
 
 def forget(
     fitted: Fitted, rows: Sequence[Rows], ledger: Ledger | None = None,
     progress: Progress | None = None,
 ) -> Changes:
-    """Take learned rows out again; with a ledger, as the class that it has for them."""
+    """Take learned rows out again; with a ledger, from the class that it has for each."""
     if ledger is not None:
         return by_ledger.forget(fitted, ledger, _in_memory(fitted, rows), progress=progress)
     for each in rows:
@@ -147,13 +148,13 @@ def forget(
 
 def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
     """The rows, with the columns that a ledger needs."""
-    parts, columns = [], dict.fromkeys([*fitted.columns, fitted.label, MESSAGE_ID])
+    frames, columns = [], dict.fromkeys([*fitted.columns, fitted.label, MESSAGE_ID])
     for each in rows:
         schema = each.frame.collect_schema()
         with each.reading():
-            parts.append(each.frame.select(name for name in columns if name in schema).collect())
+            frames.append(each.frame.select(name for name in columns if name in schema).collect())
         each.refuse_unreadable()
-    return pl.concat(parts, how="diagonal")
+    return pl.concat(frames, how="diagonal")
 
 
 def _answers(fitted: Fitted, rows: pl.DataFrame) -> list[Any]:

@@ -29,10 +29,11 @@ class Validated:
     Attributes
     ----------
     held : HeldOut
+        The scores of these rows.
     copies : int
-        Documents with exactly the same words as one that their model has learned.
+        The number of documents with exactly the same words as one that their model has learned.
     positive : label or None
-        The class whose errors are measured too.
+        The class that is also measured against all others.
     result : Evaluation or LabelEvaluation
     """
 
@@ -47,19 +48,19 @@ class Validated:
 
     def to_dict(self) -> dict[str, Any]:
         held, result = self.held, self.result
-        answer = {"method": held.method, **result.to_dict(), "copies_learned": self.copies}
+        values = {"method": held.method, **result.to_dict(), "copies_learned": self.copies}
         if isinstance(result, Evaluation):
-            answer |= {"log_loss": held.log_loss, "calibrated": held.is_calibrated,
+            values |= {"log_loss": held.log_loss, "calibrated": held.is_calibrated,
                        "not_judged": held.not_judged}
         if held.folds is not None and isinstance(result, Evaluation):
             table = held.accuracy_by_fold()
-            answer |= {"folds": table.to_dicts(), "accuracy_mean": table["accuracy"].mean(),
+            values |= {"folds": table.to_dicts(), "accuracy_mean": table["accuracy"].mean(),
                        "accuracy_standard_deviation": table["accuracy"].std()}
         if self.positive is not None:
-            answer["rates"] = result.rates(self.positive).to_dict()
-            answer["roca"] = held.roca(self.positive)
-            answer["roc_auc"] = 1 - answer["roca"] / 100
-        return answer
+            values["rates"] = result.rates(self.positive).to_dict()
+            values["roca"] = held.roca(self.positive)
+            values["roc_auc"] = 1 - values["roca"] / 100
+        return values
 
 
 def validate(
@@ -71,8 +72,8 @@ def validate(
     Returns
     -------
     Validated, SmoothingPath or OnlineResult
-        With ``smoothing``, the second; with ``online``, the third (of lists of labels,
-        `Validated`). Each has `to_dict`.
+        A SmoothingPath with ``smoothing``, and an OnlineResult with ``online`` if each row has one
+        label. Each of the three has `to_dict`.
 
     Raises
     ------
@@ -87,19 +88,19 @@ def validate(
         return smoothing_path(fitted, frame, grid, progress=progress)
     if options.online:
         return _validate_online(fitted, frame, options, progress)
-    parts = None if options.leave_one_out else split(frame, fitted.label, **folds_of(options))
-    # Before the rows are scored, which takes long.
+    partition = None if options.leave_one_out else split(frame, fitted.label, **folds_of(options))
+    # Checked before the rows are scored, which takes long.
     positive = class_named(
-        options.positive, fitted.classes if parts is None else parts.classes.to_numpy(),
+        options.positive, fitted.classes if partition is None else partition.classes.to_numpy(),
         "positive")
-    if parts is None:
-        held = leave_one_out(fitted, frame, progress=progress)
-        folds = np.arange(len(held))
+    if partition is None:
+        scores = leave_one_out(fitted, frame, progress=progress)
+        folds = np.arange(len(scores))
     else:
-        held, folds = score_folds(fitted, frame, parts, progress=progress), parts.folds
-    lists = tuple(fitted.token_columns)
-    same = same_texts(frame, text=fitted.columns, tokenizer=Tokenizer(token_columns=lists))
-    return Validated(held, copies_learned(same, folds), positive)
+        scores, folds = score_folds(fitted, frame, partition, progress=progress), partition.folds
+    tokenizer = Tokenizer(token_columns=tuple(fitted.token_columns))
+    same = same_texts(frame, text=fitted.columns, tokenizer=tokenizer)
+    return Validated(scores, copies_learned(same, folds), positive)
 
 
 def _validate_online(
@@ -118,8 +119,8 @@ def _validate_online(
 
 
 def rate_of(fitted: Fitted, positive: Any) -> float | None:
-    """The share of false positives for which a model chose its threshold as it learned."""
-    # Only models that score left-out rows as they learn choose one then.
+    """The share of false positives for which training chose the model's threshold, if it did."""
+    # Only models that score left-out rows while they learn can choose a threshold then.
     decision = fitted.decision if fitted.model.scores_left_out else None
     return decision.evidence.get("max_false_positive_rate") if (
         decision is not None and decision.positive == positive) else None
