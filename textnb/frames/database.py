@@ -66,10 +66,10 @@ def scan_database(
     query : str
         One SELECT.
     connection : str or sqlalchemy.Engine
-        ``postgresql://user@host/database`` is read by ADBC; a URL that names a driver
-        (``postgresql+psycopg://...``), one of another database (``sqlite:///mail.db``) and an
-        Engine by SQLAlchemy, in PostgreSQL with a cursor on the server. A password is best left to
-        ``PGPASSWORD`` or ``~/.pgpass``: the command line is seen by other users.
+        ``postgresql://user@host/database`` is read by ADBC. A URL that names a driver
+        (``postgresql+psycopg://...``), a URL of another database (``sqlite:///mail.db``) and an
+        Engine are read by SQLAlchemy, in PostgreSQL with a cursor on the server. A password is best
+        left to ``PGPASSWORD`` or ``~/.pgpass``: the command line is seen by other users.
     schema : mapping of str to polars data type, optional
         Types of columns instead of the database's own. Outside PostgreSQL, types are inferred from
         the first 1,000 rows, so a column that is null in all of them needs its type here.
@@ -163,7 +163,7 @@ class _Reader(ABC):
 
     @abstractmethod
     def types(self) -> ColumnTypes:
-        """The columns of the query."""
+        """The columns of the query, with their types."""
 
     @abstractmethod
     def rows(self, types: ColumnTypes) -> Generator[pl.DataFrame, None, None]:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from textnb.errors import ParameterError
 
 T = TypeVar("T")
-# Types of settings, by what a person writes; `textnb.cli.words` reads them from the command line.
+# The types of settings, by their meaning. `textnb.cli.words` reads values of these types from the
+# command line. A Place is a path or URL, and Kinds are kinds of characters.
 CountOrShare = int | float
 Size = int | str
 Pair = tuple[int, int]

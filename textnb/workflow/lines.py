@@ -33,6 +33,7 @@ from textnb.workflow.predict import Predicted, columns_to_write
 _BLOCK_SIZE, _MAX_TOGETHER = 1 << 16, 1 << 20
 # The maximum number of bytes of a line.
 MAX_LINE = 1 << 26
+# The types of a text. Lists of tokens have another type, so their lines are read one by one.
 _TEXT_TYPES = {str, type(None)}
 
 
@@ -77,7 +78,7 @@ def answer_lines(
     assert result.coverage is not None
     count_written(0)
     for lines in _waiting_lines(source, beginning):
-        numbers = [n_read + k for k, line in enumerate(lines, start=1) if line != b""]
+        line_numbers = [n_read + k for k, line in enumerate(lines, start=1) if line != b""]
         n_read += len(lines)
         lines = [line for line in lines if line != b""]
         rows, errors = reader.read(lines)
@@ -90,12 +91,12 @@ def answer_lines(
         for i, line in enumerate(lines):
             if line is None or i in errors:
                 result.n_errors += 1
-                number, error = numbers[i], errors[i]
+                number, error = line_numbers[i], errors[i]
                 result.first_error = result.first_error or f"line {number:,}: {error}"
                 output.append(json.dumps({"line": number, "error": error}).encode())
             else:
-                # The answer continues the object of the line: its own bracket is left out.
-                output.append(reader.beginning(line, next(next_row)) + next(next_answer)[1:])
+                # The answer without its first bracket completes the object.
+                output.append(reader.open_object(line, next(next_row)) + next(next_answer)[1:])
         if output:
             target.write(b"\n".join([*output, b""]))
             target.flush()
@@ -152,8 +153,8 @@ class _LineReader:
         return pl.DataFrame([pl.Series(name, [row[name] for row in rows], dtype)
                              for name, dtype in self._schema.items()])
 
-    def beginning(self, line: bytes, row: dict[str, Any]) -> bytes:
-        """What is written of a line, before its answers."""
+    def open_object(self, line: bytes, row: dict[str, Any]) -> bytes:
+        """The object that is written for a line, up to its answers."""
         if self._line_keys is None:
             # The line itself, so that its numbers, its keys and their order stay as they are.
             return line[:-1].rstrip() + b","
@@ -168,6 +169,8 @@ class _LineReader:
             text = b"\n".join(lines).decode("utf-8")  # type: ignore[arg-type]  # none is None
             values = self._decode("[" + text.replace("\n", f",{self._separator},") + "]")
             rows: list[dict[str, Any]] = values[::2]
+            # If each line has one value, each second value is the separator. The escape of half a
+            # character begins with \ud.
             if (values[1::2] == [self._separator] * (len(lines) - 1)
                     and all(row.keys().isdisjoint(self._answer_keys) for row in rows)
                     and all(name in row for name in self._line_keys or () for row in rows)

@@ -104,7 +104,7 @@ def predict(
 
     schema, rows = answered.collect_schema(), frame.collect_schema()
     names = columns_to_write(options.columns, rows, (name for name in schema if name not in rows))
-    counted = next(name for name in names if name not in rows)
+    column = next(name for name in names if name not in rows)
 
     def count_rows(columns: Sequence[pl.Series]) -> pl.Series:
         values, classes = columns
@@ -115,6 +115,6 @@ def predict(
     # Rows, and rows without an answer, are counted when a column of answers passes: it is one that
     # is written, because the engine computes no others.
     sinks.write(answered.with_columns(pl.map_batches(
-        [counted, "predicted"], count_rows, return_dtype=schema[counted], is_elementwise=True)
-        .alias(counted)).select(names), output, format, safe_csv=safe_csv)
+        [column, "predicted"], count_rows, return_dtype=schema[column], is_elementwise=True)
+        .alias(column)).select(names), output, format, safe_csv=safe_csv)
     return predicted

@@ -78,24 +78,24 @@ class Rows:
         self.source, self.frame, self._where, self._option = source, frame, where, option
         self._format = format
         self.malformed: dict[str, list[str]] = {}
-        self._columns: list[str] = []
+        self._text_columns: list[str] = []
         # The numbers of rows, and of rows without a text, of each batch. It is a list, to which
         # threads can append. The rows may be read several times, and each time all are counted.
         self._batches: list[tuple[int, int]] = []
-        self._with_text: set[str] = set()
+        self._non_blank: set[str] = set()
         if text is not None:
             self._count_while_reading([text] if isinstance(text, str) else list(text), counts_texts)
 
     def _count_while_reading(self, columns: list[str], counts_texts: bool) -> None:
         schema = self.frame.collect_schema()
         if counts_texts and all(schema[name] == pl.String for name in columns):
-            self._columns = columns
+            self._text_columns = columns
         is_mail = schema.get("errors") == pl.List(pl.String) and "path" in schema
-        counted = dict.fromkeys(
-            [columns[0], *self._columns, *(("errors", "path") if is_mail else ())])
-        if is_mail or self._columns:
-            # The function returns the first column, which each step reads, and counts all of them.
-            self.frame = self.frame.with_columns(pl.struct(*counted).map_batches(
+        inputs = dict.fromkeys(
+            [columns[0], *self._text_columns, *(("errors", "path") if is_mail else ())])
+        if is_mail or self._text_columns:
+            # Put into the first column, which each step reads: `_note` returns it unchanged.
+            self.frame = self.frame.with_columns(pl.struct(*inputs).map_batches(
                 self._note, return_dtype=schema[columns[0]], is_elementwise=True).alias(columns[0]))
 
     def _note(self, rows: pl.Series) -> pl.Series:
@@ -104,12 +104,12 @@ class Rows:
         if "path" in fields.columns:
             self.malformed.update(fields.filter(pl.col("errors").list.len() > 0).select(
                 "path", "errors").iter_rows())
-        if self._columns:
+        if self._text_columns:
             has_text = fields.select((~blank_texts([name], fields.schema)).alias(name)
-                                     for name in self._columns)
+                                     for name in self._text_columns)
             n_blank = has_text.select((~pl.any_horizontal(pl.all())).sum()).item()
             self._batches.append((fields.height, int(n_blank)))
-            self._with_text |= {name for name in self._columns if has_text[name].any()}
+            self._non_blank |= {name for name in self._text_columns if has_text[name].any()}
         return fields.to_series()
 
     @contextmanager
@@ -156,13 +156,13 @@ class Rows:
     @property
     def has_several_texts(self) -> bool:
         """Whether texts are counted in several columns."""
-        return len(self._columns) > 1
+        return len(self._text_columns) > 1
 
     @property
     def columns_without_text(self) -> list[str]:
         """The counted text columns without a text in any row; empty if no rows were read."""
         has_rows = any(height for height, _ in self._batches)
-        return [name for name in self._columns if has_rows and name not in self._with_text]
+        return [name for name in self._text_columns if has_rows and name not in self._non_blank]
 
 
 def open_rows(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from textnb.errors import ParameterError, SourceError, first_line
 from textnb.frames.cloud import hide_secrets
 from textnb.learning.memory_limit import memory_size
-from textnb.runtime.removed import KEYS, SETTINGS, removal_message
+from textnb.runtime import removed
 from textnb.runtime.settings import Setting, check_json, declared, type_of
 
 T = TypeVar("T")
@@ -56,8 +56,8 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
         raise ParameterError(f"{name}: it is not TOML: {first_line(error)}") from None
     except OSError as error:
         raise SourceError.unreadable(name, error.strerror) from None
-    set_keys = {set_key(values, setting) for setting in settings}
-    return Table(name, values, _lines_of(text), set_keys, Path(path).resolve().parent)
+    outside_keys = {set_key(values, setting) for setting in settings}
+    return Table(name, values, _lines_of(text), outside_keys, Path(path).resolve().parent)
 
 
 @dataclass
@@ -71,8 +71,8 @@ class Table:
     values : dict
     lines : dict of tuple of str to int
         The number of each key's line.
-    set_keys : set of tuple of str
-        Keys that were set from outside.
+    outside_keys : set of tuple of str
+        Keys that were not set in the file but, for example, by ``--set``.
     folder : Path, optional
         The folder to which paths are relative.
     tables : dict of str to list of str
@@ -84,7 +84,7 @@ class Table:
     name: str
     values: dict[str, Any]
     lines: dict[Key, int] = field(default_factory=dict)
-    set_keys: set[Key] = field(default_factory=set)
+    outside_keys: set[Key] = field(default_factory=set)
     folder: Path | None = None
     tables: dict[str, list[str]] = field(default_factory=dict)
     faults: list[tuple[Key, str]] = field(default_factory=list)
@@ -116,17 +116,17 @@ class Table:
         """Raise ParameterError with all faults, if there are any."""
         if self.faults:
             lines = [f"{self._line_of(key)}{_in_words(key)}: {words}" for key, words in self.faults]
-            name = f"{self.name}: " if self.name else ""
-            raise ParameterError(name + "\n  ".join(dict.fromkeys(lines)))
+            prefix = f"{self.name}: " if self.name else ""
+            raise ParameterError(prefix + "\n  ".join(dict.fromkeys(lines)))
 
     def _line_of(self, key: Key) -> str:
-        """"line 3: " for a key of the file, or for the table that lacks it; else empty."""
-        while key and key not in self.lines and key not in self.set_keys:
+        """The line of a key, or of the table that lacks it, as "line 3: "; empty if set outside."""
+        while key and key not in self.lines and key not in self.outside_keys:
             key = key[:-1]
-        return f"line {self.lines[key]}: " if key and key not in self.set_keys else ""
+        return f"line {self.lines[key]}: " if key and key not in self.outside_keys else ""
 
     def fill(self, group: type[T], values: Any, key: Key) -> T | None:
-        """Make options of a table of the file; None if a fault was noted."""
+        """Make a group's options from a table of the file; None if a fault was noted."""
         n_faults_before = len(self.faults)
         settings = self.read_settings(values, key, group)
         if settings is None and not isinstance(values, dict):
@@ -162,12 +162,12 @@ class Table:
         return None if len(self.faults) > n_faults_before else settings
 
     def add_unknown_key(self, key: Key, *groups: type) -> None:
-        """Note the fault of a key that no group has."""
+        """Note that no group has a key, with a suggestion."""
         name, known = key[-1], [each.name for group in groups for each, _ in declared(group)]
-        dotted = ".".join(part for part in key if not _is_index(part))
-        advice = KEYS.get(dotted) or (SETTINGS.get(name) if key[0] == "model" else None)
-        if advice:
-            self.add_fault(key, removal_message("it", advice))
+        path = ".".join(part for part in key if not _is_index(part))
+        hint = removed.KEYS.get(path) or (removed.SETTINGS.get(name) if key[0] == "model" else None)
+        if hint:
+            self.add_fault(key, removed.removal_message("it", hint))
         elif name in self.tables:
             tables = " or ".join(self.tables[name])
             self.add_fault(key, f"no such key there; it belongs in {tables}")
