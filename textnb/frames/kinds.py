@@ -201,7 +201,7 @@ def _series_of_pandas(column: Any) -> pl.Series:
     # Objects, categories and strings of Python: pandas needs no PyArrow for them.
     objects = column.to_numpy(dtype=object, copy=True)
     objects[column.isna().to_numpy()] = None
-    # A column of lists that pandas read from Parquet holds arrays, which Polars takes for objects.
+    # pandas reads lists from Parquet as arrays, and Polars needs lists.
     items = [item.tolist() if isinstance(item, np.ndarray) else item for item in objects.tolist()]
     try:
         values = pl.Series(name, items)
