@@ -391,9 +391,10 @@ def problems(
 
 
 def names_of(path: str, known: Iterable[str]) -> set[str]:
-    """The names of which a message has one, if a call failed: that in its path, or else any."""
+    """The words of which a message has one, if a call failed: the name in its path, or any."""
     names = {*map(os.path.basename, known)}
-    return {name for name in names if name in path} or names
+    # Where the engine reads and writes at a time, it does not say which of both failed.
+    return ({name for name in names if name in path} or names) | {"the input or write"}
 
 
 def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dict[str, Any]:

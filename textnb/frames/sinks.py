@@ -14,7 +14,7 @@ from typing import IO
 import polars as pl
 import polars.selectors as cs
 
-from textnb.errors import ParameterError, SchemaError, SourceError
+from textnb.errors import ParameterError, SchemaError, SourceError, first_line
 from textnb.files.replace import check_target, replace_file
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.formats import ENDINGS as INPUT_ENDINGS
@@ -59,10 +59,10 @@ def write(
         if safe_csv:
             frame = _without_formulas(frame)
     if path == "-":
-        with _report_full_disk("standard output"):
+        with _report_io_errors("standard output"):
             _to_stdout(frame, chosen)
         return
-    with replace_file(path) as file, _report_full_disk(path, file):
+    with replace_file(path) as file, _report_io_errors(path, file):
         if chosen == "parquet":
             frame.sink_parquet(file, row_group_size=_ROW_GROUP_SIZE)
         elif chosen == "ipc":
@@ -86,16 +86,22 @@ def _without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 
 @contextmanager
-def _report_full_disk(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
-    """Context that says which output did not fit; the engine's error does not name the file."""
+def _report_io_errors(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
+    """Report a full disk as a failure of the output, and another failure of a disk as either's.
+
+    The engine reports those of input and output alike.
+    """
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        code = next((code for code in _DISK_FULL_ERRORS if getattr(error, "errno", None) == code
-                     or f"os error {code})" in str(error)), None) or _error_of_writing(file)
-        if code is None:
-            raise
-        raise SourceError.unwritable(path, os.strerror(code)) from error
+        number = next((code for code in _DISK_FULL_ERRORS if getattr(error, "errno", None) == code
+                       or f"os error {code})" in str(error)), None) or _error_of_writing(file)
+        if number is not None:
+            raise SourceError.unwritable(path, os.strerror(number)) from error
+        if file is not None and (isinstance(error, OSError) or "os error" in str(error)):
+            raise SourceError(
+                f"can't read the input or write {path!r}: {first_line(error)}") from error
+        raise
 
 
 def _error_of_writing(file: IO[bytes] | None) -> int | None:
