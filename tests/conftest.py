@@ -25,11 +25,13 @@ import pytest
 import textnb
 from tests import tiers
 
-# The server stops when standard input ends, so even if the tests are killed.
+# The server stops when standard input ends, so even if the tests are killed. To compile a sum of
+# hundreds of columns takes it a minute, and to interpret it on a few rows no time.
 _SERVER = """
 "$1/initdb" -D "$2/data" -U textnb -A trust -E UTF8 --locale=C --no-sync >"$2/log" 2>&1 &&
 "$1/pg_ctl" -D "$2/data" -l "$2/log" -w \\
-    -o "-k $2 -c listen_addresses='' -c fsync=off" start >>"$2/log" 2>&1 || { cat "$2/log"; exit; }
+    -o "-k $2 -c listen_addresses='' -c fsync=off -c jit=off" \\
+    start >>"$2/log" 2>&1 || { cat "$2/log"; exit; }
 echo ready
 cat >/dev/null
 "$1/pg_ctl" -D "$2/data" -m immediate stop >/dev/null
@@ -37,7 +39,8 @@ rm -rf "$2/data" "$2/log"
 """
 
 # Files whose tests share a server, which takes long to start: they go to one process.
-_TOGETHER = {"tests/frames/test_cloud.py": "s3", "tests/cli/test_sources.py": "s3"}
+_TOGETHER = {"tests/frames/test_cloud.py": "s3", "tests/cli/test_sources.py": "s3",
+             "tests/engines/test_spark.py": "spark", "tests/engines/test_refusals.py": "spark"}
 # Files of few and long tests that share little: each goes alone, after those of all other files, so
 # that in the end no process has much to do while others have nothing.
 _APART = {"tests/cli/test_streams.py", "tests/docs/test_pages.py", "tests/export/test_c.py",

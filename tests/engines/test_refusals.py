@@ -1,8 +1,6 @@
 """What Spark can't do is one clear error, before a job starts."""
 
-import os
 import re
-import subprocess
 import sys
 
 import polars as pl
@@ -11,7 +9,7 @@ import pytest
 import textnb
 from tests.engines.conftest import needs_spark
 from textnb import DataError, ParameterError, SchemaError, TableClassifier, TextClassifier
-from textnb.engines.spark import fit, predict
+from textnb.engines.spark import fit, predict, workers
 from textnb.errors import VocabularyError
 
 FRAME = pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "y"]})
@@ -133,38 +131,19 @@ def test_spark_is_broken(monkeypatch):
         fit(TextClassifier(), object())  # type: ignore[arg-type]
 
 
-_JOB = """
-import os, sys
-from pyspark.sql import SparkSession
-from textnb import ParameterError, TextClassifier
-from textnb.engines.spark import fit
-session = (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-           .config("spark.driver.host", "127.0.0.1").config("spark.log.level", "OFF")
-           .getOrCreate())
-frame = session.createDataFrame([("a a", "x"), ("bb", "y")], "text string, label string")
-try:
-    print(fit(TextClassifier(), frame).vocabulary_)
-except ParameterError as error:
-    print("refused:", error)
-"""
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("worker", "expected"), [
-    ("bare", "lack "), ("absent", "can't work: Cannot run program")])
-def test_a_worker_that_lacks_textnb_is_found_out_before_the_job_starts(worker, expected, tmp_path):
-    needs_spark()
+    ("bare", "lack .*polars, numpy, scipy"), ("absent", "can't work: Cannot run program")])
+def test_a_worker_that_lacks_textnb_is_found_out_before_the_job_starts(
+        worker, expected, spark, tmp_path, monkeypatch):
     program = tmp_path / "python"
     if worker == "bare":
         # This very Python, without its installed packages.
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
         program.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-c", _JOB], capture_output=True, text=True, check=False, timeout=300,
-        env={**os.environ, "PYSPARK_PYTHON": str(program), "SPARK_LOCAL_IP": "127.0.0.1",
-             "SPARK_LOCAL_HOSTNAME": "localhost"})
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("refused: Spark's Python workers (")
-    assert expected in done.stdout
-    assert "Set PYSPARK_PYTHON in the environment" in done.stdout
-    assert done.stdout.count("\n") == 1
+    # As in a session that begins with this PYSPARK_PYTHON.
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(program))
+    monkeypatch.setattr(workers, "_CHECKED_APPLICATIONS", set())
+    with pytest.raises(ParameterError, match=rf"(?s)^Spark's Python workers \({program}.*{expected}"
+                       ".*Set PYSPARK_PYTHON in the environment"):
+        fit(TextClassifier(), spark.sql(f"select * from {TEXTS}"))
+    assert not workers._CHECKED_APPLICATIONS
