@@ -1,6 +1,7 @@
 """What the targets are run on: texts, names, tokenizers, estimators and labels; and the targets."""
 
 import random
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,7 @@ PIECES = [
     '"', "`", "${x}", "</script>"]
 
 
+@cache
 def random_texts(rows, seed=0):
     """Texts that are put together from the pieces."""
     draw = random.Random(seed)

@@ -244,7 +244,7 @@ def split(corpus):
     return train
 
 
-@pytest.mark.sweep(0, 50)
+@pytest.mark.sweep(0, 36)
 @pytest.mark.parametrize("name", CORPORA)
 @every_target
 def test_the_test_split_of_a_corpus(to, name, split, tmp_path):

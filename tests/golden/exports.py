@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class Export:
         """The result of verification on rows of the cell, and what the written file says itself."""
         cell = _cell(self.cell)
         path = folder / f"model{SUFFIXES.get(self.target, '')}"
-        model, rows = cell.fit(), _rows(cell)
+        model, rows = _model(self.cell), _rows(cell)
         exported = textnb.export_model(model, path, to=self.target, positive=self.positive)
         proved = textnb.verify_export(exported.path, rows)
         return {"passed": proved.passed, "rows": proved.rows, "reads": exported.reads,
@@ -73,6 +74,12 @@ class Export:
 
 def _cell(name: str) -> Cell:
     return next(cell for cell in all_cells() if cell.name == name)
+
+
+@cache
+def _model(name: str) -> Any:
+    """The model of a cell, which is fitted once for all targets."""
+    return _cell(name).fit()
 
 
 def _rows(cell: Cell) -> pl.DataFrame:

@@ -100,7 +100,8 @@ CASES = {
 class TestEquality:
     @pytest.mark.sweep(10)
     @pytest.mark.parametrize("name", [*TOKENIZERS, "own code"])
-    @settings(deadline=None, max_examples=examples(60))
+    # `test_uncompiled.py` compares both on others.
+    @settings(deadline=None, max_examples=examples(45))
     @given(texts=ANY_TEXTS, unseen=ANY_TEXTS)
     @example(texts=DOCUMENTS, unseen=[*DOCUMENTS, "unseen, words \U0001f642", "a\\ b a\x01b"])
     def test_counts_of_any_text(self, name, texts, unseen):

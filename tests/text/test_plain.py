@@ -33,10 +33,8 @@ SOME = [c for c in ASSIGNED if c < "\u2000"] + [c for c in ASSIGNED if c >= "\u2
 def test_every_character_is_cleaned_and_split_alike(changed, template, characters):
     text = " ".join(template.format(c) for c in characters)
     tokenizer = Tokenizer(**{"lowercase": False, **changed})
-    found = plain_tokens(tokenizer.plan(), {"text": text})
-    if "analyzer" not in changed:
-        assert found == tokenizer.tokens(text)
-    assert Counter(found) == Counter(tokenizer.tokens(text))
+    order = Counter if "analyzer" in changed else list
+    assert order(plain_tokens(tokenizer.plan(), {"text": text})) == order(tokenizer.tokens(text))
 
 
 def test_a_character_that_python_does_not_know_is_not_answered(monkeypatch):
