@@ -47,20 +47,23 @@ class Result:
 Run = Callable[..., Result]
 
 
-@pytest.fixture
-def run(monkeypatch):
-    """Run the command in this process; an exception that it lets through fails the test."""
+def run_here(*args, input=None):
+    """Run the command in this process; an exception that it lets through is raised."""
     handler = signal.getsignal(signal.SIGTERM)
-    # Tables wrap at the width of the terminal, which is 80 columns in a parallel run of the tests.
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def call(*args, input=None):
+    try:
         result = CliRunner().invoke(app, [str(arg) for arg in args], input=input,
                                     catch_exceptions=False)
-        return Result(result.exit_code, result.stdout, result.stderr)
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    return Result(result.exit_code, result.stdout, result.stderr)
 
-    yield call
-    signal.signal(signal.SIGTERM, handler)
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run the command in this process."""
+    # Tables wrap at the width of the terminal, which is 80 columns in a parallel run of the tests.
+    monkeypatch.setenv("COLUMNS", "200")
+    return run_here
 
 
 def start(*args, **settings):
