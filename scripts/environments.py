@@ -65,7 +65,6 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", default=every,
                         help=f"of {', '.join(every)}; all of them if none is named")
     parser.add_argument("--but", action="append", default=[], metavar="NAME", help="leave one out")
-    parser.add_argument("--imports", action="store_true", help="import the modules, run no tests")
     parser.add_argument("--make", action="store_true",
                         help="make the environments, run nothing in them")
     arguments = parser.parse_args()
@@ -76,9 +75,8 @@ def main() -> None:
     for name in (name for name in arguments.names if name not in arguments.but):
         python = make(name, extras)
         if not arguments.make:
-            passed = [run_tests(python, "--all", "-n", "0", *IMPORTS)]
-            if not arguments.imports:
-                passed.append(run_tests(python, "-n", "auto", *tests_of(name)))
+            passed = [run_tests(python, "--all", "-n", "0", *IMPORTS),
+                      run_tests(python, "-n", "auto", *tests_of(name))]
             print(f"{name}: {'passed' if all(passed) else 'FAILED'}", flush=True)
             failed += [] if all(passed) else [name]
     if failed:
