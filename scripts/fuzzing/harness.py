@@ -131,11 +131,12 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(targets.__path__))
 
 
-def within(name: str) -> list[str]:
-    """The packages whose edges guide a target: its list ``WITHIN``, read without an import."""
+def constant(name: str, variable: str, default: Any = None) -> Any:
+    """A constant of a target's module, which is read without an import."""
     source = Path(targets.__path__[0], f"{name}.py").read_text("utf-8")
-    found = re.search(r"^WITHIN = (\[.*\])$", source, re.MULTILINE)
-    return ast.literal_eval(found[1]) if found else ["textnb"]
+    return next((ast.literal_eval(node.value) for node in ast.parse(source).body
+                 if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == variable),
+                default)
 
 
 def load(name: str) -> Any:
