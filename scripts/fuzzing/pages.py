@@ -57,7 +57,7 @@ def fuzz_table(runs: Rows) -> list[str]:
         edges = max(own, key=lambda run: run["inputs"])["edges"]
         half = [count for at, count in edges if at <= edges[-1][0] / 2] or [0]
         growth = f"{half[-1]:,}, {edges[-1][1]:,}" if edges[-1][1] else ""
-        lines.append(f"| `{name}` | {harness.constant(name, "ABOUT")} | "
+        lines.append(f"| `{name}` | {harness.constant(name, 'ABOUT')} | "
                      f"{sum(run['inputs'] for run in own):,} | "
                      f"{sum(run['seconds'] for run in own) / 3600:.2f} | {growth} | "
                      f"{sum(len(run['findings']) for run in own)} |")
