@@ -198,8 +198,8 @@ def test_learning_in_pieces_changes_nothing(case):
 def batches_of(rows, max_bytes, monkeypatch):
     """Whoever asks for batches of the default size gets these, wherever it imported them."""
     defaults = batches.__kwdefaults__
-    assert defaults.keys() >= {"rows", "max_bytes"}
-    monkeypatch.setitem(defaults, "rows", rows)
+    assert defaults.keys() >= {"max_rows", "max_bytes"}
+    monkeypatch.setitem(defaults, "max_rows", rows)
     monkeypatch.setitem(defaults, "max_bytes", max_bytes)
 
 

@@ -11,14 +11,14 @@ from textnb.runtime.settings import Setting, declared, type_of
 
 # Names that a model's fields can't have: `textnb train` or jobs have another setting of that name.
 RESERVED = frozenset({
-    "analyzer", "binary", "classes", "confidence", "encoding", "false_positives", "features",
-    "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample", "kind",
-    "label", "label_columns", "label_separator", "leaves_out", "lexicon", "lowercase", "max_df",
-    "max_features", "memory_limit", "min_df", "model", "ngram_range", "normalize",
-    "on_unreadable", "output", "pattern", "query", "quiet", "read", "segmenter", "separator",
-    "set", "sharing", "sklearn", "spam_class", "stop_words", "storage_options",
-    "strip_accents", "subfolders", "subwords", "text", "token_columns", "tokenizer", "unlabelled",
-    "unspaced", "vector_weight", "vectors", "vocabulary", "warm_start", "weight", "where"})
+    "analyzer", "binary", "checks_accuracy", "classes", "confidence", "encoding", "false_positives",
+    "features", "field_prefix", "format", "help", "help_all", "input", "keep", "keep_sample",
+    "kind", "label", "label_columns", "label_separator", "lexicon", "lowercase", "max_df",
+    "max_features", "memory_limit", "min_df", "model", "ngram_range", "normalize", "on_unreadable",
+    "output", "pattern", "query", "quiet", "read", "segmenter", "separator", "set", "sharing",
+    "sklearn", "spam_class", "stop_words", "storage_options", "strip_accents", "subfolders",
+    "subwords", "text", "token_columns", "tokenizer", "unlabelled", "unspaced", "vector_weight",
+    "vectors", "vocabulary", "warm_start", "weight", "where"})
 # Types of options, each also with "| None": the command line, jobs and model files can read them.
 _TYPES = ("bool", "int", "float", "str", "Numbers", "NumberOrAuto", "Weights")
 
