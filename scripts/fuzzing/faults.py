@@ -94,6 +94,8 @@ class Outcome(NamedTuple):
     answer: str = ""
     said: str = ""
     calls: list[Call] = []  # noqa: RUF012 - it is not changed
+    # The folders of each message.
+    filed: dict[bytes, set[str]] = {}  # noqa: RUF012 - it is not changed
 
 
 # Commands
@@ -212,7 +214,14 @@ class Shared:
                 for n in range(number)]
         return Outcome(code, states(folder), answer, said, [
             Call._make([*(text.split(b"\0")[0].decode() for text in texts), result])
-            for *texts, result in rows])
+            for *texts, result in rows], folders_of_mail(folder))
+
+
+def folders_of_mail(folder: Path) -> dict[bytes, set[str]]:
+    found: dict[bytes, set[str]] = {}
+    for path in (folder / "Mail").rglob("*.eml"):
+        found.setdefault(path.read_bytes(), set()).add(str(path.parent.relative_to(folder)))
+    return found
 
 
 def in_child(does: Command, folder: Path) -> tuple[int, str, str]:
@@ -303,7 +312,7 @@ def unsynced(calls: list[Call], before: set[str]) -> Iterator[str]:
 
     ``before`` has the paths that were there when it began.
     """
-    dirty, linked = set[str](), dict[str, str]()
+    dirty, linked, exchanged = set[str](), dict[str, str](), dict[str, str]()
     # Names that are not in their folder yet, after a loss of power.
     new = set[str]()
     for call in calls:
@@ -319,6 +328,8 @@ def unsynced(calls: list[Call], before: set[str]) -> Iterator[str]:
                 if path == call.path or path.startswith(f"{call.path}/"):
                     yield f"{path} is moved to {call.to} before it is synced"
             new = {path for path in new if path != call.path} | {call.to}
+            if call.name == "exchange":
+                exchanged[call.path] = call.to
         elif call.name == "link":
             linked[call.path] = call.to
             new.add(call.to)
@@ -327,6 +338,12 @@ def unsynced(calls: list[Call], before: set[str]) -> Iterator[str]:
         elif call.name == "unlink" and linked.get(call.path) in new and not _is_temporary(
                 call.path):
             yield f"{call.path} is removed before {linked[call.path]} is synced"
+        elif call.name in ("unlink", "rmdir") and any(
+                to in new and f"{call.path}/".startswith(f"{path}/")
+                for path, to in exchanged.items()):
+            yield f"{call.path} is removed before the new {[*exchanged.values()]} is synced"
+        elif call.name == "fsync" and call.path.endswith("-wal") and new & before:
+            yield f"{call.path} tells of {sorted(new & before)} before its folder is synced"
         elif call.name == "fsync":
             new = {path for path in new if os.path.dirname(path) != call.path}
         if call.name in ("fsync", "unlink", "rename"):
@@ -367,6 +384,8 @@ def problems(
             yield "lost", f"succeeded, and did not write {old}"
         if now.answer != after.answer:
             yield "lost", "succeeded, and did not write the answer"
+        if now.filed != after.filed:
+            yield "lost", "succeeded, and did not file the messages"
         for words in {*unsynced(now.calls, paths)} - {*unsynced(after.calls, paths)}:
             yield "lost", words
     elif now.code != failure or ("error: still" in now.said and fault not in _STAYING):

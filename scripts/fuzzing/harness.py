@@ -111,7 +111,8 @@ class Chance:
 
 def one_in(number: int, random: Random) -> bool:
     """True for one of so many inputs."""
-    return not Chance.is_sampling or not random.randrange(number)
+    # What is drawn after it must be the same when a finding is run again.
+    return not random.randrange(number) or not Chance.is_sampling
 
 
 def longest(target: Any) -> int:

@@ -166,6 +166,16 @@ def test_a_link_within_the_maildir_is_followed(file_new, maildir):
     assert ".Junk/new/1.spam" in files(Path("Real"))
 
 
+@pytest.mark.parametrize(("link", "to"), [
+    (".Spam", "."), (".Spam/new", "../new"), (".Spam/new/1.spam", "../../new/1.spam")])
+def test_a_message_is_not_filed_into_itself(file_new, maildir, link, to):
+    (maildir / link).parent.mkdir(parents=True, exist_ok=True)
+    (maildir / link).symlink_to(to)
+    before = (maildir / "new" / "1.spam").read_bytes()
+    file_new(code=3)
+    assert (maildir / "new" / "1.spam").read_bytes() == before
+
+
 def test_the_record_of_what_was_judged_follows_no_link(file_new, maildir):
     Path("precious").write_text("kept")
     (maildir / ".textnb-judged").symlink_to(Path("precious").resolve())

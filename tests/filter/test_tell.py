@@ -141,6 +141,35 @@ def test_learning_is_done_once_wherever_it_ends(model, tmp_path, monkeypatch, pl
         "", ".ledger", ".lock"}
 
 
+def test_a_new_model_that_vanishes_is_learned_again(model, tmp_path, monkeypatch):
+    expected = filled(saved(tmp_path / "expected.textnb"))
+    learner.learn(str(expected))
+    filled(model)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda source, target: (os.unlink(source), fail("gone")))
+        with pytest.raises(SourceError, match="gone"):
+            learner.learn(str(model))
+    learner.learn(str(model))
+    assert model.read_bytes() == expected.read_bytes()
+    assert ledger_of(model) == (5, [])
+
+
+def test_a_disk_that_does_not_tell_of_the_new_model_settles_nothing(model, monkeypatch):
+    with Ledger(filled(model)) as ledger:
+        Path(ledger.next_model).write_bytes(b"a model that was not moved")
+        ledger._note_changes(5, {})
+        with monkeypatch.context() as patch:
+            patch.setattr(ledgers.os, "lstat", lambda path: fail("no answer"))
+            with pytest.raises(SourceError, match="no answer"):
+                ledger.finish()
+        ledger.finish()
+        assert len(ledger.pending(9)) == 5
+
+
+def fail(reason):
+    raise OSError(5, reason)
+
+
 @pytest.mark.parametrize(("code", "starts"), [(0, 1), (1, 2), (-9, 2)])
 def test_a_learner_that_fails_is_followed_by_another(model, monkeypatch, code, starts):
     server = servers.Server(Settings(model=str(model), tellers=[0], learn_seconds=0.0), [])

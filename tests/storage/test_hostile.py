@@ -157,6 +157,7 @@ DAMAGED = [
      [{"name": "KernelDensity"}, {"name": "HistogramDensity"}]),
     *(("histogram", "estimator/parameters/density", words, [{"name": name, "parameters": values}])
       for name, values, words in [
+        ("KernelDensity", {"atol": 10**400}, "a number is too large"),
         ("os.system", {}, "density 'os.system' is unknown"),
         ("Pipeline", {"steps": []}, "density 'Pipeline' is unknown"),
         ("HistogramDensity", {"bins": 10**12}, "bins must be"),

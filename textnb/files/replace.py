@@ -106,20 +106,25 @@ def replace_folder(
             for entry in (work, *work.rglob("*")):
                 sync_path(entry)
             _put_in_place(work, target, old)
-    sync_rename(target)
 
 
 def _put_in_place(work: Path, target: Path, old: Path) -> None:
-    """Rename the new folder to the target; a folder that was there is renamed, then removed."""
+    """Rename the new folder to the target; a folder that was there is renamed, then removed.
+
+    It is removed when the new names are on the disk: a loss of power must leave one of both.
+    """
     if not target.exists():
         os.rename(work, target)
+        sync_rename(target)
         return
     # The old folder then has the name ``work``, and `replace_folder` removes that at its end.
     if _exchange(work, target):
+        sync_rename(target)
         return
     try:
         os.rename(target, old)
         os.rename(work, target)
+        sync_rename(target)
     except BaseException:
         if old.exists() and not target.exists():
             os.rename(old, target)

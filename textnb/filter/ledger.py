@@ -8,8 +8,8 @@ tables. A learned message is stored as a hash, a class and a date. A pending mes
 whole until the model has learned it, and is then overwritten.
 
 A message is learned once, even if the learning process is killed. The new model is written to a
-file of its own, whose name is in the table ``moving``, and then moved over the old model. If that
-file is gone, the move was made.
+file of its own, and then moved over the old model, whose inode, size and time the table ``moving``
+has. If the new file is gone, and the model is not that old file, the move was made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textnb.errors import SourceError
-from textnb.files.replace import report_write_errors, sync_rename
+from textnb.files.replace import report_write_errors, sync_path, sync_rename
 
 SUFFIX = ".ledger"
 _NEXT_SUFFIX = ".next"
@@ -124,6 +124,8 @@ class Ledger:
             elif (application, version) != (_APPLICATION_ID, _VERSION):
                 raise SourceError(
                     f"{self.path} is no ledger of this version of textnb: move it away")
+        # SQLite goes on if it can't sync the folder of a log that it has made.
+        sync_path(Path(self.path).parent)
 
     def close(self) -> None:
         self._database.close()
@@ -210,7 +212,7 @@ class Ledger:
                     self.finish()
                 raise
         try:
-            self.finish()
+            self._settle_move(last)
         except SourceError as error:
             raise error.after(f"{self._model} is written, which the next change notes in its "
                               "ledger: ") from error
@@ -221,7 +223,7 @@ class Ledger:
             run = self._database.execute
             run("DELETE FROM moving")
             run("DELETE FROM changes")
-            run("INSERT INTO moving VALUES (?, ?)", (last, os.path.basename(self.next_model)))
+            run("INSERT INTO moving VALUES (?, ?)", (last, _identity(self._model)))
             self._database.executemany(
                 "INSERT INTO changes VALUES (?, ?, ?)",
                 [(id, _to_json(label), int(time.time())) for id, label in labels.items()])
@@ -230,7 +232,9 @@ class Ledger:
         """Finish the work of a process that was killed; the caller holds the model's lock."""
         with self._report_errors():
             run = self._database.execute
-            if os.path.exists(self.next_model):
+            row = run("SELECT last, file FROM moving").fetchone()
+            has_next = _is_there(self.next_model)
+            if has_next or (row is not None and row[1] == _identity(self._model)):
                 # The move was not made, so pending messages will be learned again. If the disk
                 # failed, the log can hold a transaction with a row of ``moving`` that nobody sees
                 # before the log is read again. The row inserted here writes over it.
@@ -238,11 +242,16 @@ class Ledger:
                     run("INSERT INTO moving VALUES (0, '')")
                     run("DELETE FROM moving")
                     run("DELETE FROM changes")
-                os.unlink(self.next_model)
-            elif (row := run("SELECT last FROM moving").fetchone()) is not None:
-                # Settled messages are not learned again, so the new model must be on the disk.
-                sync_rename(Path(self._model))
-                self.settle(row[0])
+                if has_next:
+                    os.unlink(self.next_model)
+            elif row is not None:
+                self._settle_move(row[0])
+
+    def _settle_move(self, last: int) -> None:
+        # Settled messages are not learned again, so the new model must be on the disk.
+        with self._report_errors():
+            sync_rename(Path(self._model))
+            self.settle(last)
 
     def settle(self, last: int) -> None:
         """Note that the model has learned all pending messages up to a number, and the changes."""
@@ -306,6 +315,21 @@ def _to_json(label: Any) -> str | None:
 
 def _from_json(text: str | None) -> Any:
     return None if text is None else json.loads(text)
+
+
+def _is_there(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        # Of any other failure, nothing follows.
+        return False
+    return True
+
+
+def _identity(path: str) -> str:
+    """What no two files at a path have in common, one of which was moved over the other."""
+    state = os.stat(path)
+    return f"{state.st_ino} {state.st_size} {state.st_mtime_ns}"
 
 
 def _copy_permissions(model: str, path: str) -> None:

@@ -132,13 +132,15 @@ def file_message(path: str, folder: str) -> str:
     target = os.path.join(folder, "new", os.path.basename(path))
     if os.path.islink(path):
         raise OSError(errno.EINVAL, "it is a symbolic link")
+    if os.path.samefile(os.path.dirname(path), os.path.dirname(target)):
+        raise OSError(errno.EINVAL, f"by a symbolic link, {folder} is the folder that it is in")
     with _report_moved(path):
         try:
             # Unlike a rename, a link never replaces a file.
             os.link(path, target)
         except FileExistsError:
             # If an earlier run ended between link and unlink, the message is in both folders.
-            if not os.path.samefile(path, target):
+            if not os.path.samestat(os.lstat(path), os.lstat(target)):
                 raise
         # The link must be on the disk before the message is unlinked, in case of a power failure.
         sync_path(Path(target).parent)

@@ -117,11 +117,16 @@ def _become(job: dict[str, Any], source: int, target: int) -> NoReturn:
                 (0, "r", job["input"] == "closed"), (1, "w", job["output"] == "closed"),
                 (2, "w", False)))
         from textnb.cli import entry
-
-        entry.main()
     except BaseException:
-        # Python's own end of a process that a limit did not let begin.
+        # A limit did not let the process begin.
         os._exit(_FAILED)
+    try:
+        entry.main()
+    except SystemExit as error:
+        os._exit(error.code if isinstance(error.code, int) else error.code is not None)
+    except BaseException:
+        # As Python ends a process.
+        os._exit(1)
     os._exit(99)
 
 
@@ -278,7 +283,9 @@ def check(data: bytes) -> None:
         mbox = passing and not whole.startswith(_STATUS)
         begin = whole.find(b"\n" + _STATUS) + 1 if mbox else 0
         end = whole.find(b"\n", begin) + 1
-        if passing and whole[:begin] + whole[end:] != message:
+        # A message that is no more than a continuation line gets an empty line before it.
+        gap = message.removeprefix(whole[:begin])[:1] in (b" ", b"\t") and b"\n" not in message
+        if passing and whole[:begin] + whole[end:].removeprefix(b"\n" if gap else b"") != message:
             raise Finding("another message", more)
         # With --exit-zero every verdict is 0.
         if wanted and _STATUSES[wanted] not in whole[begin:end]:

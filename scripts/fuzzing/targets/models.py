@@ -214,7 +214,10 @@ def check(data: bytes) -> None:
     except TextnbError:
         return
     if one_in(3, random):
-        _check_saved(model, rows, answers)
+        try:
+            _check_saved(model, rows, answers)
+        except TextnbError as error:
+            raise Finding("a model that was loaded can't be saved and loaded", error) from error
 
 
 def _rows(settings: Any) -> pl.DataFrame:
