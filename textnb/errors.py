@@ -161,7 +161,7 @@ class TextnbError(Exception):
         problem : str
             What was expected, and what came.
         python : str
-            Advice for Python.
+            Advice for Python; empty if it has none.
         *command : str or Mention
             Advice for the command line, in several parts if it names a setting that has other words
             in a job.

@@ -169,7 +169,7 @@ def test_the_first_fit_has_nothing_to_start_from():
     ("log", lambda margin: 1.0 / (1.0 + np.exp(margin)))])
 @pytest.mark.parametrize("cost", [0.01, 1.0, 300.0, 1e12])
 def test_rows_of_one_side_have_the_optimum_of_the_intercept_alone(loss, slope, cost):
-    margin = float(LOSSES[loss].margin_of_one_side(np.array([cost]))[0])
+    margin = float(LOSSES[loss].intercept_if_all_rows_agree(np.array([cost]))[0])
     assert margin == pytest.approx(cost * slope(margin), rel=1e-3 if cost == 1e12 else 1e-9)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textnb.filter.headers import disarming, status_line, with_headers
+from textnb.filter.headers import forged_header_prefixes, status_line, with_headers
 from textnb.filter.verdict import Verdict
 from textnb.mail.message import parse_message
 
@@ -48,15 +48,15 @@ def test_a_line_that_would_continue_the_status_becomes_the_body():
         b"X-Textnb-Status-Other: ham\n\n", b"To: b\n X-Textnb-Status: ham\n\n"))])
 def test_a_forged_status_gets_another_name(message, written):
     pieces, begin = b"", 0
-    for at, name in disarming(message):
+    for at, name in forged_header_prefixes(message):
         pieces, begin = pieces + message[begin:at] + name, at
     assert pieces + message[begin:] == written
 
 
 def test_a_forged_status_in_a_large_message_is_found_soon():
     # A search that goes back takes hours, which the limit of a test ends.
-    assert disarming(bytearray(b"X-Textnb-Status" * 1_000_000)) == []
-    assert disarming(b"\n" * 10_000_000) == []
+    assert forged_header_prefixes(bytearray(b"X-Textnb-Status" * 1_000_000)) == []
+    assert forged_header_prefixes(b"\n" * 10_000_000) == []
 
 
 def test_headers_that_the_sender_forged_are_left_out():

@@ -90,7 +90,7 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     """
     scores, labels, countable = left_out.scores, left_out.labels, left_out.countable
     # A loss is log Σ exp(difference), over the differences of scores to that of the right answer.
-    if labels.link == "softmax":
+    if not labels.is_multilabel:
         possible = ~np.isneginf(scores).all(axis=1)
         accuracy = float(((scores.argmax(axis=1) == labels.codes) & possible).mean())
         posterior = log_posterior(scores[countable])
@@ -108,7 +108,7 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     if not is_finite:
         return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, n_rows)
     log_temperature = _best_log_temperature(differences)
-    raw_losses = -own if labels.link == "softmax" else _losses(differences, 0.0)
+    raw_losses = _losses(differences, 0.0) if labels.is_multilabel else -own
     raw_sums, calibrated_sums = (
         np.bincount(row, weights=losses, minlength=n_rows)
         for losses in (raw_losses, _losses(differences, log_temperature)))
@@ -169,7 +169,7 @@ def choose_l(left_out: Iterable[LeftOut], probabilistic: bool) -> float:
 
 
 def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:
-    per_label = labels.link == "sigmoid"
+    per_label = labels.is_multilabel
     if not per_label and len(labels.classes) < 2:
         raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
                         "there is one class: give l as a number")

@@ -173,7 +173,7 @@ class Counts(ReadOnly):
         import scipy.sparse as sp
 
         n_labels, codes, rows = len(labels.classes), labels.codes, labels.rows
-        if labels.link == "sigmoid":
+        if labels.is_multilabel:
             # An additional last label, which every row has, gives the counts of all rows.
             codes = np.append(codes, np.full(len(labels), n_labels))
             rows = np.append(rows, np.arange(len(labels)))
@@ -186,7 +186,7 @@ class Counts(ReadOnly):
         # all rows of a class hold once is exactly the class count.
         n_rows = membership @ np.ones(len(labels), dtype=weight.dtype)
         table = membership @ as_counts(X)
-        if labels.link == "softmax":
+        if not labels.is_multilabel:
             return cls.from_table(labels.classes, n_rows, table)
         total = table[[-1]]
         return cls.from_table(

@@ -8,7 +8,7 @@ matches the steps that it knows, and raises an error that names any other step.
 
 >>> counts = np.array([3.0, 1.0])
 >>> tf_idf = FeatureMap((Sublinear(), Idf.smooth([1, 3], documents=4), Length()))
->>> tf_idf.of_one(np.array([0, 1]), counts)[1].round(3).tolist()
+>>> tf_idf.map_row(np.array([0, 1]), counts)[1].round(3).tolist()
 [0.957, 0.291]
 """
 
@@ -232,7 +232,7 @@ class FeatureMap(Value):
             return without_zeros(rows)
         return self.map_rows(SparseRows.of(canonical(rows))).to_csr()
 
-    def of_one(
+    def map_row(
         self, columns: NDArray[np.int64], values: Floats
     ) -> tuple[NDArray[np.int64], Floats]:
         """Apply the map to one sparse row, without SciPy: the same bits as `sparse`.
@@ -244,7 +244,7 @@ class FeatureMap(Value):
         values : float64 (n_stored,)
             Counts above 0.
         """
-        row = self.map_rows(SparseRows.of_one(columns, values, len(columns)))
+        row = self.map_rows(SparseRows.of_row(columns, values, len(columns)))
         return row.indices, row.data
 
     def to_dict(self) -> dict[str, Any]:

@@ -130,7 +130,7 @@ class LinearForm(ReadOnly):
         -------
         float64 (n_classes,)
         """
-        scores: Floats = self.scores(SparseRows.of_one(columns, counts, len(self.weights)))[0]
+        scores: Floats = self.scores(SparseRows.of_row(columns, counts, len(self.weights)))[0]
         return scores
 
     def log_posterior(self, X: Any) -> Floats:

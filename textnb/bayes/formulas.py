@@ -1,5 +1,6 @@
-"""From counts to linear forms, by the formulas of `textnb.bayes.ratios` on arrays.
+"""From arrays of counts to linear forms, by the formulas of `textnb.bayes.ratios`.
 
+Those formulas also work on single numbers, so each is handed a `log_ratio`; here, that of arrays.
 A probability is one ratio of sums (count + l), and the logarithm is taken last. So there is little
 rounding, and multiplying all counts and ``l`` by a power of two changes no bit.
 """
@@ -86,8 +87,9 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
 
 
 def _in_tiles(shape: tuple[int, ...], derive: Callable[[slice, slice], Floats]) -> Floats:
-    """Compute a table, float64 (n_classes, n_features), whose transpose is contiguous, as weights.
+    """Compute a table, float64 (n_classes, n_features).
 
+    Its transpose is contiguous, so that it becomes `LinearForm.weights` without a copy.
     ``derive`` computes the values of some classes and terms. It is called tile by tile, because
     temporary arrays for all tiles at once would be as large as a model.
     """
@@ -206,7 +208,10 @@ def categorical_form(
 def bernoulli_form(
     counts: CountTable, l: Smoothing, prior: Floats, presence_above: float | None
 ) -> LinearForm:
-    """The linear form of Bernoulli: w = log p - log(1-p), b = log π + Σ log(1-p)."""
+    """The linear form of Bernoulli: w = log p - log(1-p), b = log π + Σ log(1-p).
+
+    It scores a value above ``presence_above`` as 1, or each value as it is if that is None.
+    """
     n_classes, n_features = counts.feature_count.shape
     weights = np.empty((n_features, n_classes))
     sum_log_not_p = np.empty(n_classes)
@@ -236,6 +241,7 @@ def bernoulli_form(
     run_in_threads(partial(derive, slice(start, start + step))
                    for start in range(0, n_classes, step))
     intercept = prior + sum_log_not_p
+    # Of a class without rows, with l = 0, p and 1-p are both 0/0: no row is of this class.
     intercept[(counts.class_count == 0) & required.any(axis=1)] = -np.inf
     form = LinearForm(counts.classes, weights, intercept, features=presence_map(presence_above))
     if not required.any():

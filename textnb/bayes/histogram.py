@@ -27,7 +27,7 @@ def edges_of(column: Floats, bins: Any, n_bins: int, name: Any) -> Floats:
     bins : int, str or array
         As in `HistogramDensity`.
     n_bins : int
-        The result of `bins_per_column`, which is the number of bins if ``bins`` is "auto".
+        What `bins_per_column` returns for the column; used only if ``bins`` is "auto".
     name : value
         The name of the column, for messages.
     """
@@ -60,7 +60,7 @@ def log_density_of(values: NDArray[Any], edges: Floats, inside: Floats, outside:
 
 
 def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
-    """The number of bins of each column, checked before their arrays take memory.
+    """The number of bins of each column, or a maximum, before arrays of bins take memory.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
 
 
 def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
-    """The number of bins, by the formulas of `numpy.histogram_bin_edges`."""
+    """The number of bins, by the formulas of `numpy.histogram_bin_edges`, or a maximum."""
     n, low, high = len(column), float(column.min()), float(column.max())
     if rule == "scott":
         width = (24.0 * np.pi**0.5 / n) ** (1.0 / 3.0) * float(column.std())
@@ -110,7 +110,7 @@ def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
             width = min(max(width, (high - low) / float(np.sqrt(n)) / 2.0),
                         (high - low) / float(np.log2(n) + 1.0))
     else:
-        # An upper bound, as the other rules only look at n, and "stone" tries at most 100 bins.
+        # A maximum suffices: the other rules only look at n, and "stone" tries at most 100 bins.
         return 2 + max(100, 2 * int(np.sqrt(n)))
     with np.errstate(over="ignore"):
         count = float(np.ceil(np.float64(high - low) / width)) if width > 0 else 1.0

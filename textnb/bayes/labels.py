@@ -128,9 +128,14 @@ class Labels:
         return self.among(self.classes[self.sizes > 0])
 
     @property
+    def is_multilabel(self) -> bool:
+        """Whether rows have any number of labels, and not one class each."""
+        return self.link == "sigmoid"
+
+    @property
     def actual(self) -> NDArray[Any]:
         """What metrics compare with: the label code of each row, or `mask` for lists of labels."""
-        return self.codes if self.link == "softmax" else self.mask
+        return self.mask if self.is_multilabel else self.codes
 
     @property
     def mask(self) -> NDArray[np.bool_]:

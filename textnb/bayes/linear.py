@@ -48,7 +48,7 @@ from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import check_room
-from textnb.runtime.progress import Size, line
+from textnb.runtime.progress import Size, current_line
 from textnb.runtime.threads import map_in_threads
 
 # The maximum of C times the weight of a row. Beyond it, rounding errors are larger than the
@@ -86,9 +86,9 @@ class PreparedRows:
         cls, model: Any, counts: sp.csr_array, labels: Labels,
         weight: Floats | None = None, binary: bool = False, sharing: Sharing | None = None,
     ) -> PreparedRows:
-        line().begin("preparing rows")
+        current_line().begin("preparing rows")
         statistics = document_statistics(counts, labels, weight)
-        if len(statistics.classes) < 2 and labels.link == "softmax":
+        if len(statistics.classes) < 2 and not labels.is_multilabel:
             raise DataError("a linear model tells classes apart: the number of classes in the data "
                             "has to be greater than one; got one class: "
                             f"{statistics.classes.tolist()}")
@@ -211,7 +211,7 @@ def learn_and_calibrate(
     learned, duals = _fit(model, prepared, labels, weight, binary, start)
     del prepared
     scorer = _OutOfFoldScorer(model, counts, labels, weight, binary, sharing, duals)
-    if labels.link == "sigmoid":
+    if labels.is_multilabel:
         return _with_thresholds_and_sigmoids(learned, scorer, left_out)
     folds = _assign_folds(labels.codes, model.held_out)
     if folds is None:
@@ -248,7 +248,7 @@ def choose_vector_weight(
     higher than without vectors by at most a standard error. With lists of labels, or too few rows,
     the weight of ``sharing`` is returned.
     """
-    if labels.link == "sigmoid":
+    if labels.is_multilabel:
         return sharing.vector_weight
     counts = without_zeros(canonical(counts))
     folds = _assign_folds(labels.codes, 1 / _FOLDS)
@@ -349,7 +349,7 @@ class _OutOfFoldScorer:
 
     def score(self, held_out: NDArray[np.bool_]) -> Floats:
         """Scores of the rows that are held out: float64 (n_held_out, n_classes)."""
-        line().begin("preparing to calibrate")
+        current_line().begin("preparing to calibrate")
         model, counts, sharing = self.model, self.counts, self.sharing
         is_learned, unseen = ~held_out, counts[held_out]
         weight = None if self.weight is None else self.weight[is_learned]
@@ -424,14 +424,15 @@ class _Problems:
         n_classes, sizes = len(labels.classes), labels.sizes
         class_weight = side_weights = None
         positives: Sequence[int]
-        if labels.link == "sigmoid":
+        if labels.is_multilabel:
             side_weights = weights_of_sides(model.class_weight, labels, weight)
             positives = np.flatnonzero((sizes > 0) & (sizes < len(labels))).tolist()
             # The side on which all rows are, for a label without a problem: 1 if they have it.
             side = (sizes == len(labels)).astype(np.int64)
             total_cost = cost.sum() * (np.ones(n_classes) if side_weights is None else
                                        side_weights[np.arange(n_classes), side])
-            intercept = (2.0 * side - 1.0) * LOSSES[model.loss].margin_of_one_side(total_cost)
+            intercept = (2.0 * side - 1.0) * LOSSES[model.loss].intercept_if_all_rows_agree(
+                total_cost)
         else:
             class_weight = class_weights(model.class_weight, labels.classes,
                                          sizes if weight is None else labels.sums(weight))
@@ -475,10 +476,10 @@ class _Problems:
         if not self.positives:
             return
         blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
-        progress = line()
+        progress = current_line()
         # If there is only one block, the line shows its passes instead of classes.
         progress.begin(phase, Size(len(self.positives)) if len(blocks) > 1 else None,
-                       "label" if self.labels.link == "sigmoid" else "class")
+                       "label" if self.labels.is_multilabel else "class")
         solutions, n_unsolved = chain.from_iterable(map_in_threads(solve_block, blocks)), 0
         for k, solution in zip(self.positives, solutions, strict=True):
             if not (np.isfinite(solution.shared).all() and np.isfinite(solution.duals).all()

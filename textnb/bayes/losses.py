@@ -23,9 +23,9 @@ class Loss(Protocol):
     Attributes
     ----------
     absorbs_own_features : bool
-        Whether the solver can do without weights of features x that occur in only one row. At their
-        best weights, the penalty of these weights plus the row's ``cost · loss`` is what
-        ``cost · loss`` would be without them, divided by ``1 + 2·cost·|x|²``.
+        Whether the weights v of a row's own features, which no other row has, need not be solved
+        for: with their values x, the minimum over v of ``|v|² / 2 + cost · loss(margin + v·x)`` is
+        ``cost · loss(margin) / (1 + 2 · cost · |x|²)``.
     """
 
     @property
@@ -35,9 +35,9 @@ class Loss(Protocol):
         """First and second derivative at each margin, both float64 (n_rows,)."""
         ...
 
-    def margin_of_one_side(self, cost: Floats) -> Floats:
-        """The margin with the lowest ``margin² / 2 + cost · loss(margin)``, for each cost: the
-        absolute intercept of a model without features, whose rows are all on the same side."""
+    def intercept_if_all_rows_agree(self, cost: Floats) -> Floats:
+        """The absolute intercept of a model without features, whose rows all have the same label:
+        for each cost, the margin with the lowest ``margin² / 2 + cost · loss(margin)``."""
         ...
 
 
@@ -57,7 +57,7 @@ class SquaredHinge:
         shortfall = np.maximum(1.0 - margins, 0.0)
         return -2.0 * shortfall, np.where(shortfall > 0, 2.0, 0.0)
 
-    def margin_of_one_side(self, cost: Floats) -> Floats:
+    def intercept_if_all_rows_agree(self, cost: Floats) -> Floats:
         return 2.0 * cost / (1.0 + 2.0 * cost)
 
 
@@ -79,7 +79,7 @@ class Logistic:
         p_wrong = np.where(margins >= 0, exp, 1.0) / (1.0 + exp)
         return -p_wrong, np.maximum(exp / (1.0 + exp) ** 2, _MIN_CURVATURE)
 
-    def margin_of_one_side(self, cost: Floats) -> Floats:
+    def intercept_if_all_rows_agree(self, cost: Floats) -> Floats:
         margin = np.zeros(len(cost))
         # The objective's derivative is concave, so Newton's steps from 0 approach its root from
         # below. With large costs, the first steps are about 1, and the root is below log(cost): so

@@ -26,7 +26,7 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import as_smoothing_above_0
 from textnb.errors import DataError, ParameterError
-from textnb.runtime.progress import Size, line
+from textnb.runtime.progress import Size, current_line
 
 # LIBLINEAR draws the order of rows from one generator for the whole process: of two fits at the
 # same time, neither would have the order that its random state gives.
@@ -74,9 +74,10 @@ def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     >>> presence_statistics(rows, Labels.of_classes(["a", "b"])).feature_count.tolist()
     [[1, 0], [1, 1]]
     """
-    totals = (len(labels), count_columns(rows)) if labels.link == "sigmoid" else ()
+    totals = (len(labels), count_columns(rows)) if labels.is_multilabel else ()
     by_class = (count_columns(rows, labels.has(k)) for k in range(len(labels.classes)))
-    return Counts(labels.classes, labels.sizes, *cells_by_class(by_class, rows.shape[1]), *totals)
+    ends, codes, values = cells_by_class(by_class, rows.shape[1])
+    return Counts(labels.classes, labels.sizes, ends, codes, values, *totals)
 
 
 def document_statistics(
@@ -170,7 +171,8 @@ def learn_from_rows(
     labels : Labels
     weight : float64 (n_rows,) or None
     binary : bool
-        Whether a term counts once per row, even if the model counts occurrences.
+        Whether the classifier counts a term once per row: the form then does so too, even if the
+        model does not binarize.
 
     Raises
     ------
@@ -188,7 +190,7 @@ def learn_from_rows(
     # score of the second.
     first = len(classes) - len(ratio)
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
-    n_steps, progress = 0, line()
+    n_steps, progress = 0, current_line()
     progress.begin("fitting", Size(len(ratio)), "class")
     for k, r in enumerate(ratio, start=first):
         solver = _solve(model, scale_columns(rows, r), labels.has(k), weight)

@@ -66,7 +66,7 @@ class RatioScales:
         row_mass = self._row_weight * (np.diff(ends) + np.bincount(rows.row, minlength=len(labels)))
         self._class_mass = labels.sums(row_mass)
         # A row may have several labels, so the sum over labels is not the sum over rows.
-        self._total_mass = (self._class_mass if labels.link == "softmax" else row_mass).sum()
+        self._total_mass = (row_mass if labels.is_multilabel else self._class_mass).sum()
 
     def compute(self, k: int) -> Scales:
         """The scales of all columns for the class k."""

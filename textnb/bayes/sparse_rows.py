@@ -60,7 +60,7 @@ class SparseRows:
         return cls(matrix.data, matrix.indices, matrix.indptr, matrix.shape[1])
 
     @classmethod
-    def of_one(cls, columns: NDArray[Any], values: NDArray[Any], width: int) -> SparseRows:
+    def of_row(cls, columns: NDArray[Any], values: NDArray[Any], width: int) -> SparseRows:
         """One row, from its sorted columns and their values."""
         return cls(values, columns, np.array([0, len(columns)]), width)
 

@@ -117,7 +117,7 @@ class TableClassifier(Parameters):
         estimator.name_features(names)
         with reading(X):
             batches_of_rows = read_rows(frame, columns, label, progress)
-            if estimator.streams:
+            if estimator.from_moments:
                 estimator.fit_statistics(sum_moments(batches_of_rows, estimator.diagonal))
             else:
                 collected = list(batches_of_rows)
@@ -159,7 +159,7 @@ class TableClassifier(Parameters):
             self.check_unchanged("learning more")
         parameters = self._parameters() if fitted is None else fitted.parameters
         estimator, label = unfitted(parameters["estimator"]), parameters["label"]
-        if not estimator.streams:
+        if not estimator.from_moments:
             raise ParameterError(f"{estimator!r} needs all rows at once: use fit")
         announced = announced_labels(classes)
         with reading(X):

@@ -15,7 +15,7 @@ from textnb.frames.batches import Progress, batches
 from textnb.frames.features import feature_columns, feature_names, matrix
 from textnb.frames.kinds import select_columns
 from textnb.frames.scan import check_kind_of_labels, scan_table
-from textnb.frames.texts import as_int64, rows_in_memory, with_labels
+from textnb.frames.texts import integers_as_int64, rows_in_memory, with_labels
 
 # The number of rows that are read at a time.
 BATCH_ROWS = 8192
@@ -105,6 +105,6 @@ def read_rows(
         if isinstance(labels.dtype, (pl.Categorical, pl.Enum)):
             labels = labels.cast(pl.String)
         elif label is not None:
-            labels = as_int64(labels)
+            labels = integers_as_int64(labels)
         yield matrix(batch, features, first_row), labels
         first_row += batch.height

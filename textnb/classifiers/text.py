@@ -22,18 +22,18 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.pruned import Pruned
 from textnb.classifiers.texts import (
+    advice_on_setting,
     check_fit_options,
-    check_texts_unchanged,
-    default_terms_for,
+    check_parameters_unchanged,
     is_auto,
-    place_of_setting,
-    resolve_not_auto,
+    require_estimator,
     resolve_text_model,
+    term_settings_to_change,
 )
 from textnb.errors import ParameterError
 from textnb.frames.batches import Progress
 from textnb.frames.indicator import check_indicator, split_indicator
-from textnb.frames.scan import scan
+from textnb.frames.scan import check_columns
 from textnb.frames.sizes import size_of
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
@@ -46,7 +46,7 @@ from textnb.learning.unlabelled import check_vectors
 from textnb.models.base import Model
 from textnb.models.protocol import MissingAttributeError, Parameters, check_fitted, unfitted
 from textnb.runtime.progress import show_progress
-from textnb.runtime.settings import with_checked_names
+from textnb.runtime.settings import check_parameter_names
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers
 from textnb.scoring.explain import Explanation, LabelExplanation
@@ -57,7 +57,7 @@ from textnb.text.matrix import CountMatrix
 from textnb.text.tokens import Tokenizer
 
 
-@with_checked_names
+@check_parameter_names
 @dataclass(eq=False, repr=False)
 class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     r"""A classifier of texts: it learns from a table of documents, and answers with a table.
@@ -93,8 +93,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         `count` and `partial_fit` can exceed the limit while they count.
     subwords : (int, int), optional
         For `NBLinear`: share weights among words that have subwords in common, of this number of
-        characters. By default (4, 4) if no tokenizer is given; else none, as with lists of labels,
-        without ``idf`` or with an ``l`` per term. It helps where texts are short and classes many.
+        characters. It helps where texts are short and classes many. By default (4, 4), but none if
+        a tokenizer is given, with lists of labels, without ``idf``, or with an ``l`` per term.
     sharing : float in [0, 2], optional
         Weight of subwords. By default 5.5 / √(different words of a row), at most 1.6; 0 if more
         than 10,000 rows have more than 100 words each.
@@ -103,11 +103,12 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         of ``term`` and ``vector`` (lists of numbers), a text file of word2vec, GloVe or fastText,
         safetensors beside a ``tokenizer.json``, or wordllama's (``pip install 'textnb[vectors]'``).
     vector_weight : float in [0, 2], optional
-        By default at most ``sharing``, and less if classes have more rows; from 500 rows on, chosen
-        by held-out rows.
+        By default 5.5 / √(different words of a row), at most 1.6, or 1.5 for vectors of
+        ``unlabelled`` texts; less if classes have more than 250 rows; from 500 rows on, chosen by
+        held-out rows.
     lexicon : int, optional
-        Maximum number of words that get weights by vectors or subwords alone: words of
-        ``unlabelled`` texts, or else the first words of the vectors. By default 20,000.
+        A number of words, by default 20,000: at most so many that X lacks get weights, by vectors
+        or subwords. They are words of ``unlabelled`` texts, or else the first of the vectors.
 
     Attributes
     ----------
@@ -148,8 +149,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     vocabulary: Sequence[str] | None = field(default=None, kw_only=True)
 
     @classmethod
-    def _place_of(cls, name: str) -> str:
-        return place_of_setting(cls, name)
+    def _advice_on(cls, name: str) -> str:
+        return advice_on_setting(cls, name)
 
     def fit(
         self, X: Rows, y: ArrayLike | None = None, *, sample_weight: Weight = None,
@@ -184,9 +185,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             documents, of which the model is least sure. `partial_fit` and `forget` then refit the
             weights on these and the new documents; otherwise they only count.
         unlabelled : table, path, or sequence of str, optional
-            Texts without labels, such as those to be classified. Words of similar texts share
-            weights, unless ``vectors`` are given. The most frequent words that X lacks get weights
-            from the words with which they share.
+            Texts without labels, such as those to be classified. Unless ``vectors`` are given, they
+            are learned from these texts: words of similar texts have similar vectors, and share
+            weights. So the most frequent words that X lacks get weights too.
         progress : callable or bool, optional
             Called with the number of rows of each batch; or True for a line in a terminal or a
             notebook that names what is being done.
@@ -212,6 +213,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
                 from textnb.selection.automatic import fit_by_search
 
                 parameters = {name: getattr(self, name) for name in DEFAULTS}
+                # A search fits many models, and itself tells the line how far it has come.
                 self.tuned_ = fit_by_search(
                     parameters, X, y, sample_weight, None if progress is True else advance)
                 self._fitted = self.tuned_.fitted
@@ -349,9 +351,10 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         explain : int
             Add ``explanation``, the N terms that say most for or against the predicted class,
             compared with the runner-up: a list of (term, count, contribution), and one entry
-            with a null term for all other terms. ``score = intercept + Σ contribution`` is the
-            score of ``predicted`` less that of ``runner_up``: log-odds if scores are
-            log-probabilities, else a margin (`ComplementNB`, ``loss="hinge"``). These are columns.
+            with a null term for all other terms. The columns ``runner_up``, ``score`` and
+            ``intercept`` are added too: ``score = intercept + Σ contribution`` is the score of
+            ``predicted`` less that of ``runner_up``, log-odds if scores are log-probabilities, else
+            a margin (`ComplementNB`, ``loss="hinge"``).
         top : int
             Add ``top``, the K most probable classes, best first: a list of (class,
             probability); and ``calibrated`` likewise.
@@ -590,7 +593,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         if tokenizer_parameters:
             tokenizer = parameters.get("tokenizer", self.tokenizer)
             if tokenizer is None:
-                defaults = default_terms_for(
+                defaults = term_settings_to_change(
                     parameters.get("estimator", self.estimator), tokenizer_parameters)
                 tokenizer = defaults["tokenizer"]
                 parameters.setdefault("subwords", self.subwords or defaults["subwords"])
@@ -600,7 +603,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             parameters["tokenizer"] = tokenizer.with_params(**tokenizer_parameters)
         # None stands for the default model: replace it, so that its parameters can be set.
         if any(name.startswith("estimator__") for name in parameters):
-            parameters["estimator"] = resolve_not_auto(parameters.get("estimator", self.estimator))
+            parameters["estimator"] = require_estimator(parameters.get("estimator", self.estimator))
         return super().set_params(**parameters)
 
     def check_unchanged(self, action: str) -> None:
@@ -667,7 +670,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def input_columns(self, frame: pl.LazyFrame) -> list[str]:
         """The columns that are read; SchemaError if the frame lacks one."""
         tokens = self._fitted.token_columns if hasattr(self, "_fitted") else ()
-        scan(frame, text=self.text_columns, tokens=tokens)
+        check_columns(frame, text=self.text_columns, tokens=tokens)
         return self.text_columns
 
     @property
@@ -691,7 +694,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         """The fitted state, after a check that no parameter was changed since."""
         fitted, cached = self.fitted_, getattr(self, "_cached_estimator", None)
         estimator = None if cached is None or cached[0] is not fitted else cached[1]
-        check_texts_unchanged(self, fitted.settings, estimator, action)
+        check_parameters_unchanged(self, fitted.settings, estimator, action)
         return fitted
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from textnb.classifiers.changes import check_unchanged
 from textnb.errors import ParameterError
 from textnb.learning.memory_limit import memory_size
-from textnb.learning.parameters import DEFAULTS, default_terms
+from textnb.learning.parameters import DEFAULTS, default_term_settings
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model, check_registered
 from textnb.models.known import SYNONYMS, import_offered, text_models
@@ -45,7 +45,7 @@ def check_fit_options(is_search: bool, warm_start: Any, keep_sample: Any, unlabe
             raise ParameterError(f"{name} is for NBLinear, and not for estimator='auto'")
 
 
-def check_texts_unchanged(
+def check_parameters_unchanged(
     classifier: Any, settings: TextSettings, fitted_estimator: Any, action: str
 ) -> None:
     """Raise ParameterError if a classifier's parameters are no longer those of `fit`.
@@ -79,17 +79,17 @@ def check_texts_unchanged(
                     estimator if fitted_estimator is None else fitted_estimator, action)
 
 
-def default_terms_for(estimator: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The default tokenizer and subwords of a classifier, whose ``settings`` are to be changed.
+def term_settings_to_change(estimator: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The default tokenizer and subwords, of which some ``settings`` of the tokenizer will change.
 
     For a search, and for another analyzer than "word", they are plain words.
     """
     if is_auto(estimator) or settings.get("analyzer", "word") != "word":
-        return default_terms(MultinomialNB())
-    return default_terms(resolve_text_model(estimator))
+        return default_term_settings(MultinomialNB())
+    return default_term_settings(resolve_text_model(estimator))
 
 
-def place_of_setting(classifier: type, name: str) -> str:
+def advice_on_setting(classifier: type, name: str) -> str:
     """What has a setting that a classifier of texts lacks, for the error; "" if nothing has it.
 
     Parameters
@@ -115,7 +115,7 @@ def place_of_setting(classifier: type, name: str) -> str:
     return ""
 
 
-def resolve_not_auto(estimator: Any) -> Any:
+def require_estimator(estimator: Any) -> Any:
     """As `resolve_estimator`, but raises ParameterError for "auto", which has no parameters."""
     if is_auto(estimator):
         raise ParameterError("estimator='auto' has no parameters, as fit chooses the model and its "

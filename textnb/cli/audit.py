@@ -166,7 +166,7 @@ def relabel(
             return changes
 
         try:
-            change_model(review.model, review.model, change, has_own_ledger=False, of_texts=True)
+            change_model(review.model, review.model, change, with_ledger=False, texts_only=True)
         except TextnbError as error:
             raise error.after(f"{output.output} is written: " if is_written else "") from error
     if not output.quiet:

@@ -249,7 +249,7 @@ def note_columns_without_text(rows: Rows) -> None:
             note(f"warning: the column {printable(name)!r} holds no text in any row")
 
 
-def size_words(model: AnyModel) -> str:
+def describe_size(model: AnyModel) -> str:
     """The number of classes (or labels), and of terms or of features with their columns."""
     classes = quantity(len(classes_of(model)), "label" if holds_lists(model) else "class")
     if text_columns(model) is None:

@@ -83,11 +83,11 @@ class Stream:
             return
         self.has_answered = True
         try:
-            from textnb.filter.headers import disarming
+            from textnb.filter.headers import forged_header_prefixes
 
             # If the arguments were wrong, nothing is read yet.
             self._read_to_limit()
-            insertions = disarming(self._message)
+            insertions = forged_header_prefixes(self._message)
         except BaseException:
             insertions = []
         self._write(insertions)

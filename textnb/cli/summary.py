@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textnb.cli.evidence import MAX_SHOWN, calibration_words, decision_words, label_summary
-from textnb.cli.inputs import size_words
+from textnb.cli.inputs import describe_size
 from textnb.cli.words import train_option
 from textnb.errors import Mention, quantity
 from textnb.workflow.models import AnyModel, holds_lists, text_columns
@@ -104,11 +104,11 @@ def training_lines(
             best = max(value for value in accuracy.flat if value == value)
             yield (f"chosen: alpha {estimator.alpha_:g}, gamma {estimator.gamma_:g}, "
                    f"cross-validated accuracy {best:.4f}")
-        yield size_words(model)
+        yield describe_size(model)
         return
     from textnb.learning.sharing import n_words_without_counts
 
-    summary = size_words(model)
+    summary = describe_size(model)
     if model.chosen_l is not None:
         summary += f", l = {model.chosen_l:g} (chosen by leave-one-out)"
     if n_unlabelled := n_words_without_counts(model):

@@ -17,10 +17,10 @@ from textnb.cli.inputs import (
     NewModel,
     Results,
     check_apart,
+    describe_size,
     note_columns_without_text,
     note_malformed,
     open_input,
-    size_words,
 )
 from textnb.cli.options import TypedOptions, name_of, option, verb
 from textnb.cli.train import ModelOptions
@@ -98,7 +98,7 @@ def tune(
                 note(line)
         elif is_for_mail and not result.fitted.is_multilabel:
             note("note: no threshold was chosen: log-odds above 0 decide")
-        note(f"{size_words(result.fitted)} -> {output.output}")
+        note(f"{describe_size(result.fitted)} -> {output.output}")
     command = _command(result, options, rows.input, output.output, has_threshold)
     if result.fitted.is_multilabel:
         command += _threshold_command(result, options, budget, rows.input, output.output)

@@ -19,9 +19,9 @@ from textnb.cli.inputs import (
     NewModel,
     Results,
     RowOptions,
+    describe_size,
     note_malformed,
     open_input,
-    size_words,
     total_size,
     unit_of,
 )
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from textnb.filter.by_ledger import Changes
     from textnb.workflow.rows import Rows
 
-_KNOWN_WORDS = "learned before, or twice in the input: changed nothing"
+_NOTHING_NEW = "learned before, or twice in the input: changed nothing"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -74,16 +74,17 @@ def update(
     """Learn more labelled rows: the model equals one that is trained on all rows."""
     target = output.target(file.model, *rows.inputs)
     rows.check_inputs()
-    by_ledger = uses_ledger(file.model, output.output, ledger.ledger)
-    options.check(has_ledger=by_ledger)
+    with_ledger = uses_ledger(file.model, output.output, ledger.ledger)
+    options.check(with_ledger=with_ledger)
+    # One message can be learned without Polars, unless it has to be judged first.
     if not (options.new_class or options.on_error) and _learn_message(
-            file.model, rows, output, target, by_ledger):
+            file.model, rows, output, target, with_ledger):
         return
     from textnb.workflow import update as steps
 
-    changes = _change(file.model, rows, output, target, by_ledger, "learning", "learned from",
+    changes = _change(file.model, rows, output, target, with_ledger, "learning", "learned from",
                       partial(steps.update, options=options))
-    if options.on_error and not by_ledger and not changes.learned:
+    if options.on_error and not with_ledger and not changes.learned:
         note("no row was misjudged: nothing to learn, and the model is unchanged")
 
 
@@ -99,7 +100,7 @@ def forget(file: ModelFile, rows: LabelledRows, ledger: LedgerOption, output: Mo
 
 
 def _learn_message(
-    model: str, rows: LabelledRows, output: ModelOutput, target: str, by_ledger: bool
+    model: str, rows: LabelledRows, output: ModelOutput, target: str, with_ledger: bool
 ) -> bool:
     """Learn one message without importing Polars; return False if that is not possible."""
     from textnb.files.lock import lock_path
@@ -109,17 +110,17 @@ def _learn_message(
     with lock_path(target):
         start = time.monotonic()
         summary = learn_message(model, rows.inputs[0], rows, rows.as_class, target,
-                                by_ledger=by_ledger)
+                                with_ledger=with_ledger)
     if summary is None:
         return False
     if summary == "known":
         if not output.quiet:
-            note(f"1 document {_KNOWN_WORDS}")
+            note(f"1 document {_NOTHING_NEW}")
         return True
     if not output.quiet:
         seconds = time.monotonic() - start
         note(f"learned from 1 document in {seconds:.2f} s ({1 / max(seconds, 1e-9):,.0f}/s)")
-        if by_ledger:
+        if with_ledger:
             note("1 document learned")
         note(f"{quantity(summary.n_classes, 'class')}, {quantity(summary.n_terms, 'term')} -> "
              f"{target}")
@@ -128,7 +129,7 @@ def _learn_message(
 
 
 def _change(
-    model: str, rows: LabelledRows, output: ModelOutput, target: str, by_ledger: bool,
+    model: str, rows: LabelledRows, output: ModelOutput, target: str, with_ledger: bool,
     activity: str, past_tense: str, step: Callable[..., Changes], *, forgets: bool = False,
 ) -> Changes:
     """Change a model file by ``step``, such as `textnb.workflow.update.forget`; note the result."""
@@ -140,26 +141,27 @@ def _change(
     def change(model: Any, ledger: Any) -> Changes:
         inputs.extend(labelled_rows(
             model, input, rows, rows.as_class, where=rows.where, note=note,
-            may_lack_labels=forgets and by_ledger) for input in rows.inputs)
+            may_lack_labels=forgets and with_ledger) for input in rows.inputs)
         with progress(activity, past_tense, output.quiet, unit_of(model),
                       size=lambda: total_size(inputs)) as advance:
             return step(model, inputs, ledger=ledger, progress=advance)
 
-    changes = change_model(model, target, change, has_own_ledger=by_ledger, of_texts=forgets)
+    # Models of feature tables can't forget.
+    changes = change_model(model, target, change, with_ledger=with_ledger, texts_only=forgets)
     if not output.quiet:
         for table in inputs:
             note_malformed(table)
-        for number, outcome in () if not by_ledger else (
+        for number, outcome in () if not with_ledger else (
                 (changes.learned, "learned"),
                 (changes.relearned, "learned as another class before: corrected"),
                 (changes.forgotten, "forgotten"),
-                (changes.known, _KNOWN_WORDS),
+                (changes.known, _NOTHING_NEW),
                 (changes.right, "judged rightly: not learned"),
                 (changes.unknown, "not in the ledger: left as it is; --as CLASS forgets what was "
                                 "learned without it")):
             if number:
                 note(f"{quantity(number, 'document')} {outcome}")
-        note(f"{size_words(changes.fitted)} -> {target}")
+        note(f"{describe_size(changes.fitted)} -> {target}")
     note_stale(changes.fitted)
     return changes
 
@@ -193,7 +195,7 @@ def merge(files: ModelFiles, output: NewModel) -> None:
     note_stale(total)
     if not output.quiet:
         documents = counts_that_add(total).documents
-        note(f"{quantity(documents, 'document')}, {size_words(total)} -> {target}")
+        note(f"{quantity(documents, 'document')}, {describe_size(total)} -> {target}")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -238,7 +238,7 @@ class _Auditor:
     ) -> None:
         self.settings, self.rows, self.texts, self.labels = settings, rows, texts, labels
         self.numbers = numbers
-        self.of_lists = labels.link == "sigmoid"
+        self.of_lists = labels.is_multilabel
         self.names = pl.Series(labels.classes.tolist())
         dtype = self.names.dtype
         self.schema: dict[str, Any] = {"row": pl.Int64, "finding": pl.String,

@@ -21,7 +21,7 @@ from textnb.errors import DataError, ParameterError, TextnbWarning, quantity
 from textnb.evaluation.binomial import check_share, lower_bound, trials_needed, upper_bound
 from textnb.evaluation.goal import Goal
 from textnb.evaluation.held_out import HeldOut, check_held_out
-from textnb.evaluation.novelty import evidence_of
+from textnb.evaluation.novelty import novelty_entry
 from textnb.evaluation.roc import check_positive, errors_by_threshold
 from textnb.evaluation.threshold_search import (
     lowest_threshold_of_precision,
@@ -267,7 +267,7 @@ def choose(
     evidence = {**goal.request, **evidence_of_rule, **measure_decision(held, decision, goal),
                 "scored": held.method}
     if not of_lists:
-        evidence |= {"calibrated": held.calibration is not None, **evidence_of(held.novelty)}
+        evidence |= {"calibrated": held.calibration is not None, **novelty_entry(held.novelty)}
     return replace(decision, evidence=evidence)
 
 

@@ -34,7 +34,7 @@ from textnb.learning.fitting import count, fit, fit_from_counts
 from textnb.learning.text_settings import TextSettings
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
-from textnb.runtime.progress import Size, line, muted
+from textnb.runtime.progress import Size, current_line, muted
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import LEARNED_ONLY, Split, split
@@ -195,7 +195,7 @@ def score_folds(
             if progress is not None:
                 progress(rows.height)
             models = _fit_folds(recipe, rows, partition)
-        progress_line = line()
+        progress_line = current_line()
         progress_line.begin("scoring", Size(len(partition.folds)))
         parts = _split_batches(rows, names, partition, progress_line.advance)
         scores = ScoresByModels(
@@ -221,7 +221,7 @@ def score_folds(
 
 
 def _fit_folds(recipe: Recipe, rows: pl.DataFrame, partition: Split) -> list[Fitted]:
-    progress_line, models = line(), []
+    progress_line, models = current_line(), []
     progress_line.begin("fitting", Size(partition.count), "fold")
     for fold in range(partition.count):
         with muted():
@@ -303,7 +303,7 @@ class ScoresByModels:
         self._scores = np.full((len(labels), len(labels.classes)), -np.inf)
         self._lengths = np.zeros(len(labels))
         self._posterior = self._scores.copy() if calibrates else None
-        self._answers = self._scores > 0 if decides and labels.link == "sigmoid" else None
+        self._answers = self._scores > 0 if decides and labels.is_multilabel else None
 
     def score(
         self, fitted: Fitted, rows: NDArray[np.int64], batch: pl.DataFrame,

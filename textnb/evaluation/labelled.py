@@ -40,7 +40,7 @@ def known_labels(labels: pl.Series, classes: pl.Series, first_row: int = 0) -> N
     names = pl.Series(row_labels.classes.tolist(), dtype=classes.dtype)
     # If no row has a label, the codes are not of an integer type.
     codes = codes_of(names, classes)[row_labels.codes.astype(np.int64)]
-    if row_labels.link == "softmax":
+    if not row_labels.is_multilabel:
         return codes
     actual = np.zeros((len(labels), len(classes)), dtype=np.bool_)
     is_known = codes >= 0

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, Mention, ParameterError, quantity
 from textnb.evaluation.indicators import count_confusions, indicator, measures, measures_of_labels
-from textnb.evaluation.novelty import Novelty, evidence_of
+from textnb.evaluation.novelty import Novelty, novelty_entry
 from textnb.evaluation.roc import Rates
 from textnb.runtime import notebook
 from textnb.scoring.columns import best_columns
@@ -130,15 +130,16 @@ class LabelEvaluation:
         return {name: value.to_dicts() if isinstance(value, pl.DataFrame) else
                 None if isinstance(value, float) and np.isnan(value) else value
                 for name, value in vars(self).items() if name != "novelty"
-                } | evidence_of(self.novelty)
+                } | novelty_entry(self.novelty)
 
 
 def no_known_label(label: Any, known: pl.Series) -> DataError:
     """The error if the model knows none of the labels of the rows; it names one of them."""
     return DataError.with_advice(
         f"the model knows none of the labels, such as {label!r}; its classes are "
-        f"{', '.join(map(repr, known.to_list()[:10]))}", "", ". Where these labels have other "
-        "names, say which class they are with ",
+        f"{', '.join(map(repr, known.to_list()[:10]))}",
+        "",  # Python has no option for it.
+        ". Where these labels have other names, say which class they are with ",
         Mention("classes", f"'{known[0]}=PATTERN,...'"))
 
 

@@ -134,7 +134,7 @@ class Novelty:
                 "found": self.found, "share_learned": self.share_learned}
 
 
-def evidence_of(novelty: Novelty | None) -> dict[str, Any]:
+def novelty_entry(novelty: Novelty | None) -> dict[str, Any]:
     """The novelty as an entry of a decision's evidence, or of a result in JSON."""
     return {} if novelty is None else {"novelty": novelty.to_dict()}
 

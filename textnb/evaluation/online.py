@@ -170,7 +170,7 @@ def validate_online(
             rows = rows[time_order(rows[time], time)]
             labels = labels_of(rows[label])
         rows = rows.select(*names, label)
-        if labels.link == "sigmoid":
+        if labels.is_multilabel:
             for name, value in (("positive", positive),
                                 ("max_false_positive_rate", max_false_positive_rate)):
                 if value is not None:
@@ -183,7 +183,7 @@ def validate_online(
             recipe, rows, labels, has_feedback, block, delay, progress,
             None if max_false_positive_rate is None else lambda fitted: threshold_by_fit(
                 fitted, positive, max_false_positive_rate))
-    return held if labels.link == "sigmoid" else measure_online(held, positive, n_learned)
+    return held if labels.is_multilabel else measure_online(held, positive, n_learned)
 
 
 def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
@@ -254,11 +254,11 @@ def _first_to_judge(labels: Labels, has_feedback: NDArray[np.bool_], block: int,
     # The first document with each label that is learned.
     codes, positions = np.unique(labels.codes[is_usable], return_index=True)
     documents = labels.rows[is_usable][positions]
-    min_labels = 1 if labels.link == "sigmoid" else max(2, len(labels.classes))
+    min_labels = 1 if labels.is_multilabel else max(2, len(labels.classes))
     if len(codes) < min_labels:
-        problem = "have no label" if labels.link == "sigmoid" else "lack a class"
+        problem = "have no label" if labels.is_multilabel else "lack a class"
         raise DataError(f"the documents that are learned {problem}: there is nothing to judge by")
-    last_needed, need = ((documents.min(), "a label") if labels.link == "sigmoid"
+    last_needed, need = ((documents.min(), "a label") if labels.is_multilabel
                          else (documents.max(), "every class"))
     # The end of the block that holds this document, and then the delay.
     begin = max(block, -(-(int(last_needed) + 1) // block) * block) + delay

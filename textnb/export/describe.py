@@ -13,7 +13,7 @@ from textnb.files.blocks import VERSION
 from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.learning.parameters import to_json_value
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
-from textnb.learning.sharing import n_words_without_counts, sharing_weight
+from textnb.learning.sharing import n_words_without_counts, subword_weight
 from textnb.runtime import __version__
 from textnb.text.compiled import describe_engine
 
@@ -97,7 +97,7 @@ def describe_model(model: Any) -> dict[str, Any]:
             "limits": {name: settings.parameters[name] for name in (
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},
             **({} if settings.parameters["subwords"] is None else {
-                "subwords": settings.parameters["subwords"], "sharing": sharing_weight(fitted)}),
+                "subwords": settings.parameters["subwords"], "sharing": subword_weight(fitted)}),
             **({} if settings.parameters["vectors"] is None else {
                 "vectors": to_json_value(settings.parameters["vectors"]),
                 "vector_weight": settings.parameters["vector_weight"]}),

@@ -50,16 +50,15 @@ def with_headers(message: bytes, headers: Iterable[str], *, only_headers: bool =
                      line_end if only_headers else message[end:]])
 
 
-def disarming(message: bytes | bytearray) -> list[tuple[int, bytes]]:
-    """Texts to insert into a message without a verdict, so that no reader finds one.
+def forged_header_prefixes(message: bytes | bytearray) -> list[tuple[int, bytes]]:
+    """Prefixes that rename the headers of a verdict which the sender has forged.
 
-    A sender may have forged a header with the verdict's name. Each text is a prefix that renames
-    such a header. All bytes of the message stay.
+    They are for a message that is passed on without a verdict. All bytes of the message stay.
 
     Returns
     -------
     insertions : list of (int, bytes)
-        Places in the message, in order, and texts.
+        Places in the message, in order, and prefixes.
     """
     end = re.search(rb"\n\r?\n|\r\r", message)
     return [(match.start(1), _FORGED_PREFIX) for match in re.finditer(

@@ -27,7 +27,7 @@ _BATCH_SIZE = 1000
 def check(model: str) -> None:
     """Raise TextnbError if a model can't learn message by message."""
     fitted = load_fitted(model)
-    if not fitted.model.counts_beside_weights:
+    if not fitted.model.can_count_without_refit:
         fitting.counts_that_add(fitted)
 
 

@@ -42,7 +42,8 @@ class MailFilter:
     columns : list of str
         Columns of a mail table (see `scan_mail`), or names of headers.
     judging : Judging
-        The class of spam, the number of learned messages per class, thresholds, and stale choices.
+        The class of spam, the number of learned messages per class, thresholds, and why the
+        calibration or the decision no longer holds.
     calibration : Calibration or None
 
     Examples
@@ -83,14 +84,15 @@ class MailFilter:
         ----------
         path : path
         spam : label, optional
-            The class that is filtered out; by default the class for which the model's decision was
-            chosen, or "spam" if there is none. There is no default if the decision was chosen for
-            another class and the model also has a class "spam".
+            The class that is filtered out; by default the class whose threshold was chosen for the
+            model (its decision), or "spam" without one. There is no default if that is another
+            class and the model also has a class "spam".
         min_learned : int
             If fewer messages of spam, or of all other classes, were learned, every verdict is
             "unsure".
         cutoffs : (float, float), optional
-            Log-odds of spam, base e, in place of the model's decision.
+            Log-odds of spam, base e, in place of the model's decision: a message is ham up to the
+            first, spam from the second on, and "unsure" between them.
         max_bytes : int
             A file is refused if its contents would take more memory.
 
@@ -160,7 +162,7 @@ class MailFilter:
             The points are what a term adds to the log-odds of spam against the most probable other
             class, base e. The largest absolute value comes first.
         """
-        columns, values = self.form.features.of_one(*self._counts(self._row(message)[0]))
+        columns, values = self.form.features.map_row(*self._counts(self._row(message)[0]))
         terms = self.terms.gather(columns).to_list()
         divisor = 1.0 if self.calibration is None else float(
             self.calibration.temperatures(np.array([values.sum()]))[0])
@@ -171,7 +173,7 @@ class MailFilter:
     def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:
         """Joint log-probabilities (1, n_classes), and the sum of the mapped counts of terms."""
         columns, counts = self._counts(row)
-        length = self.form.features.of_one(columns, counts)[1].sum()
+        length = self.form.features.map_row(columns, counts)[1].sum()
         return self.form.scores_of_one(columns, counts)[None, :], float(length)
 
     def _row(self, message: bytes) -> tuple[pl.DataFrame, MailMessage]:

@@ -192,7 +192,7 @@ def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
     return pl.col(column).cast(dtype)
 
 
-def as_int64(labels: pl.Series) -> pl.Series:
+def integers_as_int64(labels: pl.Series) -> pl.Series:
     """Integer labels of any width as Int64; other labels unchanged.
 
     Raises

@@ -16,7 +16,7 @@ from textnb.bayes.labels import NO_LABELS, Labels, check_int64
 from textnb.bayes.moments import MomentStatistics
 from textnb.errors import DataError, ParameterError
 from textnb.frames.kinds import check_unicode
-from textnb.frames.texts import as_int64
+from textnb.frames.texts import integers_as_int64
 from textnb.frames.weights import read_weights
 from textnb.text.counting import CountSpec
 from textnb.text.counts import check_labels, count_by_label, each_label
@@ -157,7 +157,7 @@ def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
     labels, rows = each_label(column)
     if isinstance(labels.dtype, (pl.Categorical, pl.Enum, pl.Null)):
         labels = labels.cast(pl.String)
-    labels = as_int64(labels)
+    labels = integers_as_int64(labels)
     if labels.null_count():
         check_labels(labels, rows, column.name, first_row)
     classes = labels.unique().sort()

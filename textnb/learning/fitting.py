@@ -26,7 +26,7 @@ from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import reading
 from textnb.frames.kinds import convert_table, select_columns
-from textnb.frames.scan import scan
+from textnb.frames.scan import check_columns, scan
 from textnb.frames.texts import (
     is_table,
     labels_are_separate,
@@ -61,7 +61,7 @@ from textnb.learning.unlabelled import check_unlabelled
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import clear_memory_errors
-from textnb.runtime.progress import Size, line
+from textnb.runtime.progress import Size, current_line
 from textnb.text.counts import check_complete
 from textnb.text.coverage import BlankTexts, warn_of_lone_terms
 from textnb.text.limited import count_within, keep_within
@@ -152,7 +152,7 @@ def learn_more(
     """
     started = time.perf_counter()
     announced = announced_labels(classes)
-    if fitted is not None and fitted.model.counts_beside_weights:
+    if fitted is not None and fitted.model.can_count_without_refit:
         check_known(announced, fitted.classes.tolist())
         learn = update_counts if fitted.sample is None else learn_more_rows
         with reading(X):
@@ -185,7 +185,7 @@ def forget(
 ) -> Fitted:
     """Forget texts: see `TextClassifier.forget`."""
     started = time.perf_counter()
-    if fitted.model.counts_beside_weights:
+    if fitted.model.can_count_without_refit:
         remove = partial(update_counts, forget=True) if fitted.sample is None else forget_rows
         with reading(X):
             return remove(fitted, labelled_batches(fitted.settings, X, y, progress=progress))
@@ -242,7 +242,7 @@ def fit_from_counts(
         if settings.memory_limit is not None:
             statistics = keep_within(statistics, settings.memory_limit)
         counts, model = settings.select_terms(statistics), settings.model
-        # Raises an error if the model can't count terms of texts.
+        # Called for its error: a model may need presence where counts are counted.
         model.presence_above(settings.binary)
         model.check(counts.n_features, len(counts.classes))
         if l is None and before is not None:
@@ -318,7 +318,7 @@ def labelled_rows(
         return scan(select_columns(X, [*text, label, *others]), text=text, label=label,
                     tokens=settings.token_columns)
     frame = rows_in_memory(select_columns(X, [*text, *others]), label)
-    scan(frame, text=text, tokens=settings.token_columns)
+    check_columns(frame.lazy(), text=text, tokens=settings.token_columns)
     return with_labels(frame, y, label)
 
 
@@ -343,7 +343,7 @@ def _fit_rows(
     keep_sample: int | None, unlabelled: Any,
 ) -> tuple[Fitted, int, int]:
     """The model, and the numbers of tokens and documents."""
-    if rows.labels.link == "sigmoid":
+    if rows.labels.is_multilabel:
         settings = settings.without_default_subwords()
     with clear_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
         settings, rows, sharing = share_weights(settings, rows, unlabelled)
@@ -417,7 +417,7 @@ def _choose_l(
     is_fixed = settings.vocabulary is not None or limits.max_features is not None
     reader = LeaveOneOutReader(
         model, statistics, limits, terms if is_fixed else None, settings.binary)
-    progress = line()
+    progress = current_line()
     progress.begin("choosing l", Size(statistics.documents))
     with reading(X):
         left_out = reader.leave_out(

@@ -30,27 +30,27 @@ SHORT_WORDS = Tokenizer(pattern=SHORT_WORD, keep=("punctuation",))
 _LINEAR_TERMS = {"tokenizer": SHORT_WORDS.with_params(ngram_range=(1, 2)), "subwords": (4, 4)}
 
 
-def default_terms(model: Model, of_lists: bool = False) -> dict[str, Any]:
+def default_term_settings(model: Model, of_lists: bool = False) -> dict[str, Any]:
     """The tokenizer and subwords of a model for which no tokenizer is given.
 
     There are no subwords with lists of labels (``of_lists``), for which they don't help, nor for a
     model whose counts can be updated beside its weights, which subwords would prevent.
 
     >>> from textnb.models.multinomial import MultinomialNB
-    >>> default_terms(MultinomialNB()) == {"tokenizer": Tokenizer(), "subwords": None}
+    >>> default_term_settings(MultinomialNB()) == {"tokenizer": Tokenizer(), "subwords": None}
     True
     """
     if not model.learns_shared:
         return {"tokenizer": Tokenizer(), "subwords": None}
     # An array has a smoothing for each term, but none for subwords.
-    if of_lists or np.ndim(model.l) or model.counts_beside_weights:
+    if of_lists or np.ndim(model.l) or model.can_count_without_refit:
         return {**_LINEAR_TERMS, "subwords": None}
     return dict(_LINEAR_TERMS)
 
 
 def without_defaults(parameters: Mapping[str, Any], model: Model) -> dict[str, Any]:
-    """Parameters in which tokenizer and subwords are None if they are those of `default_terms`."""
-    defaults = default_terms(model)
+    """Parameters, with None for a tokenizer and subwords that are `default_term_settings`."""
+    defaults = default_term_settings(model)
     is_default = all(parameters[name] == value for name, value in defaults.items())
     return {**parameters, **(dict.fromkeys(defaults) if is_default else {})}
 

@@ -41,7 +41,7 @@ def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) 
         raise ParameterError.naming(
             "{keep_sample} is for models whose weights are learned from rows; " + model.name
             + " learns from counts, and is updated exactly without it")
-    if not model.counts_beside_weights:
+    if not model.can_count_without_refit:
         raise ParameterError.naming(
             "{keep_sample} is for NBLinear without {idf}, as mail has it by default; this model "
             "can't learn more")

@@ -1,6 +1,6 @@
 """What words share, as the settings say: subwords, which are parts of words, and vectors.
 
-    terms of labelled rows -> subwords, vectors, and the weights of both -> Sharing
+    terms of labelled rows -> their subwords and vectors, and a weight for either kind -> Sharing
     words of unlabelled texts, or of the table of vectors -> words that share something with terms
     -> columns without counts in the matrix of the labelled rows
 
@@ -57,15 +57,15 @@ def share_weights(
     with reading(unlabelled):
         texts = None if unlabelled is None else open_unlabelled(settings, unlabelled)
         new_words = None if texts is None else collect_words(settings, texts)
-        settings, source = _find_vectors(settings, rows, new_words, texts)
-    if source is not None:
-        settings = _choose_weight(settings, rows, source)
+        settings, vectors = _find_vectors(settings, rows, new_words, texts)
+    if vectors is not None:
+        settings = _choose_weight(settings, rows, vectors)
         if not settings.parameters["vector_weight"]:
-            source = None
-    if new_words is None and source is not None and settings.vocabulary is None:
-        new_words = tokenize_words(settings, source.words)
-    wide_rows = rows if new_words is None else _add_terms(settings, rows, new_words, source)
-    sharing = _sharing_of_rows(settings, wide_rows, source)
+            vectors = None
+    if new_words is None and vectors is not None and settings.vocabulary is None:
+        new_words = tokenize_words(settings, vectors.words)
+    wide_rows = rows if new_words is None else _add_terms(settings, rows, new_words, vectors)
+    sharing = _sharing_of_rows(settings, wide_rows, vectors)
     if sharing is None and new_words is not None:
         if settings.parameters["vectors"] is None:
             raise ParameterError.naming(
@@ -77,7 +77,7 @@ def share_weights(
 
 def sharing_of(
     settings: TextSettings, terms: pl.Series, counts: CountMatrix, weights: Floats | None = None,
-    source: WordVectors | None = None,
+    vectors: WordVectors | None = None,
 ) -> Sharing | None:
     """What the terms of rows share, as the settings say; None if they share nothing.
 
@@ -88,7 +88,7 @@ def sharing_of(
     counts : csr_array (n_rows, n_terms)
     weights : float64 (n_rows,), optional
         The weights of the rows.
-    source : WordVectors, optional
+    vectors : WordVectors, optional
     """
     # Imported here, as it imports SciPy.
     from textnb.bayes.sharing import Sharing
@@ -101,18 +101,18 @@ def sharing_of(
         sharing = Sharing.of_words(
             terms.to_list(), parameters["subwords"], rows_with_term, n_rows,
             parameters["sharing"], _prefixes(settings))
-    if source is None or not parameters["vector_weight"]:
+    if vectors is None or not parameters["vector_weight"]:
         return sharing
     if sharing is None:
         sharing = Sharing.without_subwords(len(terms))
-    return replace(sharing, vectors=_term_vectors(settings, terms, source),
+    return replace(sharing, vectors=_term_vectors(settings, terms, vectors),
                    vector_weight=float(parameters["vector_weight"]))
 
 
 def _sharing_of_rows(
-    settings: TextSettings, rows: DocumentTermMatrix, source: WordVectors | None
+    settings: TextSettings, rows: DocumentTermMatrix, vectors: WordVectors | None
 ) -> Sharing | None:
-    return sharing_of(settings, rows.terms, rows.counts, rows.weights, source)
+    return sharing_of(settings, rows.terms, rows.counts, rows.weights, vectors)
 
 
 def _prefixes(settings: TextSettings) -> list[str]:
@@ -138,48 +138,49 @@ def _find_vectors(
     """
     from textnb.learning.vectors import read_vectors, vectors_of_texts
 
-    source = settings.parameters["vectors"]
-    if source is None or _is_named(source, UNLABELLED):
+    setting = settings.parameters["vectors"]
+    if setting is None or _is_named(setting, UNLABELLED):
         if texts is None:
             # Folds, and fits of a model from a file, have no unlabelled texts.
-            return settings if source is None else settings.without_unlabelled_vectors(), None
+            return settings if setting is None else settings.without_unlabelled_vectors(), None
         weight = settings.parameters["vector_weight"]
-        vectors = vectors_of_texts(settings, texts) if source or weight != 0 else None
+        vectors = vectors_of_texts(settings, texts) if setting or weight != 0 else None
         if vectors is None and weight:
             raise ParameterError.naming(
                 "{unlabelled} texts are too few to learn vectors from: give 20 or more, or no "
                 "{vector_weight}")
         return (settings if vectors is None else settings.with_unlabelled_vectors()), vectors
-    if _is_named(source, TABLE):
+    if _is_named(setting, TABLE):
         raise ParameterError("the vectors of this model came from a table, which its file does "
                              "not hold: set vectors to the table again, to fit it")
     terms = rows.terms if new_words is None else pl.concat([rows.terms, new_words])
     words = _words(settings, terms).drop_nulls().unique(maintain_order=True)
-    return settings, read_vectors(source, words, settings.max_new_words if new_words is None else 0)
+    n_first = settings.max_new_words if new_words is None else 0
+    return settings, read_vectors(setting, words, n_first)
 
 
-def _is_named(source: Any, name: str) -> bool:
+def _is_named(setting: Any, name: str) -> bool:
     """Whether the setting is this name, and not a table, whose ``==`` would compare cells."""
-    return isinstance(source, str) and source == name
+    return isinstance(setting, str) and setting == name
 
 
 def _term_vectors(
-    settings: TextSettings, terms: pl.Series, source: WordVectors
+    settings: TextSettings, terms: pl.Series, vectors: WordVectors
 ) -> TermVectors | None:
     """The vectors of terms, centered; None if no term has one."""
     from textnb.bayes.sharing import TermVectors
 
     index = pl.DataFrame({"word": _words(settings, terms)}).join(
-        pl.DataFrame({"word": source.words}).with_row_index("index"), on="word", how="left",
+        pl.DataFrame({"word": vectors.words}).with_row_index("index"), on="word", how="left",
         maintain_order="left")["index"]
     columns = index.is_not_null().arg_true().to_numpy().astype(np.int64)
     if not len(columns):
         return None
-    return TermVectors.centered(columns, source.values[index.drop_nulls().to_numpy()], len(terms))
+    return TermVectors.centered(columns, vectors.values[index.drop_nulls().to_numpy()], len(terms))
 
 
 def _choose_weight(
-    settings: TextSettings, rows: DocumentTermMatrix, source: WordVectors
+    settings: TextSettings, rows: DocumentTermMatrix, vectors: WordVectors
 ) -> TextSettings:
     """The settings with a weight of vectors, which is chosen for the rows if none was set."""
     from textnb.bayes.linear import choose_vector_weight
@@ -190,8 +191,7 @@ def _choose_weight(
         weight_of_words,
     )
 
-    vectors = _term_vectors(settings, rows.terms, source)
-    if vectors is None:
+    if _term_vectors(settings, rows.terms, vectors) is None:
         warn_caller("no word of the labelled texts has a vector: these change nothing. Take "
                     "vectors of their language")
         return settings.with_vector_weight(0.0)
@@ -203,7 +203,7 @@ def _choose_weight(
     weight = WEIGHT_OF_OWN_VECTORS if is_own else weight_of_words(mean_words)
     settings = settings.with_vector_weight(
         reduce_for_rows(weight, n_rows / len(rows.labels.classes)))
-    sharing = _sharing_of_rows(settings, rows, source)
+    sharing = _sharing_of_rows(settings, rows, vectors)
     if n_rows < _MIN_ROWS or sharing is None or not sharing.has_vectors:
         return settings
     return settings.with_vector_weight(choose_vector_weight(
@@ -212,7 +212,7 @@ def _choose_weight(
 
 def _add_terms(
     settings: TextSettings, rows: DocumentTermMatrix, new_words: pl.Series,
-    source: WordVectors | None,
+    vectors: WordVectors | None,
 ) -> DocumentTermMatrix:
     """The matrix with a column for each new word with a vector or a subword of a labelled word.
 
@@ -225,8 +225,8 @@ def _add_terms(
     max_added = settings.max_new_words
     new_words = new_words.filter(~new_words.is_in(rows.terms.implode())).head(5 * max_added)
     is_candidate = np.zeros(len(new_words), dtype=np.bool_)
-    if source is not None:
-        has_vector = _words(settings, new_words).is_in(source.words.implode())
+    if vectors is not None:
+        has_vector = _words(settings, new_words).is_in(vectors.words.implode())
         is_candidate |= has_vector.fill_null(False).to_numpy()
     if (lengths := settings.parameters["subwords"]) is not None:
         words = _words(settings, pl.concat([rows.terms, new_words])).fill_null(" ").to_list()
@@ -251,7 +251,7 @@ def n_words_without_counts(fitted: Fitted) -> int:
     return int((fitted.counts.all_counts == 0).sum())
 
 
-def sharing_weight(fitted: Fitted) -> float | None:
+def subword_weight(fitted: Fitted) -> float | None:
     """The weight of subwords in the fit.
 
     None without subwords, or if counts have changed since the fit: then it is not known any more.

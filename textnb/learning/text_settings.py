@@ -13,7 +13,7 @@ import polars as pl
 from textnb.bayes.counts import Counts
 from textnb.errors import Mention, ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
-from textnb.learning.parameters import DEFAULTS, default_terms, detach, is_frame
+from textnb.learning.parameters import DEFAULTS, default_term_settings, detach, is_frame
 from textnb.learning.settings import MAX_WORDS, UNLABELLED, LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.settings import check_settings, check_values, is_truth
@@ -38,8 +38,8 @@ class TextSettings:
         The sorted terms, if they were given and are not chosen from documents.
     by_default : set of str
         The parameters that are None in the classifier, and were chosen: "tokenizer" and "subwords"
-        by the model (see `textnb.learning.parameters.default_terms`), "vectors" because there are
-        unlabelled texts, and "vector_weight" by the rows.
+        by the model (see `textnb.learning.parameters.default_term_settings`), "vectors" because
+        there are unlabelled texts, and "vector_weight" by the rows.
     """
 
     parameters: dict[str, Any]
@@ -70,7 +70,7 @@ class TextSettings:
         parameters = {name: detach(value) for name, value in {**DEFAULTS, **parameters}.items()}
         check_settings(model)
         model_defaults = {} if parameters["tokenizer"] is not None else {
-            name: value for name, value in default_terms(model).items()
+            name: value for name, value in default_term_settings(model).items()
             if parameters[name] is None}
         parameters |= model_defaults
         parameters["memory_limit"] = memory_size(parameters["memory_limit"])

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from textnb.errors import ParameterError, quantity
 from textnb.mail.charset_guess import Guess
 from textnb.mail.charsets import Notes, header_text, note
-from textnb.mail.parts import PartHeaders, PartReader, split_headers, structure_headers
+from textnb.mail.parts import PartHeaders, PartReader, mime_headers, split_headers
 from textnb.runtime.values import Value
 
 # Servers let through some tens of MiB.
@@ -121,10 +121,10 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
         of alternatives the plain one, or the HTML one if the plain one is a stub); ``html`` (bool:
         whether some of the body is from HTML); ``links`` and ``images`` (targets of links and
         forms, and sources of images, in all HTML parts, as they are written, in order and with
-        repetitions; ``data:`` without its data); ``attachments`` (names of all parts that have one;
-        content types of the other parts that were not read); ``requested`` (dict from ``headers``
-        to their values, like ``subject``); ``errors`` (tuple of str, each ``"kind"`` or
-        ``"kind: detail"``: what was malformed, or beyond a limit and not read).
+        repetitions; ``data:`` without its data); ``attachments`` (the name of each part that
+        has one, and the content type of each other part that was not read); ``requested`` (dict
+        from ``headers`` to their values, like ``subject``); ``errors`` (tuple of str, each
+        ``"kind"`` or ``"kind: detail"``: what was malformed, or beyond a limit and not read).
 
     Raises
     ------
@@ -174,7 +174,7 @@ def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, 
 
     date = _parse_date(values["date"][0], notes) if "date" in values else None
     reader = PartReader(notes, guess)
-    body_text = reader.text(structure_headers(raw_headers), body, 0)
+    body_text = reader.text(mime_headers(raw_headers), body, depth=0)
     message = MailMessage(
         header("message-id"), date, header("from"), header("to"), header("subject"),
         "\n".join(lines), body_text.text, body_text.html, tuple(reader.links), tuple(reader.images),

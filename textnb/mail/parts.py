@@ -36,7 +36,7 @@ _HEADER_LINES = re.compile(
     rb"(?:(?:[!-9;-~]*+:|[ \t]|>?From [^\r\n]*?\d\d?:\d\d)[^\r\n]*+(?:\r?\n|\r|\Z))*")
 _ENVELOPE = re.compile(rb"^>?From [^\r\n]*(?:\r?\n|\r|\Z)", re.M)
 _PLAIN_TYPES = ("text/plain", "text/enriched", "text/richtext")
-_STRUCTURE_HEADERS = ("content-type", "content-disposition", "content-transfer-encoding")
+_MIME_HEADERS = ("content-type", "content-disposition", "content-transfer-encoding")
 
 
 class PartText(NamedTuple):
@@ -81,11 +81,11 @@ def split_headers(raw: bytes, notes: Notes) -> tuple[list[tuple[str, str]], byte
     return [(name, str(value)) for name, value in parsed.raw_items()], body
 
 
-def structure_headers(lines: Sequence[tuple[str, str]]) -> Message:
-    """The headers that say how to read a body; each character stands for a byte."""
+def mime_headers(lines: Sequence[tuple[str, str]]) -> Message:
+    """Those headers that say how to read a body; each character stands for a byte."""
     mime = Message()
     for name, value in lines:
-        if name.lower() in _STRUCTURE_HEADERS and name not in mime:
+        if name.lower() in _MIME_HEADERS and name not in mime:
             raw = value[:_MAX_PARAMETERS].encode("utf-8", "surrogateescape")
             mime[name] = raw.decode("latin-1")
     return mime
@@ -144,7 +144,7 @@ class PartReader:
         content = self._decode_transfer(headers.encoding, body)
         if is_message:
             lines, inner = split_headers(content, self._notes)
-            return self.text(structure_headers(lines), inner, depth + 1)
+            return self.text(mime_headers(lines), inner, depth + 1)
         if kind == "text/html":
             charset = charset_of_html(charset, content, self._notes)
         text = decode_text(content, charset, self._notes, self._guess).replace("\r\n", "\n")
@@ -193,7 +193,7 @@ class PartReader:
         texts = []
         for part in parts:
             lines, body = split_headers(part, self._notes)
-            mime = structure_headers(lines)
+            mime = mime_headers(lines)
             if kind == "multipart/digest":
                 mime.set_default_type("message/rfc822")
             texts.append(self.text(mime, body, depth + 1))

@@ -22,7 +22,7 @@ from textnb.errors import ParameterError
 from textnb.models.fields import check_fields
 from textnb.models.prediction import ClassWeighted, FormClassifier, LinearMixin
 from textnb.models.protocol import MissingAttributeError, derived
-from textnb.runtime.settings import SMOOTHING, NumberOrAuto, setting, with_checked_names
+from textnb.runtime.settings import SMOOTHING, NumberOrAuto, check_parameter_names, setting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,7 +84,7 @@ class Model(LinearMixin, ClassWeighted):
         raise MissingAttributeError(f"{self.name} does not say how its terms are ranked")
 
     @property
-    def counts_beside_weights(self) -> bool:
+    def can_count_without_refit(self) -> bool:
         """Whether weights are learned from rows, and no answer depends on counts, so that counts
         can change while the weights stay as an earlier fit left them."""
         return False
@@ -345,7 +345,7 @@ def register_model(model: M) -> M:
             if getattr(model, name) is getattr(base, name):
                 raise ParameterError(f"the model {model.name} does not say its {name}")
     if "__dataclass_fields__" not in vars(model):
-        with_checked_names(dataclass(eq=False, repr=False, kw_only=True)(model))
+        check_parameter_names(dataclass(eq=False, repr=False, kw_only=True)(model))
     if model.kind:
         check_fields(model, (other for other in REGISTERED.values() if not _is_same(other, model)))
     REGISTERED[model.name] = model
@@ -364,6 +364,8 @@ def unregister_model(model: type[FormClassifier]) -> None:
 
 def check_registered(model: Any, purpose: str) -> None:
     """Raise ParameterError for a model whose class is not registered, even if a base class is.
+
+    Such a class may override what the purpose relies on.
 
     Parameters
     ----------

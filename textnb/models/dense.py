@@ -71,7 +71,7 @@ class MomentModel(AdditiveModel, DenseModel):
     diagonal: ClassVar[bool] = False
 
     @property
-    def streams(self) -> bool:
+    def from_moments(self) -> bool:
         return True
 
     @property

@@ -58,7 +58,7 @@ class ShrunkModel(FullModel):
         None, "Number in [0, 1] or auto.", is_common=False, range=_SHRINKAGE)
 
     @property
-    def streams(self) -> bool:
+    def from_moments(self) -> bool:
         return not isinstance(self.shrinkage, str)
 
     def _choose(
@@ -67,7 +67,7 @@ class ShrunkModel(FullModel):
         """Σ |z|⁴ per class, if Ledoit and Wolf's formula needs it."""
         from textnb.bayes.gaussian import fourth_moments
 
-        return {} if self.streams else {"fourth": fourth_moments(X, y, statistics)}
+        return {} if self.from_moments else {"fourth": fourth_moments(X, y, statistics)}
 
     def _covariances(self, statistics: MomentStatistics, fourth: Any) -> list[Floats]:
         """The covariances of the classes that have rows, with divisor n_k."""
@@ -82,7 +82,7 @@ class ShrunkModel(FullModel):
         """The argument ``fourth`` as float64 (n_classes,), checked; None if it is not needed."""
         import numpy as np
 
-        if self.streams:
+        if self.from_moments:
             return None
         if fourth is None:
             raise ParameterError("shrinkage='auto' needs all rows at once, not their moments "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from textnb.models.protocol import FittedArrays, Parameters, check_fitted
-from textnb.runtime.settings import AT_LEAST_0, check_settings, setting, with_checked_names
+from textnb.runtime.settings import AT_LEAST_0, check_parameter_names, check_settings, setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import Floats
 
 
-@with_checked_names
+@check_parameter_names
 @dataclass(eq=False, repr=False, kw_only=True)
 class HistogramDensity(FittedArrays, Parameters):
     """A density that is constant within bins, whose probabilities are smoothed counts.

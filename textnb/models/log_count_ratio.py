@@ -29,10 +29,10 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.ratio import prepare_rows, ratio_statistics, scale_columns
 from textnb.models.matrices import labelled_rows
 from textnb.models.protocol import FittedArrays
-from textnb.runtime.settings import check_smoothing_name, with_checked_names
+from textnb.runtime.settings import check_parameter_names, check_smoothing_name
 
 
-@with_checked_names
+@check_parameter_names
 class LogCountRatio(FittedArrays, TransformerMixin, BaseEstimator):
     """Counts times the log-count ratios of their features, for a linear model to learn on.
 

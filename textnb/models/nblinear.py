@@ -140,7 +140,7 @@ class NBLinear(TfidfModel):
         return self.loss == "log"
 
     @property
-    def counts_beside_weights(self) -> bool:
+    def can_count_without_refit(self) -> bool:
         return not self.idf
 
     def _learn(

@@ -54,7 +54,7 @@ class FormClassifier(Parameters):
         raise NotImplementedError(f"{type(self).__name__} does not say what its scores are")
 
     @property
-    def streams(self) -> bool:
+    def from_moments(self) -> bool:
         """Whether the moments of rows suffice, so that a table can be read in batches."""
         return False
 

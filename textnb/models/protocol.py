@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 from textnb.errors import ParameterError, TextnbWarning
 from textnb.runtime import __version__
 from textnb.runtime.caller import warn_caller
-from textnb.runtime.settings import check_smoothing_name, with_checked_names
+from textnb.runtime.settings import check_parameter_names, check_smoothing_name
 
 T = TypeVar("T")
 _MAX_REPR_LENGTH = 700
@@ -29,7 +29,7 @@ class Parameters:
     """Base of the estimators: parameters are the constructor's arguments, stored unchanged."""
 
     @classmethod
-    def _place_of(cls, name: str) -> str:
+    def _advice_on(cls, name: str) -> str:
         """A hint for errors: which other class has a parameter that this class lacks, or ""."""
         return ""
 
@@ -37,7 +37,7 @@ class Parameters:
         """Let errors for unknown parameters suggest the right name."""
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            with_checked_names(cls)
+            check_parameter_names(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name.

@@ -156,7 +156,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
                       range=AT_LEAST_2)
 
     @property
-    def streams(self) -> bool:
+    def from_moments(self) -> bool:
         import numpy as np
 
         return np.ndim(self.alpha) == 0 and np.ndim(self.gamma) == 0
@@ -167,7 +167,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
 
         from textnb.bayes.moments import MomentStatistics
 
-        if self.streams:
+        if self.from_moments:
             return super().fit_rows(X, y, sample_weight)
         classes, codes = np.unique(y, return_inverse=True)
         self.check(X.shape[1], len(classes))
@@ -220,7 +220,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
 
     def _pair(self, chosen: Any) -> tuple[float, float]:
         """α and γ: the parameters, or the pair that was chosen."""
-        pair: Any = [self.alpha, self.gamma] if self.streams else chosen
+        pair: Any = [self.alpha, self.gamma] if self.from_moments else chosen
         if pair is None:
             raise ParameterError("alpha and gamma are chosen from rows, by fit; give numbers")
         alpha, gamma = (float(value) for value in pair)

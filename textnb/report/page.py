@@ -39,8 +39,8 @@ def write_report(
     model : TextClassifier or TableClassifier
         Fitted.
     frame : DataFrame, LazyFrame or path
-        With the columns that the model reads, and its label column. It is scored once; texts are
-        read again for duplicates and mistakes.
+        With the columns that the model reads, and its label column. It is scored once; its
+        texts are read once more, to find duplicates and to show mistakes.
     path : path
         The page. It is written completely or not at all.
     train : DataFrame, LazyFrame or path, optional

@@ -325,11 +325,11 @@ def check_smoothing_name(kind: str, names: Iterable[str], known: Iterable[str]) 
                              f"estimator's l, as in {kind}(MultinomialNB(l=0.5))")
 
 
-def with_checked_names(kind: type[T]) -> type[T]:
-    """A class decorator: the error for an unknown parameter suggests the right name.
+def check_parameter_names(kind: type[T]) -> type[T]:
+    """A class decorator: the constructor's error for an unknown parameter suggests the right name.
 
     For ``alpha`` it suggests ``l``, and otherwise the most similar name; or it says where the
-    parameter belongs, if the class has a `_place_of` that knows.
+    parameter belongs, if the class has a `_advice_on` that knows.
     """
     name = "__init__"
     # mypy refuses an assignment to kind.__init__.
@@ -350,7 +350,7 @@ def _check_names_first(init: Callable[..., None]) -> Callable[..., None]:
         check_smoothing_name(kind, parameters, known)
         for name in () if takes_any else parameters:
             if name not in known:
-                advice = self._place_of(name) if hasattr(self, "_place_of") else ""
+                advice = self._advice_on(name) if hasattr(self, "_advice_on") else ""
                 raise ParameterError.unknown_setting(kind, name, names, advice)
         init(self, *values, **parameters)
 

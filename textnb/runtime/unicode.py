@@ -12,8 +12,8 @@ from itertools import groupby
 from typing import Literal
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
-# A long run of characters that may be marks: characters of \w are not, and do not decompose to
-# marks alone, except for the two letters of `_HALF_WIDTH`.
+# A long run of characters that may be marks. No character of \w is a mark or decomposes to marks
+# alone, except for the two letters of `_HALF_WIDTH`.
 _LONG_RUN = re.compile(r"[^\w\s\x00-\x7f]{32,}")
 # Up to this length of a text, Python's sort takes less than a millisecond.
 _MAX_SHORT = 1000

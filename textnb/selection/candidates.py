@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.learning.parameters import SHORT_WORDS, default_terms
+from textnb.learning.parameters import SHORT_WORDS, default_term_settings
 from textnb.learning.settings import MAIL_RECIPE
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
@@ -77,7 +77,7 @@ class Candidate:
             self.tokenizer, Tokenizer(token_columns=self.tokenizer.token_columns))
         limits: dict[str, Any] = {"min_df": self.min_df} if self.min_df > 1 else {}
         terms = {"tokenizer": self.tokenizer, "subwords": self.subwords}
-        if terms == default_terms(self.model, self.of_lists):
+        if terms == default_term_settings(self.model, self.of_lists):
             tokenizer = {}
         else:
             if self.subwords is not None:
@@ -123,7 +123,7 @@ def first_candidates(with_spaceless: bool) -> list[Candidate]:
     """
     words, pairs = Tokenizer(), Tokenizer(ngram_range=(1, 2))
     linear = NBLinear()
-    terms = default_terms(linear)
+    terms = default_term_settings(linear)
     default = Candidate(terms["tokenizer"], 1, linear, terms["subwords"])
     candidates = [
         default, Candidate(words, 1, linear), Candidate(pairs, 1, linear),

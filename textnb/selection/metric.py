@@ -138,6 +138,7 @@ class Metric:
         is_positive = codes == k
         if is_positive.all() or not is_positive.any():
             return float("nan")
+        # A document that is impossible under every class has NaN, and comes last.
         class_scores = np.nan_to_num(log_odds(scores)[:, k], nan=-np.inf)
         # Scikit-learn refuses infinite scores.
         class_scores = np.clip(class_scores, -1e300, 1e300)

@@ -46,7 +46,7 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
 from textnb.learning.text_settings import columns_of
 from textnb.runtime import notebook
-from textnb.runtime.progress import Size, line, muted
+from textnb.runtime.progress import Size, current_line, muted
 from textnb.runtime.settings import is_number, is_whole
 from textnb.scoring.texts import score_batch
 from textnb.selection.candidates import (
@@ -265,7 +265,7 @@ def search(
                 columns.append(name)
         columns = list(dict.fromkeys(columns))
         # A text column of categories may also be the column of groups: strings give equal groups.
-        line().begin("reading")
+        current_line().begin("reading")
         table = rows.select(columns).with_columns(
             pl.col(() if of_mail else names).cast(pl.String)).collect()
     outer = _split_outer(table, label, groups, time, seed)
@@ -273,7 +273,7 @@ def search(
     is_training = outer.training_rows(_N_PARTS - 1)
     training, test = table.filter(is_training), table.filter(outer.folds == _N_PARTS - 1)
     labels = outer.labels.of_rows(is_training).without_unused()
-    of_lists = labels.link == "sigmoid"
+    of_lists = labels.is_multilabel
     if len(labels.classes) == 1 and not of_lists:
         raise DataError("a fifth of the rows is set apart for the estimate, and all others are "
                         f"labelled {labels.classes.tolist()[0]!r}: there is nothing to "
@@ -289,18 +289,18 @@ def search(
     best, table_of_trials, default = _run_trials(
         runner, initial, len(names), trials, seconds, seed, progress)
     tried = set(table_of_trials["settings"])
-    line().begin("comparing the best with the defaults")
+    current_line().begin("comparing the best with the defaults")
     classes = outer.classes
     n_compared = int((table_of_trials["documents"] == runner.rungs[-1]).sum()) - 1
     lead = _compute_lead(target, best, default, classes.to_list(), n_compared)
     chosen = default if lead is not None and not lead.is_sure else best
     candidate, calibration = chosen.candidate, chosen.result.calibration
     actual = outer.labels.of_rows(outer.folds == _N_PARTS - 1).actual
-    line().begin("judging on new rows")
+    current_line().begin("judging on new rows")
     estimate = _estimate(chosen, training, test, runner, classes, actual)
     default_estimate = estimate if candidate is default.candidate else _estimate(
         default, training, test, runner, classes, actual)
-    line().begin("learning from all rows")
+    current_line().begin("learning from all rows")
     fitted = fit(candidate.settings(names, label), table,
                  left_out=of_mail and not of_lists and candidate.model.scores_left_out)
     code = _code(candidate, calibration, names, label)
@@ -376,7 +376,7 @@ def _run_trials(
 
     schedule = _schedule(initial, runner.rungs, n_columns, seed, runner.of_lists, remaining)
     gain: float | None = None
-    status = line()
+    status = current_line()
     status.begin("", None if math.isinf(budget) else Size(int(budget)), "trial", seconds)
     while True:
         try:

@@ -104,7 +104,7 @@ def split(
     labels = labels_of(label_column)
     if not len(labels.classes):
         raise DataError(NO_LABELS)
-    are_exclusive = labels.link == "softmax"
+    are_exclusive = not labels.is_multilabel
     strata = labels.codes if are_exclusive else _rarest_labels(labels)
     if len(labels.classes) == 1 and are_exclusive:
         raise DataError(f"all labels are {labels.classes.tolist()[0]!r}: there is nothing to tell "

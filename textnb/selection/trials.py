@@ -156,7 +156,7 @@ class TrialRunner:
     @property
     def of_lists(self) -> bool:
         """Whether documents have lists of labels."""
-        return self._labels.link == "sigmoid"
+        return self._labels.is_multilabel
 
     @property
     def classes(self) -> pl.Series:

@@ -163,7 +163,7 @@ def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> 
     if set(with_missing(settings["tokenizer"])) != set(settings["tokenizer"]):
         return "a tokenizer of an earlier version"
     if not model.from_counts and not (
-            model.counts_beside_weights and _WEIGHTS in contents.conditions):
+            model.can_count_without_refit and _WEIGHTS in contents.conditions):
         return "weights that a document changes, or many classes"
     if model.from_counts and "sums of counts" not in contents.conditions:
         return "the smoothing"

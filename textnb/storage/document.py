@@ -124,7 +124,7 @@ def check_text_document(
     _check_pruned(document.get("pruned"))
     _check_since_fit(document.get("since_fit"), model)
     has_sample = document.get("sample") is not None
-    require(not has_sample or (model.counts_beside_weights and n_classes > 1 and not is_multilabel
+    require(not has_sample or (model.can_count_without_refit and n_classes > 1 and not is_multilabel
                                and "rows" not in classes and settings["subwords"] is None
                                and settings["vectors"] is None),
             f"it has a sample of rows, which {model.name} with these settings does not use")
@@ -292,7 +292,7 @@ def _check_pruned(pruned: Any) -> None:
 
 
 def _check_since_fit(counts: Any, model: Model) -> None:
-    require(counts is None or model.counts_beside_weights,
+    require(counts is None or model.can_count_without_refit,
             f"it has counts since the fit, and weights of {model.name} come from counts alone")
     require(counts is None or (
         isinstance(counts, dict) and set(counts) == {"learned", "forgotten"}

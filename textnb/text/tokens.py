@@ -20,7 +20,7 @@ import polars as pl
 
 from textnb.errors import ParameterError
 from textnb.runtime.forks import check_fork
-from textnb.runtime.settings import check_settings, with_checked_names
+from textnb.runtime.settings import check_parameter_names, check_settings
 from textnb.text.characters import KINDS
 from textnb.text.expressions import tokens_expr, words_of_terms
 from textnb.text.plan import (
@@ -48,7 +48,7 @@ _TEXTS_WITH_EMPTY_MATCHES = ("", "a", " ", "A b-1_é. \n")
 TextColumns = str | Sequence[str]
 
 
-@with_checked_names
+@check_parameter_names
 @dataclass(frozen=True)
 class Tokenizer(TokenSettings):
     r"""How text becomes tokens; hashable, comparable, serialisable, and lazily run by Polars.
@@ -142,7 +142,7 @@ class Tokenizer(TokenSettings):
         _plan(self)
 
     @classmethod
-    def _place_of(cls, name: str) -> str:
+    def _advice_on(cls, name: str) -> str:
         """The class that has a setting which a tokenizer lacks, in words; "" if unknown."""
         return "it is one of TextClassifier" if name in _CLASSIFIER_SETTINGS else ""
 

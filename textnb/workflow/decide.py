@@ -17,7 +17,7 @@ from textnb.evaluation.goal import Goal
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labelled import held_out
 from textnb.evaluation.leave_one_out import leave_one_out
-from textnb.evaluation.novelty import evidence_of
+from textnb.evaluation.novelty import novelty_entry
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted, check_one_label
 from textnb.workflow.models import class_named
@@ -73,7 +73,7 @@ class Calibrated:
 
     def to_dict(self) -> dict[str, Any]:
         evidence = {} if self.held.link == "sigmoid" else {
-            "not_judged": self.held.not_judged, **evidence_of(self.held.novelty)}
+            "not_judged": self.held.not_judged, **novelty_entry(self.held.novelty)}
         return {"calibration": self.calibration.to_dict(), **self.figures, **evidence}
 
 

@@ -47,7 +47,7 @@ def has_ledger(model: str) -> bool:
 
 def learn_message(
     model: str, input: str, options: LabelledOptions, as_class: str, target: str, *,
-    by_ledger: bool,
+    with_ledger: bool,
 ) -> UpdateSummary | Literal["known"] | None:
     """Learn the message that is the input; return None if `textnb.workflow.update` must do it.
 
@@ -61,7 +61,7 @@ def learn_message(
     options : LabelledOptions
     as_class : str
         The class of the message, as text.
-    by_ledger : bool
+    with_ledger : bool
         Whether the model file and its ledger both change, or none of them. The result is "known",
         and nothing changes, if the model has already learned it as this class.
     """
@@ -83,7 +83,7 @@ def learn_message(
         from textnb.mail.columns import message_columns
 
         columns, parsed = message_columns(message, stored.columns, stored.lists)
-        if not by_ledger:
+        if not with_ledger:
             return stored.add(columns, label, target)
         # Imported here: without a ledger, SQLite is not loaded.
         from textnb.filter.ledger import Ledger, message_key

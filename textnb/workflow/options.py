@@ -207,11 +207,11 @@ class UpdateOptions:
         None, "With --on-error: learn rows, too, that are judged rightly by less than this "
         "log-odds above the minimum for the answer.", metavar="MARGIN")
 
-    def check(self, *, has_ledger: bool = False) -> None:
+    def check(self, *, with_ledger: bool = False) -> None:
         """Raise ParameterError for options that would have no effect."""
         if self.within is not None and not self.on_error:
             raise ParameterError.naming("{within} goes with {on_error}")
-        if self.within is not None and has_ledger:
+        if self.within is not None and with_ledger:
             raise ParameterError.naming("{within} does not go with a ledger, by which only "
                                         "mistakes are chosen: leave it out")
 

@@ -22,7 +22,7 @@ from textnb.frames.sinks import write
 from textnb.learning.fitted import Fitted
 from textnb.learning.parameters import to_json_value
 from textnb.runtime import __version__
-from textnb.runtime.progress import Size, line
+from textnb.runtime.progress import Size, current_line
 from textnb.scoring import texts
 from textnb.workflow.decide import (
     Calibrated,
@@ -186,7 +186,7 @@ def _record_of_job(job: Job) -> Any:
 
 def _begin_reading(size: Size | None) -> None:
     """Tell the line of progress how many rows the step reads, if that is known."""
-    line().begin("reading", size)
+    current_line().begin("reading", size)
 
 
 def _audit(work: _Work, options: Audit, advance: Progress) -> Any:

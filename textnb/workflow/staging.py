@@ -63,7 +63,7 @@ def check_output(target: Path) -> None:
 
 @contextmanager
 def _make_parents(target: Path) -> Iterator[None]:
-    """Make the folders above an output; remove them again if the run fails."""
+    """Make the folders above an output; at the end, remove those that a failed run left empty."""
     missing = [folder for folder in target.parents if not folder.exists()]
     with report_write_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def _remove_empty(folders: list[Path]) -> None:
         try:
             folder.rmdir()
         except OSError:
-            # It holds the output, or files of other programs.
+            # It holds the output of a run that did not fail, or files of other programs.
             return
 
 

@@ -41,7 +41,7 @@ from textnb.workflow.rows import Rows
 
 def change_model(
     model: str, target: str, change: Callable[[AnyModel, Ledger | None], Changes], *,
-    has_own_ledger: bool, of_texts: bool = False,
+    with_ledger: bool, texts_only: bool = False,
 ) -> Changes:
     """Replace a model file by the result of a step; its lock keeps others from writing it.
 
@@ -51,17 +51,17 @@ def change_model(
         The file to read, and the one to write.
     change : callable
         Reads the rows, and calls `update` or `forget` with the model and the ledger.
-    has_own_ledger : bool
+    with_ledger : bool
         Whether the model and its ledger change together.
-    of_texts : bool
+    texts_only : bool
         Whether models of feature tables are refused.
     """
-    if has_own_ledger:
+    if with_ledger:
         # Messages that users have reported to a server (TELL) are learned first.
         (learner.learn if has_ledger(model) else learner.check)(model)
-    with lock_path(target), (Ledger(model) if has_own_ledger else nullcontext()) as ledger:
+    with lock_path(target), (Ledger(model) if with_ledger else nullcontext()) as ledger:
         if ledger is None:
-            old_model = (load_fitted if of_texts else any_model)(model)
+            old_model = (load_fitted if texts_only else any_model)(model)
             changes = change(old_model, None)
             # A model of feature tables changes in place: the object stays the same.
             is_changed = changes.fitted is not old_model or text_columns(old_model) is None
@@ -96,7 +96,7 @@ def update(
     Changes
         The counts of rows are set only with a ledger or ``on_error``.
     """
-    options.check(has_ledger=ledger is not None)
+    options.check(with_ledger=ledger is not None)
     type_of_labels = type(classes_of(model).tolist()[0])
     classes = [label_as(name, type_of_labels) for name in options.new_class or []] or None
     if ledger is not None:

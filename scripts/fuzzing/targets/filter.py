@@ -250,7 +250,7 @@ def mutate(data: bytes, random: Random) -> bytes:
 
 def check(data: bytes) -> None:
     from fuzzing.harness import Finding
-    from textnb.filter.headers import disarming
+    from textnb.filter.headers import forged_header_prefixes
 
     if len(data) <= CUT:
         return
@@ -302,7 +302,7 @@ def check(data: bytes) -> None:
         if wanted != _FAILED and not limited and job["output"] in _READ:
             raise Finding("a failure without a cause", more)
         untold, at = b"", 0
-        for place, text in disarming(message):
+        for place, text in forged_header_prefixes(message):
             untold, at = untold + message[at:place] + text, place
         untold += message[at:]
         if job["output"] in _READ:

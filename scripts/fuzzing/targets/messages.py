@@ -312,7 +312,7 @@ def _parts(message: Any, depth: int = 0) -> Iterator[Any]:
 def _check_disarmed(data: bytes) -> None:
     """Nobody reads a forged verdict in a message that is passed on without one."""
     changed, last = [], 0
-    for at, text in filter_headers.disarming(data):
+    for at, text in filter_headers.forged_header_prefixes(data):
         changed += [data[last:at], text]
         last = at
     head = re.split(rb"\n\r?\n|\r\r", b"".join([*changed, data[last:]]))[0]

@@ -65,15 +65,16 @@ def check_frame(frame: Any) -> None:
 
 
 def check_columns(
-    frame: DataFrame, text: Sequence[str], label: str | None = None, lists: bool = False
+    frame: DataFrame, text: Sequence[str], label: str | None = None,
+    allow_lists: bool = False,
 ) -> None:
     """Raise SchemaError if a text or label column is missing, repeated, or of another type.
 
-    With ``lists``, the label column may also hold arrays of labels.
+    With ``allow_lists``, the label column may also hold arrays of labels.
     """
     for column in text:
         _check_column(frame, column, "text", _TEXT_TYPES, "a string")
-    if label is not None and not (lists and label in frame.columns
+    if label is not None and not (allow_lists and label in frame.columns
                                   and has_lists(frame, label)):
         _check_column(frame, label, "label", _LABEL_TYPES, "a string, a boolean or an integer")
 
@@ -96,8 +97,8 @@ def _label_type(frame: DataFrame, label: str) -> DataType:
     return label_type
 
 
-def check_no_tokens(tokenizer: Tokenizer, text: Sequence[str]) -> None:
-    """Raise ParameterError if text columns hold lists of tokens."""
+def check_tokenizer(tokenizer: Tokenizer, text: Sequence[str]) -> None:
+    """Raise ParameterError for a tokenizer that workers lack, or one that reads lists of tokens."""
     if tokenizer.segmenter is not None:
         raise ParameterError("Spark's workers read a model file, which holds no segmenter; split "
                              "the texts first, join their tokens with single spaces, and use "
@@ -141,7 +142,7 @@ def unsupported_types(frame: DataFrame) -> SchemaError:
     """The error that names the columns whose types Spark does not pass to Python."""
     from pyspark.errors import PySparkNotImplementedError
 
-    numbered, unsupported = number_columns(frame), []
+    numbered, unsupported = with_safe_names(frame), []
     for name, field in zip(frame.columns, numbered.schema.fields, strict=True):
         column = numbered.select(field.name)
         try:
@@ -174,14 +175,14 @@ def _type_name(dtype: DataType) -> str:
     return name.split("(")[0].split(" ")[0]
 
 
-def number_columns(frame: DataFrame) -> DataFrame:
+def with_safe_names(frame: DataFrame) -> DataFrame:
     """Rename columns to c0, c1 ...: Spark misreads names with dots, and duplicate names."""
     return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
 
 
-def select_numbered(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Select columns, and rename them as `number_columns` does."""
-    return number_columns(frame).select(*(f"c{frame.columns.index(name)}" for name in columns))
+def select_with_safe_names(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Select columns, and rename them as `with_safe_names` does."""
+    return with_safe_names(frame).select(*(f"c{frame.columns.index(name)}" for name in columns))
 
 
 def polars_rows(batches: Batches, columns: Sequence[str]) -> Iterator[pl.DataFrame]:

@@ -34,7 +34,7 @@ from textnb.engines.spark.columns import (
     map_rows,
     polars_rows,
     reference,
-    select_numbered,
+    select_with_safe_names,
 )
 from textnb.errors import DataError, VocabularyError
 from textnb.frames.batches import batches as split_batches
@@ -76,7 +76,7 @@ def term_statistics(
     def count(batches: Batches) -> Iterator[pl.DataFrame]:
         return count_rows(batches, model, estimator, columns, vocabulary)
 
-    rows = map_rows(select_numbered(frame, columns), count, _SCHEMA)
+    rows = map_rows(select_with_safe_names(frame, columns), count, _SCHEMA)
     sums = rows.groupBy(*_GROUP_COLUMNS).agg(
         F.sum("count").alias("count"), F.sum("occurrences").alias("occurrences"))
     if prune and vocabulary is None:

@@ -12,7 +12,7 @@ from textnb.classifiers.text import TextClassifier
 from textnb.engines.spark.columns import (
     check_columns,
     check_frame,
-    check_no_tokens,
+    check_tokenizer,
     check_unique,
     has_lists,
     polars_schema,
@@ -48,7 +48,7 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
     model : TextClassifier or TableClassifier
         The settings; the model itself is not changed. Models that need all rows at once can't be
         fitted in Spark: `NBLogisticRegression`, ``l="auto"``, `PlugInBayes`, ``shrinkage="auto"``,
-        a choice of alpha and gamma.
+        lists of alpha and gamma of `RegularizedDiscriminantAnalysis`.
     frame : pyspark.sql.DataFrame
         Its label column may hold arrays of labels. The frame is read once, and must give the same
         rows if a task is retried: if it samples at random, or reads data that change, pass
@@ -102,9 +102,9 @@ def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClass
     estimator = _check_estimator(model)
     _check_rows(frame)
     result: TextClassifier = unfitted(model)
-    check_no_tokens(result.text_settings().tokenizer, result.text_columns)
+    check_tokenizer(result.text_settings().tokenizer, result.text_columns)
     text = result.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
-    check_columns(frame, text, model.label, lists=True)
+    check_columns(frame, text, model.label, allow_lists=True)
     # Count one row here, so that errors about settings are raised before the cluster works.
     label = ["a"] if has_lists(frame, model.label) else "a"
     result.count(pl.DataFrame([{**dict.fromkeys(text, "a"), model.label: label}]))
@@ -140,7 +140,7 @@ def _check_estimator(model: TextClassifier) -> CountModel:
 
 def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableClassifier:
     estimator = GaussianNB() if model.estimator is None else model.estimator
-    if not (isinstance(estimator, MomentModel) and estimator.streams):
+    if not (isinstance(estimator, MomentModel) and estimator.from_moments):
         raise ParameterError(f"{estimator!r} needs all rows at once, and no process of a cluster "
                              "has them: give shrinkage, alpha and gamma as numbers, or fit it on a "
                              "sample: frame.sample(0.01).toArrow()")

@@ -26,20 +26,21 @@ from textnb.engines.spark.columns import (
     collect,
     map_rows,
     polars_rows,
-    select_numbered,
+    select_with_safe_names,
     spark_schema,
 )
 from textnb.engines.spark.counts import missing_labels
 from textnb.errors import DataError
 from textnb.frames.batches import batches as split_batches
 from textnb.frames.features import matrix
-from textnb.frames.texts import as_int64
+from textnb.frames.texts import integers_as_int64
 from textnb.learning.documents import sum_moments
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+# `map_rows` writes the column "error".
 _SCHEMA = {"part": pl.Int64, "label": pl.String, "rows": pl.Int64,
            "mean": pl.List(pl.Float64), "scatter": pl.List(pl.Float64), "error": pl.String}
 # This many neighbouring parts are merged into one, and this many times: of 1,024 partitions, the
@@ -70,7 +71,7 @@ def moment_statistics(
         # Spark expects the Arrow type of strings that the session chose, which `table` has.
         return rows.cast(table.select(rows.column_names).schema)
 
-    parts = map_rows(select_numbered(frame, columns), compute, _SCHEMA)
+    parts = map_rows(select_with_safe_names(frame, columns), compute, _SCHEMA)
     for _ in range(_N_MERGES):
         merged_part = F.floor(F.col("part") / _N_NEIGHBOURS).cast("long")
         parts = parts.withColumn("merged_part", merged_part).groupBy(
@@ -106,7 +107,7 @@ def _moment_rows(
                 n_unlabelled += batch.height - with_label.height
                 if with_label.height:
                     # Errors can't name a row: its number in the frame is not known here.
-                    yield matrix(with_label, features, None), as_int64(with_label[label])
+                    yield matrix(with_label, features, None), integers_as_int64(with_label[label])
 
     # The first batch shows whether there are rows, without which `sum_moments` raises an error.
     rows = labelled()

@@ -19,12 +19,12 @@ from textnb.engines.spark.columns import (
     Batches,
     check_columns,
     check_frame,
-    check_no_tokens,
+    check_tokenizer,
     check_unique,
-    number_columns,
     polars_frame,
     polars_schema,
     unsupported_types,
+    with_safe_names,
 )
 from textnb.errors import ParameterError, SchemaError
 
@@ -102,7 +102,7 @@ def predict(
     _check_field_names(model, scores)
     answer_fields = _answer_fields(model, frame, input_columns, settings)
     answer_names = [field.name for field in answer_fields]
-    # Names without dots and duplicates, as `number_columns` gives to the columns of the frame.
+    # Names without dots and duplicates, as `with_safe_names` gives to the columns of the frame.
     safe_names = [f"a{i}" for i in range(len(answer_names))]
     content = _model_bytes(model)
     broadcast = BroadcastModel(hashlib.sha256(content).hexdigest(),
@@ -119,7 +119,7 @@ def predict(
             answers = worker_model.predict(rows.lazy(), **settings).select(answer_names).collect()
             yield _append_answers(batch, answers, safe_names, types)
 
-    numbered = number_columns(frame)
+    numbered = with_safe_names(frame)
     schema = StructType([*numbered.schema.fields, *(
         StructField(name, field.dataType)
         for name, field in zip(safe_names, answer_fields, strict=True))])
@@ -157,7 +157,7 @@ def _model_bytes(model: TextClassifier | TableClassifier) -> bytes:
 def _input_columns(model: TextClassifier | TableClassifier, frame: DataFrame) -> list[str]:
     """The columns that the model reads; SchemaError if the frame lacks one of them."""
     if isinstance(model, TextClassifier):
-        check_no_tokens(model.fitted_.settings.tokenizer, model.text_columns)
+        check_tokenizer(model.fitted_.settings.tokenizer, model.text_columns)
         # Columns that are not strings are refused by `check_columns`, in words about Spark.
         columns = model.input_columns(
             pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))

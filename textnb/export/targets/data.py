@@ -44,6 +44,7 @@ _MAX_PADDED_CHARACTERS = 1 << 24
 
 class _Data(Target):
     reads = ("terms", "features")
+    # Readers of the file apply thresholds, but no minimum or maximum number of labels.
     decides = LABEL_LISTS
     steps = ALL_STEPS
     # Two parts of a sentence for users: where weights and intercepts are in the file, and where the
@@ -205,6 +206,7 @@ class Parquet(_Data):
 
     name = "parquet"
     suffix = ""
+    # The bundle's own files have the whole decision.
     decides = RANKED_LABELS
     needs = "a Parquet reader"
     layout = ("`0`, `1` ... or `w` are the columns of weights; `intercept` in `form.json` has the "
@@ -218,6 +220,7 @@ class Parquet(_Data):
         form = json.loads((path.parent / "form.json").read_text("utf-8"))
         table = decode((path.parent / "weights.parquet").read_bytes())
         names = table.to_series(0).to_list()
+        # Beside the names there may be the words of n-grams; all other columns are weights.
         columns = [name for name in table.columns if name not in ("term", "feature", "words")]
         return score_rows(names, table.select(columns).to_numpy(), form["intercept"],
                           features_of(form), rows, bundle, None)
@@ -285,7 +288,7 @@ def score_rows(
     scores_of_rows = []
     for row in named_rows:
         known = [(term_index[name], value) for name, value in row if name in term_index]
-        terms, values = features.of_one(
+        terms, values = features.map_row(
             np.array([term for term, _ in known], dtype=np.int64),
             np.array([value for _, value in known], dtype=np.float64))
         scores_of_rows.append(intercept + values @ weights[terms])
