@@ -11,7 +11,7 @@ from tests.bayes.samples import liblinear
 from tests.classifier.models import NEWS, SPAM
 from textnb import NBLinear, TextClassifier, Tokenizer
 from textnb.bayes.features import row_blocks
-from textnb.bayes.sharing import MAX_WEIGHT, Sharing, weight_of_length
+from textnb.bayes.sharing import MAX_WEIGHT, Sharing, default_subword_weight
 
 # Words with common parts, and a pair of words, which has none.
 WORDS = ["sent", "sender", "sends", "resend", "card", "cards", "carded", "discard", "bill",
@@ -113,7 +113,7 @@ def test_fewer_words_have_a_larger_weight():
 
     def weight(*words):
         holders = np.sum([np.arange(201) < n for n in words], axis=0)
-        return weight_of_length(terms, holders, len(words))
+        return default_subword_weight(terms, holders, len(words))
 
     assert weight(1) == weight(0, 0) == weight(6, 6) == MAX_WEIGHT
     assert weight(16, 9) == 5.5 / 12.5**0.5
@@ -121,7 +121,7 @@ def test_fewer_words_have_a_larger_weight():
     assert (weight(100), weight(201, 0)) == (0.55, 0.55)
     # Many words and few rows.
     assert weight(121) == 0.5
-    assert weight_of_length(["a"], np.array([101 * 10_001]), 10_001) == 0.0
+    assert default_subword_weight(["a"], np.array([101 * 10_001]), 10_001) == 0.0
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log"])

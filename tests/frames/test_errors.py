@@ -194,7 +194,7 @@ TABLE = pl.LazyFrame({"x": [1.5, 2.5], "name": ["a", "b"], "pixels": [[1, 2, 3],
      r"'subject' must be List\(String\)"),
     (lambda: scan_table(LISTS, ["x"], "y"), SchemaError,
      "holds lists of labels, .* must have one label"),
-    (lambda: check_kind_of_labels(LISTS.lazy(), "x", lists=True), SchemaError,
+    (lambda: check_kind_of_labels(LISTS.lazy(), "x", of_lists=True), SchemaError,
      "predicts lists of labels, .* one label per"),
     # Tables of Python's own types
     (lambda: as_polars({"text": "one text"}), DataError,

@@ -40,16 +40,16 @@ from textnb.bayes.subwords import subword_matrix
 WEIGHT_OF_OWN_VECTORS = 1.5
 # With more rows per class, vectors help less.
 _FEW_ROWS = 250
-# Subwords help less if texts have more words: see `weight_of_words`.
+# Subwords help less if texts have more words: see `weight_for_row_length`.
 _LENGTH_FACTOR, MAX_WEIGHT = 5.5, 1.6
 # If texts have more words and there are more rows, subwords only take time.
 _MAX_WORDS, _MAX_ROWS = 100, 10_000
 
 
-def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
+def without_prefixes(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
     """Terms without their prefixes, names of columns, each of which ends with a colon.
 
-    >>> without_names(["title:cat", "a:b"], ["title:", ""])
+    >>> without_prefixes(["title:cat", "a:b"], ["title:", ""])
     ['cat', 'a:b']
     """
     names = tuple(filter(None, prefixes))
@@ -58,21 +58,21 @@ def without_names(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
     return [term.partition(":")[2] if term.startswith(names) else term for term in terms]
 
 
-def weight_of_length(terms: Sequence[str], rows_with_term: NDArray[Any], n_rows: float) -> float:
-    """The weight of subwords that suits the length and the number of rows.
+def default_subword_weight(
+    terms: Sequence[str], rows_with_term: NDArray[Any], n_rows: float
+) -> float:
+    """`weight_for_row_length`, but 0 for more than 10,000 rows of more than 100 words on average.
 
-    It is `weight_of_words`, but 0 for more than 10,000 rows of more than 100 words on average.
-
-    >>> weight_of_length(["cat", "dog", "cat dog"], np.array([3, 3, 3]), 1)
+    >>> default_subword_weight(["cat", "dog", "cat dog"], np.array([3, 3, 3]), 1)
     1.6
-    >>> [weight_of_length(["cat"], np.array([121 * rows]), rows) for rows in (1, 20_000)]
+    >>> [default_subword_weight(["cat"], np.array([121 * rows]), rows) for rows in (1, 20_000)]
     [0.5, 0.0]
     """
     words = mean_words_per_row(terms, rows_with_term, n_rows)
-    return weight_of_words(words) if words <= _MAX_WORDS or n_rows <= _MAX_ROWS else 0.0
+    return weight_for_row_length(words) if words <= _MAX_WORDS or n_rows <= _MAX_ROWS else 0.0
 
 
-def weight_of_words(words_per_row: float) -> float:
+def weight_for_row_length(words_per_row: float) -> float:
     """5.5 / sqrt(words per row), at most 1.6: the words of long rows say enough."""
     return min(float(_LENGTH_FACTOR / words_per_row**0.5), MAX_WEIGHT)
 
@@ -164,7 +164,7 @@ class Sharing:
     @classmethod
     def of_words(
         cls, terms: Sequence[str], lengths: tuple[int, int], rows_with_term: NDArray[Any],
-        n_rows: float, sharing: float | None = None, prefixes: Sequence[str] = (),
+        n_rows: float, weight: float | None = None, prefixes: Sequence[str] = (),
     ) -> Sharing | None:
         """The sharing that a classifier's settings ask for; None if subwords have no weight.
 
@@ -177,13 +177,14 @@ class Sharing:
             The number of rows that hold each term, or the sum of their weights.
         n_rows : float
             The number of all rows, or the sum of their weights.
-        sharing : float, optional
-            The weight of subwords; default `weight_of_length`.
+        weight : float, optional
+            The weight of subwords; default `default_subword_weight`.
         prefixes : sequence of str
             Names of columns before words, which do not belong to the words; each ends with a colon.
         """
-        weight = weight_of_length(terms, rows_with_term, n_rows) if sharing is None else sharing
-        words = without_names(terms, prefixes)
+        if weight is None:
+            weight = default_subword_weight(terms, rows_with_term, n_rows)
+        words = without_prefixes(terms, prefixes)
         return cls(subword_matrix(words, *lengths), weight) if weight else None
 
     def extra_columns(

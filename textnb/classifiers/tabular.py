@@ -87,7 +87,7 @@ def scan_rows(X: Any, y: ArrayLike | None, parameters: dict[str, Any]) -> pl.Laz
                                  "called x0, x1 ...; give the label another name")
         X = pl.DataFrame(X, schema=names)
     frame = with_labels(rows_in_memory(X, label), y, label).lazy()
-    return check_kind_of_labels(frame, label, lists=False)
+    return check_kind_of_labels(frame, label, of_lists=False)
 
 
 def read_rows(

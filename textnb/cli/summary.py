@@ -184,7 +184,7 @@ def impossible_lines(rows: int) -> Iterator[str]:
 def validation_lines(result: Validated) -> Iterator[str]:
     """The validation method, the log loss, and the accuracy over folds."""
     held_out = result.held
-    if held_out.link == "sigmoid":
+    if held_out.is_multilabel:
         yield f"labels that the models predict, {held_out.method}"
         return
     # Validation fits models of the same settings: it does not use a calibration of this model.
@@ -227,7 +227,7 @@ def calibration_lines(result: Calibrated) -> Iterator[str]:
     yield calibration_words(result.calibration)
     for name, values in result.figures.items():
         yield f"{name.replace('_', ' ')} {values['before']:.4f} -> {values['after']:.4f}"
-    if result.held.link == "softmax":
+    if not result.held.is_multilabel:
         yield from _not_judged(result.held)
 
 

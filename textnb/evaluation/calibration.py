@@ -142,22 +142,22 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     ([0, 3], 0.5228, 0.3579)
     """
     check_held_out(held, of_lists=None)
-    is_multilabel = held.link == "sigmoid"
-    if not is_multilabel:
+    if not held.is_multilabel:
         _check_classes(held)
     if type(bins) is not int or bins < 1:
         raise ParameterError.out_of_range("bins", "an int >= 1", bins)
     is_included = np.asarray(~np.isneginf(held.scores).all(axis=1))
-    if not is_multilabel:
+    if not held.is_multilabel:
         is_included &= held.judged
     if not is_included.any():
         raise DataError("no document has a label that the model knows and a class that is "
                         "possible: there is nothing to compare")
     rows = held.take(is_included)
-    to_logs = log_sigmoid if is_multilabel else log_posterior
+    to_logs = log_sigmoid if held.is_multilabel else log_posterior
     posterior = np.exp(to_logs(rows.probability_scores))
-    truth = rows.actual if is_multilabel else rows.actual[:, None] == np.arange(len(rows.classes))
-    best = posterior.argmax(axis=1) if is_multilabel else rows.predicted
+    truth = (rows.actual if held.is_multilabel else
+             rows.actual[:, None] == np.arange(len(rows.classes)))
+    best = posterior.argmax(axis=1) if held.is_multilabel else rows.predicted
     table = _bins(posterior.max(axis=1), truth[np.arange(len(rows)), best], bins)
     weighted_gap = (table["accuracy"] - table["confidence"]).abs() * table["documents"]
     brier = float(((posterior - truth) ** 2).sum(axis=1).mean())
@@ -230,21 +230,20 @@ def fit_calibration(
     [[0.75, 0.25]]
     """
     check_held_out(held, of_lists=None)
-    is_multilabel = held.link == "sigmoid"
     if link is None:
-        link = "labels" if is_multilabel else "softmax"
+        link = "labels" if held.is_multilabel else "softmax"
     if link not in LINKS:
         raise ParameterError.unknown_choice("link", link, LINKS)
-    if is_multilabel != (link == "labels"):
+    if held.is_multilabel != (link == "labels"):
         raise ParameterError(f"the link {link!r} does not suit these documents, which have "
-                             + ("lists of labels: take 'labels'" if is_multilabel else
+                             + ("lists of labels: take 'labels'" if held.is_multilabel else
                                 "one label each: 'labels' is for lists of labels"))
     if link == "sigmoid" and len(held.classes) < 3:
         raise ParameterError("the link 'sigmoid' is for one-vs-rest scores of more than two "
                              f"classes; there are {len(held.classes)} here: take 'softmax'")
     if held.calibration is not None:
         raise ParameterError("these scores are calibrated already: pass uncalibrated scores")
-    if is_multilabel:
+    if held.is_multilabel:
         sigmoids = label_sigmoids(held.scores, held.actual)
         return Calibration(documents=len(held), method=held.method, link=link,
                            sigmoids=tuple(map(tuple, sigmoids.tolist())))

@@ -249,7 +249,7 @@ def choose(
     held: HeldOut, goal: Goal, positive: Any = None, calibration: Calibration | None = None
 ) -> Decision:
     """Choose the thresholds of a goal: of one class against the others, or of all."""
-    classes, of_lists = held.classes.tolist(), held.link == "sigmoid"
+    classes, of_lists = held.classes.tolist(), held.is_multilabel
     goal.check(classes, held.link, positive)
     if calibration is not None:
         calibration.check_classes(len(classes), of_lists)
@@ -334,7 +334,7 @@ def _choose_precise(
 
     A warning names the classes for which no threshold shows it.
     """
-    of_lists = held.link == "sigmoid"
+    of_lists = held.is_multilabel
     entries, without_threshold = [], list[str]()
     scores = held.scores if of_lists else log_odds(held.scores)
     for k, label in enumerate(held.classes.tolist()):
@@ -387,7 +387,7 @@ def _choose_per_label(held: HeldOut, goal: Goal, calibration: Calibration | None
 def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str, Any]:
     """Count the answers and errors of a decision on the documents that it was chosen on."""
     common: dict[str, Any] = {"documents": len(held), "unknown_labels": held.n_unknown}
-    if held.link == "sigmoid":
+    if held.is_multilabel:
         predictions = held.chosen(decision)
         n_right = int((predictions & held.actual).sum())
         n_predicted, n_actual = int(predictions.sum()), int(held.actual.sum()) + held.n_unknown

@@ -88,7 +88,7 @@ class Sample:
         share = np.full(len(n_tokens), np.nan)
         np.divide(unknown, n_tokens, out=share, where=n_tokens > 0)
         answers, labels, scores = held.predicted, held.actual, held.scores
-        if held.link == "sigmoid":
+        if held.is_multilabel:
             answers, labels = _best_of_mask(scores, answers), _best_of_mask(scores, labels)
         else:
             scores = held.odds

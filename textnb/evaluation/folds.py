@@ -211,7 +211,7 @@ def score_folds(
         for _ in map_in_threads(score, parts):
             pass
     held = scores.held_out(partition.method, partition.folds)
-    if held.link == "softmax":
+    if not held.is_multilabel:
         # Whether the model of each fold has learned each class: (n_folds, n_classes).
         learned = np.stack([np.isin(held.classes, fitted.classes[
             fitted.counts.class_count > 0]) for fitted in models])

@@ -108,19 +108,22 @@ class HeldOut:
     unknown: pl.Series | None = None
     answers: NDArray[np.bool_] | None = None
 
+    @property
+    def is_multilabel(self) -> bool:
+        """Whether documents have lists of labels."""
+        return self.link == "sigmoid"
+
     def __repr__(self) -> str:
-        noun, measure = "class", ""
-        if self.link == "sigmoid":
-            noun = "label"
+        noun, measure = "label" if self.is_multilabel else "class", ""
         if len(self):
-            measure = (f"accuracy {self.accuracy:.4f}, " if self.link == "softmax" else
-                       f"micro F1 {self.measure()['micro_f1']:.4f}, ")
+            measure = (f"micro F1 {self.measure()['micro_f1']:.4f}, " if self.is_multilabel else
+                       f"accuracy {self.accuracy:.4f}, ")
         calibrated = ", calibrated" if self.is_calibrated else ""
         return (f"HeldOut({quantity(len(self), 'document')}, {quantity(len(self.classes), noun)}, "
                 f"{measure}{self.method}{calibrated})")
 
     def _repr_html_(self) -> str:
-        if self.link == "sigmoid":
+        if self.is_multilabel:
             return notebook.box(repr(self))
         names = self.classes.tolist()
         # Index -1, for unknown labels and impossible rows, is the last row or column.
@@ -141,7 +144,7 @@ class HeldOut:
 
         For lists of labels, see `chosen`.
         """
-        if self.link == "sigmoid":
+        if self.is_multilabel:
             return self.chosen()
         impossible = np.isneginf(self.scores).all(axis=1)
         return np.where(impossible, UNKNOWN, best_class(self.scores)).astype(np.int64)
@@ -173,7 +176,7 @@ class HeldOut:
     def labels(self) -> pl.Series:
         """The true labels of the documents by name, including unknown ones."""
         classes = pl.Series(self.classes.tolist())
-        if self.link == "sigmoid":
+        if self.is_multilabel:
             known = lists_of_mask(self.actual, classes)
             return known if self.unknown is None else known.list.set_union(self.unknown)
         known = classes.gather(pl.Series(self.actual).replace(UNKNOWN, None))
@@ -182,7 +185,7 @@ class HeldOut:
     @property
     def n_unknown(self) -> int:
         """The number of true labels that are not among the classes."""
-        if self.link == "softmax":
+        if not self.is_multilabel:
             return int((self.actual == UNKNOWN).sum())
         return 0 if self.unknown is None else int(self.unknown.list.len().sum())
 
@@ -195,7 +198,7 @@ class HeldOut:
     def right(self) -> NDArray[np.bool_]:
         """Whether each prediction is correct; for lists, all labels: (n_documents,)."""
         right = np.asarray(self.predicted == self.actual)
-        if self.link == "softmax":
+        if not self.is_multilabel:
             return np.asarray(right & (self.actual != UNKNOWN))
         all_known = True if self.unknown is None else (self.unknown.list.len() == 0).to_numpy()
         return np.asarray(right.all(axis=1) & all_known)
@@ -216,9 +219,9 @@ class HeldOut:
             raise ParameterError("these scores are calibrated already, and would be "
                                  "calibrated twice: leave calibration= out, or pass uncalibrated "
                                  "scores")
-        calibration.check_classes(len(self.classes), self.link == "sigmoid")
+        calibration.check_classes(len(self.classes), self.is_multilabel)
         scores = calibration.apply(self.scores, self.lengths)
-        if self.link == "sigmoid":
+        if self.is_multilabel:
             return replace(self, posterior=scores, calibration=calibration)
         return replace(self, scores=scores, calibration=calibration, posterior=None)
 
@@ -288,7 +291,7 @@ class HeldOut:
         Infinite if a true label has probability 0; NaN without documents. For lists of labels, the
         mean binary log loss over all pairs of document and label with finite scores.
         """
-        if self.link == "sigmoid":
+        if self.is_multilabel:
             finite = np.isfinite(self.scores)
             signs = np.where(self.actual, -1.0, 1.0)[finite]
             return float(np.logaddexp(0.0, signs * self.probability_scores[finite]).mean())
@@ -346,7 +349,7 @@ class HeldOut:
         classes, labels = pl.Series(self.classes.tolist()), self.labels
         if not len(self):
             raise DataError("no documents were scored: there is nothing to measure")
-        if self.link == "sigmoid":
+        if self.is_multilabel:
             scores, step = self.probability_scores, rows_at_a_time(len(classes))
             return evaluation_of_lists(
                 labels, classes,
@@ -390,7 +393,7 @@ class HeldOut:
         [('a', 0.75, 0), ('b', 0.8, 1)]
         """
         classes = pl.Series(self.classes.tolist())
-        if self.link == "sigmoid":
+        if self.is_multilabel:
             columns = {"predicted": lists_of_mask(self.predicted, classes)}
         else:
             best = self.predicted
@@ -438,7 +441,7 @@ class HeldOut:
         """
         check_class(self.classes.tolist(), positive)
         k = self.classes.tolist().index(positive)
-        if self.link == "sigmoid":
+        if self.is_multilabel:
             return roc(self.actual[:, k], self.scores[:, k])
         return roc(self.actual == k, self.fair_odds[:, k])
 
@@ -518,7 +521,7 @@ class HeldOut:
         DataError
             If all documents are positive, or none is.
         """
-        classes, of_lists = self.classes.tolist(), self.link == "sigmoid"
+        classes, of_lists = self.classes.tolist(), self.is_multilabel
         (check_class if of_lists else check_positive)(classes, positive)
         if not len(self):
             raise DataError.no_rows("the held-out set", "there is nothing to measure")
@@ -540,9 +543,9 @@ def check_held_out(held: Any, of_lists: bool | None = False) -> None:
         raise ParameterError(
             f"held must be scores of documents; got {type(held).__name__}: pass held_out(model, "
             "rows), leave_one_out(model, rows) or cross_validate(model, rows)")
-    if of_lists is False and held.link == "sigmoid":
+    if of_lists is False and held.is_multilabel:
         raise MissingAttributeError.multilabel("a measure of classes that exclude each other")
-    if of_lists and held.link == "softmax":
+    if of_lists and not held.is_multilabel:
         raise ParameterError("these documents have one label each: `predicted` is their class, "
                              "and evaluate(decision) measures a decision")
 

@@ -75,7 +75,7 @@ class LeftOutRows:
     @property
     def probabilities(self) -> Floats:
         """The probability of each class or label: float64 (n_rows, n_classes)."""
-        to_logs = log_sigmoid if self.held_out.link == "sigmoid" else log_posterior
+        to_logs = log_sigmoid if self.held_out.is_multilabel else log_posterior
         return np.nan_to_num(np.exp(to_logs(self.held_out.probability_scores)))
 
 

@@ -145,7 +145,7 @@ def scan_table(
     frame = open_source(source, options)
     with reading(source):
         check_columns(frame, label=label)
-        return frame if label is None else check_kind_of_labels(frame, label, lists=False)
+        return frame if label is None else check_kind_of_labels(frame, label, of_lists=False)
 
 
 class TableInMemory(RowSource):
@@ -272,12 +272,12 @@ def check_columns(
     return frame
 
 
-def check_kind_of_labels(frame: pl.LazyFrame, label: str, *, lists: bool) -> pl.LazyFrame:
+def check_kind_of_labels(frame: pl.LazyFrame, label: str, *, of_lists: bool) -> pl.LazyFrame:
     """Check that a column holds lists of labels, or one label per row; return the frame."""
     dtype = frame.collect_schema()[label]
-    if isinstance(dtype, pl.List) == lists:
+    if isinstance(dtype, pl.List) == of_lists:
         return frame
-    if lists:
+    if of_lists:
         raise SchemaError.with_advice(
             f"the model predicts lists of labels, and the column {label!r} holds one label per "
             "document: ", "give lists, [label] where there is one",

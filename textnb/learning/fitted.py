@@ -150,7 +150,7 @@ class Fitted:
             label per document.
         """
         rows = scan(frame, text=self.columns, label=self.label, tokens=self.token_columns)
-        return check_kind_of_labels(rows, self.label, lists=self.is_multilabel)
+        return check_kind_of_labels(rows, self.label, of_lists=self.is_multilabel)
 
     @property
     def label_type(self) -> pl.DataType:

@@ -122,9 +122,9 @@ def _prefixes(settings: TextSettings) -> list[str]:
 
 def _words(settings: TextSettings, terms: pl.Series) -> pl.Series:
     """The word of each term, without the prefix of its column; null for an n-gram of words."""
-    from textnb.bayes.sharing import without_names
+    from textnb.bayes.sharing import without_prefixes
 
-    words = pl.Series(without_names(terms.to_list(), _prefixes(settings)), dtype=pl.String)
+    words = pl.Series(without_prefixes(terms.to_list(), _prefixes(settings)), dtype=pl.String)
     return words.set(words.str.contains(" ", literal=True), None)
 
 
@@ -188,7 +188,7 @@ def _choose_weight(
         WEIGHT_OF_OWN_VECTORS,
         mean_words_per_row,
         reduce_for_rows,
-        weight_of_words,
+        weight_for_row_length,
     )
 
     if _term_vectors(settings, rows.terms, vectors) is None:
@@ -200,7 +200,7 @@ def _choose_weight(
     n_rows = rows.counts.shape[0]
     mean_words = mean_words_per_row(rows.terms.to_list(), count_columns(rows.counts), n_rows)
     is_own = _is_named(settings.parameters["vectors"], UNLABELLED)
-    weight = WEIGHT_OF_OWN_VECTORS if is_own else weight_of_words(mean_words)
+    weight = WEIGHT_OF_OWN_VECTORS if is_own else weight_for_row_length(mean_words)
     settings = settings.with_vector_weight(
         reduce_for_rows(weight, n_rows / len(rows.labels.classes)))
     sharing = _sharing_of_rows(settings, rows, vectors)
@@ -264,6 +264,6 @@ def subword_weight(fitted: Fitted) -> float | None:
     if fitted.since_fit is not None:
         return None
     # Imported here, as it imports SciPy.
-    from textnb.bayes.sharing import weight_of_length
+    from textnb.bayes.sharing import default_subword_weight
 
-    return weight_of_length(fitted.terms.to_list(), counts.all_counts, float(counts.n_rows))
+    return default_subword_weight(fitted.terms.to_list(), counts.all_counts, float(counts.n_rows))

@@ -82,7 +82,7 @@ class Scored:
     @property
     def of_lists(self) -> bool:
         """Whether documents have lists of labels."""
-        return self.held.link == "sigmoid"
+        return self.held.is_multilabel
 
     @property
     def noun(self) -> str:

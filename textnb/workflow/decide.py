@@ -65,14 +65,14 @@ class Calibrated:
     def figures(self) -> dict[str, dict[str, float]]:
         """Measures before and after the calibration, by name."""
         calibrated = self.held.calibrated(self.calibration)
-        if self.held.link == "sigmoid":
+        if self.held.is_multilabel:
             return {"log_loss": {"before": self.held.log_loss, "after": calibrated.log_loss}}
         before, after = reliability(self.held), reliability(calibrated)
         return {name: {"before": getattr(before, name), "after": getattr(after, name)}
                 for name in ("log_loss", "brier", "expected_calibration_error")}
 
     def to_dict(self) -> dict[str, Any]:
-        evidence = {} if self.held.link == "sigmoid" else {
+        evidence = {} if self.held.is_multilabel else {
             "not_judged": self.held.not_judged, **novelty_entry(self.held.novelty)}
         return {"calibration": self.calibration.to_dict(), **self.figures, **evidence}
 

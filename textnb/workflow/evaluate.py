@@ -164,7 +164,7 @@ def _measure_probabilities(model: Any, scores: HeldOut) -> dict[str, Any]:
     from textnb.evaluation.calibration import reliability
 
     is_calibrated = {"calibrated": model.calibration is not None}
-    if scores.link == "sigmoid":
+    if scores.is_multilabel:
         return {**is_calibrated, "log_loss": scores.log_loss}
     curve = reliability(scores)
     return {**is_calibrated, "brier": curve.brier,

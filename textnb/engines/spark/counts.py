@@ -46,6 +46,7 @@ from textnb.text.vocabulary import Limits, vocabulary_series
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# `map_rows` writes the column "error".
 _SCHEMA = {"label": pl.String, "term": pl.String, "count": pl.Int64, "occurrences": pl.Int64,
            "error": pl.String, "all_documents": pl.Boolean}
 _GROUP_COLUMNS = ["label", "term", "error", "all_documents"]
