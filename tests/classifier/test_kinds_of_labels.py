@@ -38,7 +38,7 @@ PLACES = {
         "export.targets.onnx_nodes export.targets.python export.targets.sql "
         "export.targets.sql_answers",
     "columns of lists, in and out":
-        "cli.drift engines.spark.counts frames.label_lists workflow.split",
+        "cli.drift engines.spark.counts frames.label_lists frames.scan workflow.split",
     "words for people, and refusals":
         "classifiers.text cli.calibrate cli.evidence cli.predict cli.summary cli.tables "
         "cli.train cli.tune export.describe learning.fitting filter.mailfilter filter.quick "

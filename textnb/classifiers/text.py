@@ -103,9 +103,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         of ``term`` and ``vector`` (lists of numbers), a text file of word2vec, GloVe or fastText,
         safetensors beside a ``tokenizer.json``, or wordllama's (``pip install 'textnb[vectors]'``).
     vector_weight : float in [0, 2], optional
-        By default 5.5 / √(different words of a row), at most 1.6, or 1.5 for vectors of
-        ``unlabelled`` texts; less if classes have more than 250 rows; from 500 rows on, chosen by
-        held-out rows.
+        By default 5.5 / √(different words of a row), at most 1.6, or 1.5 for ``unlabelled``; less
+        if classes have more than 250 rows; from 500 rows on, chosen by held-out rows.
     lexicon : int, optional
         A number of words, by default 20,000: at most so many that X lacks get weights, by vectors
         or subwords. They are words of ``unlabelled`` texts, or else the first of the vectors.
@@ -351,10 +350,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         explain : int
             Add ``explanation``, the N terms that say most for or against the predicted class,
             compared with the runner-up: a list of (term, count, contribution), and one entry
-            with a null term for all other terms. The columns ``runner_up``, ``score`` and
-            ``intercept`` are added too: ``score = intercept + Σ contribution`` is the score of
-            ``predicted`` less that of ``runner_up``, log-odds if scores are log-probabilities, else
-            a margin (`ComplementNB`, ``loss="hinge"``).
+            with a null term for all others. Columns ``runner_up``, ``score`` and ``intercept`` are
+            added too: ``score = intercept + Σ contribution`` is the score of ``predicted`` less
+            that of ``runner_up``: log-odds, or a margin (`ComplementNB`, ``loss="hinge"``).
         top : int
             Add ``top``, the K most probable classes, best first: a list of (class,
             probability); and ``calibrated`` likewise.

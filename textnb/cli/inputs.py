@@ -1,4 +1,7 @@
-"""Options that several verbs share (a model, rows, output), and functions that read the rows."""
+"""Options that several verbs share (a model, rows, output), and functions that read the rows.
+
+The docstring of a class of options is the title of its group in ``--help``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The verbs that change a model, or compare two: update, forget, merge, diff."""
+"""The verbs that change a model, or compare two: update, forget, merge, diff.
+
+The docstring of a class of options is the title of its group in ``--help``.
+"""
 
 from __future__ import annotations
 
