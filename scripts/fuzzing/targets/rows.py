@@ -245,7 +245,7 @@ def _check_sound(job: Any, path: Path) -> None:
             (job.terms is None or job.terms.k >= 1, "terms.k"),
             (job.validation is None or job.validation.folds is None or job.validation.folds >= 2,
              "folds"),
-            (job.model.limits.min_df > 0 and job.model.limits.max_df > 0, "min_df"),
+            (job.model.limits.min_df >= 0 and job.model.limits.max_df > 0, "min_df"),
             (all(map(_is_sql, conditions)), "a condition")]:
         if not is_right:
             raise Finding("a job is accepted that is not sound", what)
