@@ -185,7 +185,8 @@ def _pack_density(estimator: PlugInBayes) -> dict[str, Any]:
 
 def _unpack_density(entry: Any) -> Any:
     require(entry["name"] in _densities_by_name(), f"density {entry['name']!r} is unknown")
-    require(not any(isinstance(value, int) and abs(value) >= 1 << 63
+    # Beyond it, no float holds an integer.
+    require(not any(isinstance(value, int) and abs(value) >= 1 << 1023
                     for value in entry["parameters"].values()), "a number is too large")
     return _densities_by_name()[entry["name"]](**entry["parameters"])
 
