@@ -294,6 +294,25 @@ def test_an_interrupt_ends_what_hangs():
         assert process.stderr.read() == b"interrupted; no verdict was given\n"
 
 
+@pytest.mark.parametrize("at", [0, 1, 20, 26])
+def test_an_interrupt_loses_no_block_of_a_message(model, at):
+    """It comes after one of 27 reads, the last of which finds the end, and before it is stored."""
+    prelude = f"""
+import types
+def read1(size, read=sys.stdin.buffer.read1, reads=iter(range(100))):
+    block = read(100)
+    if next(reads) == {at}:
+        os.kill(os.getpid(), signal.SIGINT)
+    return block
+sys.stdin = types.SimpleNamespace(buffer=types.SimpleNamespace(read1=read1))
+"""
+    message = b"Subject: a\n\n" + bytes(range(256)) * 10
+    process = started(prelude, model, "-p")
+    assert process.communicate(message, timeout=60) == (
+        message, b"interrupted; no verdict was given\n")
+    assert process.returncode == 3
+
+
 @pytest.mark.parametrize(("options", "out"), [([], ""), (["-p"], "Subject: half a message\n\n")])
 def test_a_message_that_was_begun_is_passed_on_to_its_end(model, options, out):
     process = started("sys.stderr.write('ready\\n'); sys.stderr.flush()", model, *options)

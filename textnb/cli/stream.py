@@ -37,6 +37,26 @@ class Stream:
         self._target: Any = sys.stdout
         # What was read of the message, and a block that was read after it and is not yet appended.
         self._message, self._pending = bytearray(), b""
+        # Whether an interrupt has to wait, and whether one does.
+        self._holds_interrupts = self._is_interrupted = False
+        if self.passthrough:
+            self._handle_interrupts()
+
+    def _handle_interrupts(self) -> None:
+        """Let an interrupt wait while bytes are read or written; a second one does not.
+
+        An exception after a block was read, and before it is stored, would lose the block.
+        """
+        # Imported here, as most filters start without it.
+        import signal
+
+        def handle(number: int, frame: object) -> None:
+            if not self._holds_interrupts or self._is_interrupted:
+                raise KeyboardInterrupt
+            self._is_interrupted = True
+
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, handle)
 
     def read_message(self, seconds: float = 0.0) -> bytes:
         """Read the message; if it is too long to judge, only as much as shows that.
@@ -58,7 +78,11 @@ class Stream:
             raise SourceError.unreadable("standard input", "it is closed")
         if not self.passthrough:
             self.limit_time(seconds)
+        self._holds_interrupts = True
         self._read_to_limit()
+        self._holds_interrupts = False
+        if self._is_interrupted:
+            raise KeyboardInterrupt
         if not self._message:
             raise SourceError.unreadable(
                 "standard input", "it is empty, and a message was expected")
@@ -68,6 +92,7 @@ class Stream:
 
     def answer(self, text: bytes, position: int | None) -> None:
         """Write a text alone, or the message with the text inserted at a position."""
+        self._holds_interrupts = True
         self.has_answered = True
         if self._target is None:
             raise OSError("standard output is closed")
@@ -81,6 +106,7 @@ class Stream:
         """Write the message after a failure, if it must be written and no answer has begun."""
         if not self.passthrough or self.has_answered:
             return
+        self._holds_interrupts = True
         self.has_answered = True
         try:
             from textnb.filter.headers import forged_header_prefixes

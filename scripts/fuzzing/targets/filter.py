@@ -73,8 +73,12 @@ def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes]:
             answer = os.open(os.devnull, os.O_RDONLY)
     # Python flushes what it holds in a fork too.
     sys.stdout.flush()
+    # It waits until the process is the filter: what Python does after a fork can't be interrupted.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     process = os.fork()
-    if not process:
+    if process:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    else:
         for number in (feed, answer):
             os.close(number)
         _become(job, source, target)
@@ -117,6 +121,8 @@ def _become(job: dict[str, Any], source: int, target: int) -> NoReturn:
                 (0, "r", job["input"] == "closed"), (1, "w", job["output"] == "closed"),
                 (2, "w", False)))
         from textnb.cli import entry
+
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     except BaseException:
         # A limit did not let the process begin.
         os._exit(_FAILED)
@@ -124,8 +130,11 @@ def _become(job: dict[str, Any], source: int, target: int) -> NoReturn:
         entry.main()
     except SystemExit as error:
         os._exit(error.code if isinstance(error.code, int) else error.code is not None)
+    except KeyboardInterrupt:
+        # So, and as below, Python ends a process.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     except BaseException:
-        # As Python ends a process.
         os._exit(1)
     os._exit(99)
 
