@@ -71,14 +71,14 @@ def set_free(monkeypatch):
 class TestRefusal:
     def test_of_tables_that_do_not_fit(self, set_free):
         set_free(100 * MIB)
-        check_room(1000, 10_000, 8, "their counts")
+        check_room(1000, 10_000, 8, name="their counts")
         check_room(1000, 20_000, 8, "their counts", freed=60 * MIB)
         with pytest.raises(DataError, match=(
                 r"1,000 classes and 20,000 terms: their counts would take 153 MiB at least, and "
                 "100 MiB of memory are free. Set memory_limit")):
-            check_room(1000, 20_000, 8, "their counts")
+            check_room(1000, 20_000, 8, name="their counts")
         set_free(None)
-        check_room(10**6, 10**6, 8, "their counts")
+        check_room(10**6, 10**6, 8, name="their counts")
 
     @pytest.mark.parametrize("estimator", [
         MultinomialNB(l=0), BernoulliNB(l=0), ComplementNB(norm=True)])

@@ -18,7 +18,8 @@ from textnb.runtime import __version__ as __version__
 @cache
 def _modules_of_names() -> dict[str, str]:
     """The module of each public name."""
-    # Not read when textnb is imported, so that `textnb filter` can report that reading failed.
+    # Read at the first use of a name, and not at import, because `textnb filter` has to catch and
+    # report a failure to read it.
     lines = __spec__.loader.get_data(f"{__path__[0]}/__init__.pyi").decode("utf-8").splitlines()
     # Such a line is "from MODULE import NAME as NAME".
     imports = [line.split() for line in lines if line.startswith("from textnb.")]

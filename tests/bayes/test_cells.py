@@ -98,7 +98,7 @@ def test_counts_from_a_table_or_from_cells_are_equal():
     for table in (dense, sp.csr_array(dense), sp.coo_array(dense)):
         counts = Counts.from_table(np.arange(7), np.full(7, 9), table)
         assert np.array_equal(counts.feature_count, dense)
-        assert np.array_equal(counts.all_counts, dense.sum(axis=0))
+        assert np.array_equal(counts.total_counts, dense.sum(axis=0))
         assert np.array_equal(counts.class_totals, dense.sum(axis=1))
         assert [counts.of_class(k).tolist() for k in range(7)] == dense.tolist()
         with pytest.raises(ValueError, match="read-only"):
@@ -146,7 +146,7 @@ def assert_same_counts_and_scores(model, dense, frame):
     counts, expected = model.fitted_.statistics, dense.fitted_.statistics
     assert counts.is_sparse
     assert np.array_equal(counts.feature_count, expected.feature_count)
-    assert np.array_equal(counts.all_counts, expected.all_counts)
+    assert np.array_equal(counts.total_counts, expected.total_counts)
     np.testing.assert_allclose(
         model.predict_joint_log_proba(frame), dense.predict_joint_log_proba(frame),
         rtol=1e-12, atol=1e-11)

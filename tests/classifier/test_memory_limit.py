@@ -87,9 +87,9 @@ def test_what_is_learned_later_is_short_by_what_was_left_out(wide):
         assert pruned.terms > first.terms
         assert pruned.at_most > first.at_most == 1
         left = later.statistics_
-        short = whole.over(left.terms).all_occurrences - left.all_occurrences
+        short = whole.over(left.terms).total_occurrences - left.total_occurrences
         assert 0 <= short.min() <= short.max() <= pruned.at_most
-        assert whole.all_occurrences.sum() - left.all_occurrences.sum() == pruned.occurrences
+        assert whole.total_occurrences.sum() - left.total_occurrences.sum() == pruned.occurrences
 
 
 @pytest.mark.parametrize("multilabel", [False, True])

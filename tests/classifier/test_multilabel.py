@@ -86,7 +86,7 @@ def test_an_integer_weight_equals_repeated_documents(tmp_path):
     assert counts.rows == expected.rows
     assert counts.class_count.tolist() == expected.class_count.tolist()
     assert counts.feature_count[:, known].tolist() == expected.feature_count.tolist()
-    assert counts.all_counts[known].tolist() == expected.all_counts.tolist()
+    assert counts.total_counts[known].tolist() == expected.total_counts.tolist()
     model.save(tmp_path / "a")
     again = textnb.load(tmp_path / "a")
     assert again.statistics_.equals(counts)

@@ -26,7 +26,7 @@ def test_new_words_have_the_weights_that_a_vocabulary_with_them_has():
     assert len(set(before.predict(["depository", "cardboard"]))) == 1
     place = [model.vocabulary_.index(word) for word in new]
     counts = model.fitted_.counts
-    assert counts.all_counts[place].tolist() == [0, 0, 0]
+    assert counts.total_counts[place].tolist() == [0, 0, 0]
     assert counts.n_rows == 6
 
 

@@ -43,7 +43,7 @@ def test_words_that_no_row_holds_have_the_class_of_similar_words():
     assert model.predict(["goalie", "skate", "a credit"]).tolist() == ["sport", "sport", "money"]
     # Counts know nothing of them.
     counts = model.fitted_.counts
-    assert counts.all_counts[model.vocabulary_.index("goalie")] == 0
+    assert counts.total_counts[model.vocabulary_.index("goalie")] == 0
     fixed = fitted(vocabulary=["bank", "hockey", "skate"])
     assert fixed.vocabulary_ == ["bank", "hockey", "skate"]
     assert fixed.predict(["skate"]).tolist() == ["sport"]

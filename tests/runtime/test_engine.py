@@ -11,7 +11,7 @@ import pytest
 from textnb import ModelFileError, TextClassifier
 from textnb.errors import EngineError, TextnbError
 from textnb.files.require import reading_errors
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.runtime import engine
 from textnb.runtime.engine import engine_failure, polars_works
 
@@ -68,7 +68,7 @@ def test_a_panic_is_the_files_fault_while_polars_works(monkeypatch):
     with pytest.raises(ModelFileError, match="is not a sound"), reading_errors("m.textnb"):
         raise panic
     monkeypatch.setattr(engine, "polars_works", lambda: False)
-    for block in (reading_errors("m.textnb"), reading("rows.csv"), reading(object())):
+    for block in (reading_errors("m.textnb"), naming_source("rows.csv"), naming_source(object())):
         with pytest.raises(EngineError, match=r"Polars can't work \(no such thing\)"), block:
             raise panic
     monkeypatch.setenv("POLARS_MAX_THREADS", "4")

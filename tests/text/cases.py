@@ -14,7 +14,7 @@ from textnb.export.targets.polars_code import source_of
 from textnb.text.characters import KINDS
 from textnb.text.compiled import reason_for_expressions
 from textnb.text.compiled_plan import compiled_plan
-from textnb.text.expressions import separators, split_expr
+from textnb.text.expressions import separators_of, split_expr
 from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.plain import plain_tokens
 from textnb.text.plan import Runs, WordsAndKinds, WordsAndPairs
@@ -145,7 +145,7 @@ def by_expressions(tokenizer, columns):
 
 def by_separators(tokenizer, columns):
     plan, (name,) = tokenizer.plan(), columns
-    words = separators(plan)
+    words = separators_of(plan)
     rows = _frame(columns, tokenizer).select(t=split_expr(plan, name))["t"]
     return [row.filter(words.are_words(row)).to_list() for row in rows]
 

@@ -86,7 +86,7 @@ def test_what_is_left_out_is_what_plain_counting_says(make):
         counts.feature_count.tolist())
     assert (dropped.terms, dropped.occurrences) == (len(gone), sum(gone.values()))
     assert counts.documents == frame.height
-    assert counts.all_counts.tolist() == [plain[term] for term in counts.terms]
+    assert counts.total_counts.tolist() == [plain[term] for term in counts.terms]
     if make is documents:
         # Nothing more was left out than had to be.
         letters = sum(len(word) for word, n in plain.items() if n >= dropped.at_most)
@@ -140,7 +140,7 @@ def test_what_is_subtracted_may_have_been_left_out():
     some = keep_within(in_memory(frame), 50_000)
     rest = some - in_memory(frame.head(100))
     left = in_memory(frame.tail(700)).over(some.terms)
-    assert_same(rest, replace(left.select(left.all_occurrences > 0), pruned=some.pruned))
+    assert_same(rest, replace(left.select(left.total_occurrences > 0), pruned=some.pruned))
 
 
 @pytest.mark.parametrize("label", [pl.Series([True, False] * 60), pl.Series([-7, 10**12] * 60),

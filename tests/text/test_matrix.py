@@ -21,7 +21,7 @@ from textnb.text import expression_table
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.expression_table import Interner
-from textnb.text.expressions import separators
+from textnb.text.expressions import separators_of
 from textnb.text.matrix import Vocabulary, count_matrix, merge_tokens, stack_blocks
 from textnb.text.vocabulary import Limits
 
@@ -121,7 +121,7 @@ class TestFixedVocabulary:
         fast = Tokenizer()
         # The same words by a pattern that has no cheap split.
         slow = Tokenizer(pattern=rf"(?:{fast.pattern})")
-        assert separators(slow.plan()) is None
+        assert separators_of(slow.plan()) is None
         for tokenizer in (fast, slow):
             counts = Vocabulary(tokenizer, pl.Series(sorted(terms))).counts(
                 frame_of(texts), "text")

@@ -20,7 +20,7 @@ from textnb.text.compiled import reason_for_expressions, usable_kernel
 from textnb.text.compiled_plan import compiled_plan
 from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
-from textnb.text.expressions import separators, split_expr
+from textnb.text.expressions import separators_of, split_expr
 from textnb.text.matrix import count_matrix
 from textnb.text.plain import clean, plain_tokens
 from textnb.text.spans import pieces_of
@@ -178,7 +178,7 @@ class TestUnknownSteps:
         plan, words = UNKNOWN[case]
         known_after_cleaning = case in ("cleaning", "a value", "a form")
         assert (compiled_plan(plan) is None) != known_after_cleaning
-        assert (separators(plan) is None) != known_after_cleaning
+        assert (separators_of(plan) is None) != known_after_cleaning
         if known_after_cleaning:
             assert clean(plan, "a") is None
             with pytest.raises(ParameterError, match=words):
@@ -196,7 +196,7 @@ class TestUnknownSteps:
     def test_a_subclass_is_run_by_its_own_code_alone(self, tokenizer, tmp_path):
         name = type(tokenizer).__name__
         plan, words = tokenizer.plan(), rf"{name}, a class of its own"
-        assert separators(plan) is None
+        assert separators_of(plan) is None
         assert reason_for_expressions(tokenizer)
         for run in (lambda: portable(plan, ("text",)), lambda: source_of(plan, ["text"]),
                     lambda: plain_tokens(plan, {"text": "a"})):

@@ -15,7 +15,7 @@ from tests.tiers import examples
 from textnb import Tokenizer
 from textnb.errors import ParameterError, TextnbError
 from textnb.text.characters import KINDS
-from textnb.text.expressions import separators, split_expr, unspaced_class
+from textnb.text.expressions import separators_of, split_expr, unspaced_class
 from textnb.text.matrix import count_matrix
 from textnb.text.plain import plain_tokens
 from textnb.text.token_settings import MAX_NGRAM_LENGTH, WORD
@@ -142,20 +142,20 @@ class TestAnyText:
 class TestCheapSplit:
     def test_runs_of_one_class_are_accepted_and_other_patterns_refused(self):
         assert [pattern for pattern in RUNS + NO_RUNS
-                if separators(Tokenizer(pattern).plan()) is not None] == RUNS
+                if separators_of(Tokenizer(pattern).plan()) is not None] == RUNS
         for pattern in NO_RUNS:
             with pytest.raises(ParameterError, match="does not end in runs of characters"):
                 split_expr(Tokenizer(pattern).plan(), "text")
         for name in ("pairs", "pairs alone", "characters", "within words", "stop words", "prefixed",
                      "prefixed pairs"):
-            assert separators(TOKENIZERS[name].plan()) is None
+            assert separators_of(TOKENIZERS[name].plan()) is None
 
     @pytest.mark.parametrize(("pattern", "unspaced", "found"), [
         (r"[\p{L}']{3,}", "pairs", (r"[^\p{L}' ]+", 3, unspaced_class(r"\p{L}'"))),
         (r"\w+", "whole", (r"[^\w ]+", 1, "")), (r"[a-z]+", "pairs", (r"[^a-z ]+", 1, "")),
         (r"(?u)\b\w\w+\b", "pairs", (r"[^\w ]+", 2, unspaced_class(r"\w")))])
     def test_the_separators_and_the_shortest_run(self, pattern, unspaced, found):
-        assert separators(Tokenizer(pattern, unspaced=unspaced).plan()) == found
+        assert separators_of(Tokenizer(pattern, unspaced=unspaced).plan()) == found
 
     @pytest.mark.slow
     @pytest.mark.parametrize("pattern", [WORD, SKLEARN_WORD, r"\b\w\w+\b"])

@@ -17,7 +17,7 @@ from textnb import DataError, ExportError, ParameterError, SchemaError, SourceEr
 from textnb.cli.main import app
 from textnb.errors import EngineError, VocabularyError
 from textnb.workflow.job import read_job
-from textnb.workflow.split import at_key
+from textnb.workflow.split import naming_key_in
 
 # Keys that are set, and what is said when the file is read.
 IN_THE_FILE = [
@@ -254,7 +254,7 @@ def test_a_report_without_its_libraries_is_told_first(call, folder, monkeypatch)
 
 
 def test_a_setting_has_the_name_of_its_key():
-    with pytest.raises(ParameterError, match=r"^model\.weight: is odd$"), at_key("model"):
+    with pytest.raises(ParameterError, match=r"^model\.weight: is odd$"), naming_key_in("model"):
         raise ParameterError.naming("{sample_weight} is odd")
 
 

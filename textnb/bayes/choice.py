@@ -77,14 +77,15 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     l : float
         The smoothing parameter that gave the scores.
     left_out : LeftOut
-        A code of -1 is a label that is not a class. Rows that are not countable get no loss, as
-        they are impossible for any ``l``.
+        A code of -1 is a label that is not a class. Only the rows of its ``countable`` get a loss:
+        the others are impossible for any ``l``.
 
     Examples
     --------
     >>> scores = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
     >>> labels = Labels.of_classes(["a", "a", "b"])
-    >>> result = measure_smoothing(1.0, LeftOut(scores, labels, np.ones(3, dtype=bool), np.ones(3)))
+    >>> result = measure_smoothing(1.0, LeftOut(
+    ...     scores, labels, countable=np.ones(3, dtype=bool), lengths=np.ones(3)))
     >>> round(result.log_loss, 4), round(result.accuracy, 4)
     (0.5108, 0.6667)
     """

@@ -181,7 +181,7 @@ class Counts(ReadOnly):
         weight = np.ones(len(labels), dtype=np.int64) if sample_weight is None else sample_weight
         membership = sp.csr_array((weight[rows], (codes, rows)), shape=(n_labels, len(labels)))
         if not sp.issparse(X):
-            check_room(n_labels, int(np.shape(X)[1]), 8, "their counts")
+            check_room(n_labels, int(np.shape(X)[1]), 8, name="their counts")
         # Weights of rows are added in the same order as counts, so that the count of a feature that
         # all rows of a class hold once is exactly the class count.
         n_rows = membership @ np.ones(len(labels), dtype=weight.dtype)
@@ -293,13 +293,13 @@ class Counts(ReadOnly):
         DataError
             If memory has no room for it.
         """
-        check_room(len(self.classes), self.n_features, 8, "their counts")
+        check_room(len(self.classes), self.n_features, 8, name="their counts")
         table = np.zeros((len(self.classes), self.n_features), dtype=self.values.dtype)
         table[self.codes, self.columns] = self.values
         return table
 
     @cached_property
-    def all_counts(self) -> NDArray[Any]:
+    def total_counts(self) -> NDArray[Any]:
         """The counts of all rows: (n_features,)."""
         if self.total is not None:
             return self.total
@@ -317,9 +317,9 @@ class Counts(ReadOnly):
         return sums_of(self.codes, self.values, len(self.classes))
 
     @property
-    def all_occurrences(self) -> Ints:
+    def total_occurrences(self) -> Ints:
         """Occurrences of each term in all documents, also if presence was counted: (n_terms,)."""
-        return self.all_counts if self.occurrences is None else self.occurrences
+        return self.total_counts if self.occurrences is None else self.occurrences
 
     def of_class(self, k: int) -> NDArray[Any]:
         """The counts of one class: (n_features,)."""
@@ -340,9 +340,9 @@ class Counts(ReadOnly):
         return begins, self.columns[order], self.values[order]
 
     @property
-    def has_less_than_a_label(self) -> bool:
-        """Whether a count of all rows is less than the count of the rows with some label, which is
-        a contradiction."""
+    def totals_are_too_small(self) -> bool:
+        """Whether a count of all rows is less than that of the rows with some label, which can't
+        be."""
         if self.rows is None or self.total is None:
             return False
         # Sums of weights that were added in other orders differ in their last bits.
@@ -384,8 +384,9 @@ class Counts(ReadOnly):
         first, *others = aligned = _align(parts)
         total = first._add(others, 1)
         if any(part.has_weights for part in parts):
-            total = replace(total, n_weighted=sum(part.documents for part in parts),
-                            occurrences=np.sum([part.all_occurrences for part in aligned], axis=0))
+            total = replace(
+                total, n_weighted=sum(part.documents for part in parts),
+                occurrences=np.sum([part.total_occurrences for part in aligned], axis=0))
         pruned = [part.pruned for part in parts if part.pruned is not None]
         return replace(total, pruned=sum(pruned[1:], pruned[0]) if pruned else None)
 
@@ -411,7 +412,7 @@ class Counts(ReadOnly):
         # A class that had no documents before either was only announced, and stays.
         before = self.with_classes(rest.classes).class_count
         rest = rest.without(rest.classes[(before > 0) & (rest.class_count == 0)])
-        return rest.select(rest.all_occurrences > 0)
+        return rest.select(rest.total_occurrences > 0)
 
     def _subtract(self, other: Counts) -> Counts:
         rest, problem = self.subtract(other)
@@ -434,7 +435,7 @@ class Counts(ReadOnly):
         if slack:
             rest = replace(rest._select_cells(rest.values > 0),
                            class_count=np.maximum(rest.class_count, 0))
-        if problem is None and rest.has_less_than_a_label:
+        if problem is None and rest.totals_are_too_small:
             problem = ("the documents that would be left are fewer than those of a label: the "
                        "documents given were not learned with these labels")
         return rest, problem

@@ -280,6 +280,7 @@ class RequiredTermsForm(LinearForm):
     def pairwise(self, a: Any, b: Any) -> tuple[Floats, float]:
         """Raise ParameterError: no weight says that a term is required."""
         for label in (a, b):
+            # Raises an error for an unknown class.
             self._index(label)
         raise ParameterError("with l = 0 a term that is in every document of a class has no "
                              "weight; use l > 0")

@@ -80,7 +80,7 @@ def derive_labels(model: Any, statistics: Counts, l: Any) -> LinearForm:
     return LinearForm(statistics.classes, weights, intercept, features=features[0], link="sigmoid")
 
 
-def check_labels(model: Any, n_features: int, l: Any = None) -> None:
+def check_learns_labels(model: Any, n_features: int, l: Any = None) -> None:
     """Raise ParameterError for a model or a parameter that does not fit lists of labels.
 
     Parameters

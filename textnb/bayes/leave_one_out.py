@@ -42,7 +42,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Within:
+class ColumnLimits:
     """Limits on terms: which features are still columns if a row is left out.
 
     Attributes
@@ -146,7 +146,7 @@ class LeaveOneOut(ABC):
         Counts of all rows, over all features that may be columns.
     class_prior : float64 (n_classes,) or None
     fit_prior : bool
-    within : Within, optional
+    within : ColumnLimits, optional
         Which features are columns if a row is left out; by default all.
     presence_above : float, optional
         If set, a feature counts once in a row if its count is above this.
@@ -157,7 +157,7 @@ class LeaveOneOut(ABC):
         statistics: Counts,
         class_prior: Floats | None,
         fit_prior: bool,
-        within: Within | None = None,
+        within: ColumnLimits | None = None,
         presence_above: float | None = None,
     ):
         self.statistics = statistics

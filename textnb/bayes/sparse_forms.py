@@ -53,7 +53,7 @@ def complement_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     >>> np.exp(-np.asarray(complement_weights(counts, 1.0))).T.round(12).tolist()
     [[0.25, 0.75], [0.75, 0.25]]
     """
-    l_of_term, total, columns = _per_term(l, counts), counts.all_counts, counts.columns
+    l_of_term, total, columns = _per_term(l, counts), counts.total_counts, counts.columns
     others = np.maximum(total.sum() - counts.class_totals, 0)
     return _weights(counts, -log_without(counts.values, total[columns], l_of_term[columns]),
                     np.log(others + l_of_term.sum()), -np.log(total + l_of_term))
@@ -88,7 +88,7 @@ def label_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     >>> np.exp(np.asarray(label_weights(counts, 1.0))[:, 0]).round(6).tolist()
     [3.333333, 0.416667]
     """
-    l_of_term, total, columns = _per_term(l, counts), counts.all_counts, counts.columns
+    l_of_term, total, columns = _per_term(l, counts), counts.total_counts, counts.columns
     own, total_l = counts.class_totals, l_of_term.sum()
     excess = (_log_excess(counts.values, l_of_term[columns])
               - log_without(counts.values, total[columns], l_of_term[columns]))

@@ -63,7 +63,7 @@ class SparseWeights:
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        check_room(self.shape[1], self.shape[0], 8, "their weights")
+        check_room(self.shape[1], self.shape[0], 8, name="their weights")
         dense = self[np.arange(len(self))]
         return dense if dtype is None else dense.astype(dtype, copy=False)
 

@@ -21,7 +21,7 @@ from textnb.classifiers.changes import check_unchanged
 from textnb.classifiers.tabular import BATCH_ROWS, FittedTable, read_rows, scan_rows, scan_to_learn
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.features import check_values, matrix
 from textnb.frames.kinds import in_memory, to_kind_of
 from textnb.frames.scan import scan_table
@@ -115,7 +115,7 @@ class TableClassifier(Parameters):
         estimator, label = unfitted(parameters["estimator"]), parameters["label"]
         frame, columns, names = scan_to_learn(X, y, parameters)
         estimator.name_features(names)
-        with reading(X):
+        with naming_source(X):
             batches_of_rows = read_rows(frame, columns, label, progress)
             if estimator.from_moments:
                 estimator.fit_statistics(sum_moments(batches_of_rows, estimator.diagonal))
@@ -162,7 +162,7 @@ class TableClassifier(Parameters):
         if not estimator.from_moments:
             raise ParameterError(f"{estimator!r} needs all rows at once: use fit")
         announced = announced_labels(classes)
-        with reading(X):
+        with naming_source(X):
             if fitted is None:
                 frame, columns, names = scan_to_learn(X, y, parameters)
             else:
@@ -243,7 +243,7 @@ class TableClassifier(Parameters):
         if isinstance(X, np.ndarray):
             scores: Floats = fitted.estimator.score_rows(check_values(X, fitted.feature_names))
             return scores
-        with reading(X):
+        with naming_source(X):
             batch_scores = [fitted.estimator.score_rows(rows) for rows, _ in read_rows(
                 fitted.scan(X), fitted.columns, None, None)]
         return np.concatenate([np.empty((0, len(fitted.labels))), *batch_scores])
@@ -282,7 +282,7 @@ class TableClassifier(Parameters):
             check_int64(y)
             return share_right(predicted, y, "row")
         frame = scan_table(X, fitted.columns, fitted.label)
-        with reading(X):
+        with naming_source(X):
             actual = labels_as(fitted.label, frame, fitted.labels.dtype)
             return share_right_of_table(self.predict(frame), "predicted", actual, fitted.label)
 

@@ -76,7 +76,7 @@ def audit(
                        text=columns.text, label=columns.label, model=options.model,
                        near=options.near, progress=advance)
     if output.output is not None:
-        sinks.write(result.findings.lazy(), output.output, None)
+        sinks.write(result.findings.lazy(), output.output)
     if not output.write_json_if_asked(result.to_dict):
         _show(result, output.show)
     result.check(options.fail_on or ())
@@ -126,7 +126,7 @@ def relabel(
 ) -> None:
     """Write the rows with the labels of a review, and correct a model that has learned them."""
     from textnb.frames import sinks
-    from textnb.frames.failures import reading
+    from textnb.frames.failures import naming_source
     from textnb.frames.scan import scan
     from textnb.workflow.one_message import has_ledger
     from textnb.workflow.relabel import relabel, relearn
@@ -137,9 +137,9 @@ def relabel(
         raise ParameterError("--model is changed by its ledger: textnb update learns messages as "
                              "another class, and forgets them first")
     table = open_input(rows.input, rows, columns.text, columns.label)
-    with reading(review.reviewed):
+    with naming_source(review.reviewed):
         reviewed = scan(review.reviewed).collect()
-    with table.reading():
+    with table.naming_source():
         all_rows = table.frame.collect()
         try:
             changed = relabel(all_rows, reviewed, columns.label)
@@ -148,7 +148,7 @@ def relabel(
     table.refuse_unreadable()
 
     def write() -> None:
-        sinks.write(changed.rows.lazy(), output.output, None, safe_csv=output.safe_csv)
+        sinks.write(changed.rows.lazy(), output.output, safe_csv=output.safe_csv)
 
     if review.model is None:
         write()

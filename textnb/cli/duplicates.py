@@ -70,7 +70,7 @@ def duplicates(
     test_options = replace(options_for(test, inputs), where=inputs.test_where, query=None)
     test_rows = train_rows if test is None else open_input(
         test, test_options, columns, label, where_option="--test-where")
-    with train_rows.reading(), test_rows.reading():
+    with train_rows.naming_source(), test_rows.naming_source():
         tokenizer = WORD_TOKENIZER.with_params(
             token_columns=tuple(lists_of_tokens(train_rows.frame, columns)))
         result = find_duplicates(

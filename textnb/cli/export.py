@@ -34,13 +34,13 @@ def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> Non
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
     from textnb.cli.summary import export_lines
     from textnb.export.targets.known import target_of, target_of_path
-    from textnb.frames.failures import reading
+    from textnb.frames.failures import naming_source
     from textnb.workflow.export import export
 
     # Raises an error for an unknown target before the model is read.
     _ = target_of_path(output.output) if options.to is None else target_of(options.to)
     classifier = any_model(file.model)
-    with reading(file.model), steps("exporting", output.quiet) as progress:
+    with naming_source(file.model), steps("exporting", output.quiet) as progress:
         exported = export(classifier, output.output, options, progress)
     note_stale(classifier)
     if output.quiet:
@@ -61,7 +61,7 @@ class VerifyInput(RowOptions):
 def verify(source: VerifyInput, output: QuietResults) -> None:
     """Run golden rows through the real engine and compare; exit code 1 on any difference."""
     from textnb.export.verify import verify_export
-    from textnb.frames.failures import reading
+    from textnb.frames.failures import naming_source
 
     path, input = source.path, source.input
     if input is None and (source.query is not None or source.storage_options):
@@ -69,7 +69,7 @@ def verify(source: VerifyInput, output: QuietResults) -> None:
     # Without options `verify_export` reads the file, as the bundle knows which columns are texts.
     has_defaults = all(getattr(source, each.name) == each.default for each in fields(RowOptions))
     rows: Any = input if input is None or has_defaults else open_input(input, source, None).frame
-    with reading(input or path), steps("verifying", output.quiet) as progress:
+    with naming_source(input or path), steps("verifying", output.quiet) as progress:
         result = verify_export(path, rows, progress=progress)
     if not output.write_json_if_asked(lambda: _as_dict(result)):
         _show(result)

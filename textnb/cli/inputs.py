@@ -215,8 +215,9 @@ def work_on(
     phase: str = "", target: str | None = None,
 ) -> Iterator[Callable[[int], None]]:
     """Show the progress of the block, which reads the rows; then note malformed messages."""
-    with rows.reading(), progress(activity, past_tense, quiet, unit, phase=phase, size=rows.size,
-                                  target=target) as advance:
+    with rows.naming_source(), progress(
+            activity, past_tense, quiet, unit, phase=phase, size=rows.size,
+            target=target) as advance:
         yield advance
     if not quiet:
         note_malformed(rows)

@@ -47,7 +47,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
     import polars as pl
 
     from textnb.frames import sinks
-    from textnb.frames.failures import reading
+    from textnb.frames.failures import naming_source
     from textnb.frames.mail import scan_mail
 
     path, target = input.source, output.output
@@ -61,11 +61,11 @@ def mail(input: MailInput, output: MailOutput) -> None:
                              "--output a file")
     if target is not None:
         output.check_table(target, path)
-    with reading(path):
+    with naming_source(path):
         frame = scan_mail(path, headers=input.header or [], subfolders=input.subfolders,
                           tokens=input.tokens)
     malformed = [pl.DataFrame(schema={"path": pl.String, "errors": pl.List(pl.String)})]
-    with reading(path), progress(
+    with naming_source(path), progress(
             "reading", "read", output.quiet, "message", target=target) as advance:
 
         def add_errors(batch: pl.DataFrame) -> pl.DataFrame:

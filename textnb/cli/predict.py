@@ -159,7 +159,7 @@ def next_rows(
     labelled = None if source is None else open_input_for(
         fitted, source, replace(options_for(source, rows), where=None))
     with work_on(table, "judging", "judged", output.quiet, target=target) as advance:
-        with (labelled or table).reading():
+        with (labelled or table).naming_source():
             choice = choose_rows(
                 fitted, table.frame, options.n, None if labelled is None else labelled.frame,
                 advance)

@@ -125,7 +125,7 @@ def _learned_rows(
                               storage_options=options_for(train, options).storage_options)
     table = open_input_for(classifier, train, rows, classifier.label, where_option="--train-where")
     # Read here, so that an error in this file does not name the file of the test rows.
-    with table.reading():
+    with table.naming_source():
         learned = table.frame.select(*classifier.columns, classifier.label).collect()
         if not learned.height:
             raise DataError.no_rows("the training set", "there is nothing to compare")

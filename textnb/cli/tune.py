@@ -81,7 +81,7 @@ def tune(
              "it reads --text tokens")
     table = open_input(rows.input, rows, columns.text, columns.label, counts_texts=True)
     n_planned = budget.trials or (TRIALS if budget.seconds is None else None)
-    with table.reading(), progress_line("tuning", output.quiet) as progress:
+    with table.naming_source(), progress_line("tuning", output.quiet) as progress:
         result = tune(table.frame, columns, budget, None if output.quiet else partial(
             _note_trial, n_planned, progress is not None), of_mail=is_for_mail)
     save_fitted(result.fitted, output.output)

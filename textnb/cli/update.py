@@ -180,7 +180,7 @@ class ModelFiles:
 def merge(files: ModelFiles, output: NewModel) -> None:
     """Add models: the result equals one model that is trained on all their documents."""
     from textnb.learning import merging
-    from textnb.learning.fitting import counts_that_add
+    from textnb.learning.fitting import require_counts
     from textnb.storage.textmodel import load_fitted, save_fitted
 
     models, target = files.models, output.output
@@ -197,7 +197,7 @@ def merge(files: ModelFiles, output: NewModel) -> None:
     save_fitted(total, target)
     note_stale(total)
     if not output.quiet:
-        documents = counts_that_add(total).documents
+        documents = require_counts(total).documents
         note(f"{quantity(documents, 'document')}, {describe_size(total)} -> {target}")
 
 
@@ -238,9 +238,9 @@ def diff(models: TwoModels, output: DiffOutput) -> None:
         frame = open_input(input, models, columns).frame
     elif models.where is not None or models.query is not None or models.storage_options:
         raise ParameterError("--where and --read are for the rows of INPUT: name one")
-    from textnb.frames.failures import reading
+    from textnb.frames.failures import naming_source
 
-    with reading(input or models.a):
+    with naming_source(input or models.a):
         result = compare_models(first, second, frame, k=output.k)
     if output.write_json_if_asked(result.to_dict):
         return

@@ -69,7 +69,7 @@ def validate(
              "model has learned, which flatters the result; see textnb duplicates")
     if output.output is not None:
         answers = result.held.predictions().lazy()
-        sinks.write(pl.concat([table.frame, answers], how="horizontal"), output.output, None,
+        sinks.write(pl.concat([table.frame, answers], how="horizontal"), output.output,
                     safe_csv=output.safe_csv)
     if output.write_json_if_asked(result.to_dict):
         return

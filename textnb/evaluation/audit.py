@@ -28,7 +28,7 @@ from textnb.evaluation.label_errors import (
 from textnb.evaluation.leaks import leaks
 from textnb.evaluation.scripts import rows_in_another_script
 from textnb.frames.batches import Progress
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
 from textnb.frames.token_columns import as_text, lists_of_tokens
 from textnb.learning.documents import labels_of
@@ -197,7 +197,7 @@ def audit_numbered(
 ) -> Audit:
     """As `audit`, for some rows of a file: the column ``number`` has their numbers."""
     settings = _settings(model, text, label, tokenizer)
-    with reading(frame):
+    with naming_source(frame):
         lazy = scan(frame, text=settings.columns, label=label, tokens=None)
         lists = lists_of_tokens(lazy, settings.columns)
         rows = lazy.collect()

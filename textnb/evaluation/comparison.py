@@ -14,7 +14,7 @@ from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ParameterError, quantity
 from textnb.evaluation.novelty import codes_of
 from textnb.frames.batches import Progress
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
 from textnb.frames.token_columns import as_text
 from textnb.learning.fitted import Fitted, fitted_texts
@@ -218,7 +218,7 @@ def _compare_answers(
         empty = pl.DataFrame(schema={"row": pl.Int64, "a": dtype, "b": dtype, "text": pl.String})
         return 0, 0, count_answers(empty.lazy()).collect(), empty
     columns = [*dict.fromkeys([*a.columns, *b.columns])]
-    with reading(frame):
+    with naming_source(frame):
         # Each model checks for itself whether its columns hold texts or lists of tokens.
         rows = scan(frame, text=columns, tokens=None).select(columns)
         schema = rows.collect_schema()

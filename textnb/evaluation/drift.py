@@ -33,7 +33,7 @@ from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labelled import score_held_out
 from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted, check_texts
 
@@ -265,7 +265,7 @@ def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> S
         n_known_tokens.append(counts.sum(axis=1))
         n_tokens.append(rows.select(n=lengths)["n"].to_numpy())
 
-    with reading(frame):
+    with naming_source(frame):
         labelled = fitted.label in scan(
             frame, text=fitted.columns, tokens=fitted.token_columns).collect_schema()
     held = score_held_out(fitted, frame, progress, count, labelled)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.similarity import shingles, similar_before
 from textnb.frames.batches import batches
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
 from textnb.learning.text_settings import columns_of, text_names
 from textnb.runtime import notebook
@@ -224,7 +224,7 @@ def _read(
     """The tokens of each row as ``codes``, and its ``label`` as a string."""
     tokens, label_columns = tokenizer.expr(columns), [] if label is None else [label]
     parts = []
-    with reading(frame):
+    with naming_source(frame):
         lazy = scan(frame, text=columns, label=label, tokens=tokenizer.columns_of_tokens(columns))
         for batch in batches(lazy.select(*columns, *label_columns), columns):
             codes = batch.select(tokens.cast(pl.List(interner.dtype)).alias("codes"))[

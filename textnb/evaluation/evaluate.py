@@ -29,7 +29,7 @@ from textnb.evaluation.metrics import Evaluation, evaluation
 from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount
 from textnb.evaluation.roc import Roc, check_class
 from textnb.frames.batches import Progress
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan_table
 from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.runtime.threads import map_in_threads
@@ -212,7 +212,7 @@ def _score_tables(
             np.zeros(len(actual)), UNVERIFIED, unknown=unknown_labels(batch[LABEL], classes),
             without_class=in_classes(actual, is_unlearned))
 
-    with reading(frame):
+    with naming_source(frame):
         rows = scan_for(model, frame)
         columns = model.input_columns(rows)
         yield from map_in_threads(score, labelled_batches(
@@ -277,7 +277,7 @@ def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) ->
         watch.add(batch, rows, actual)
         return rows, batch[LABEL]
 
-    with reading(frame):
+    with naming_source(frame):
         for rows, actual in map_in_threads(count, labelled_batches(
                 fitted.scan(frame), fitted.columns, fitted.label, fitted.labels, progress,
                 of_lists=True)):

@@ -27,7 +27,7 @@ from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.novelty import codes_of
 from textnb.frames.batches import Progress, batches
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit, fit_from_counts
@@ -169,7 +169,7 @@ def cross_validate(
     (1.0, [0, 0, 1, 1])
     """
     recipe = Recipe.of(model, "cross_validate")
-    with reading(frame):
+    with naming_source(frame):
         rows = recipe.scan(frame)
         partition = split(rows, recipe.settings.label, folds=folds, groups=groups, time=time,
                           seed=seed)
@@ -183,7 +183,7 @@ def score_folds(
     """Score each document by a model of the other folds, as `cross_validate` does."""
     recipe = Recipe.of(model, "cross_validate")
     settings, names = recipe.settings, recipe.settings.columns
-    with reading(frame):
+    with naming_source(frame):
         lazy = recipe.scan(frame).select(*names, settings.label)
         rows: pl.LazyFrame | pl.DataFrame = lazy
         if recipe.from_counts:

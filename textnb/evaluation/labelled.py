@@ -16,7 +16,7 @@ from textnb.errors import DataError
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED, NoveltyCount, codes_of
 from textnb.frames.batches import Progress, batches
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import labels_of
@@ -187,7 +187,7 @@ def scored_batches(
             without_class=None if of_lists else in_classes(actual, is_unlearned),
             answers=None if decision is None else choose_labels(scores, labels, decision))
 
-    with reading(frame):
+    with naming_source(frame):
         rows = fitted.scan(frame) if labelled else scan(
             frame, text=fitted.columns, tokens=fitted.token_columns)
         yield from map_in_threads(score, labelled_batches(

@@ -10,11 +10,11 @@ from textnb.errors import DataError, ParameterError
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labelled import in_classes
 from textnb.frames.batches import Progress, batches
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import LabelledBatches
 from textnb.learning.fitted import Fitted, check_texts
-from textnb.learning.fitting import counts_that_add
+from textnb.learning.fitting import require_counts
 from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.models.base import Model
 
@@ -77,7 +77,7 @@ def leave_one_out(
     fitted = check_texts(model, LEAVING_OUT)
     counting_model = model_that_counts(fitted)
     reader, documents = open_leave_one_out(fitted, frame, counting_model, progress)
-    with reading(frame):
+    with naming_source(frame):
         left_out, = reader.leave_out(documents, [as_smoothing(counting_model.l, len(fitted.terms))])
     actual, link = left_out.labels.actual, left_out.labels.link
     # The class of a single document is not learned by the model without the document.
@@ -96,13 +96,14 @@ def check_leave_one_out(fitted: Fitted) -> None:
         If not; the message says why.
     """
     counting_model = model_that_counts(fitted)
-    counts = counts_that_add(fitted)
+    counts = require_counts(fitted)
     if counts.has_weights:
         raise weights_not_exact()
     if counts.pruned:
         raise ParameterError.naming("{memory_limit} left out terms, and what they counted")
     if len(counts.classes) < 2:
         raise DataError("there is one class, so that each answer is right")
+    # Raises an error if rows can't be left out by subtraction.
     _reader(fitted, counting_model)
     if counts.documents * len(counts.classes) > _MAX_SCORES:
         raise ParameterError("the scores of all rows would take more than 256 MiB: textnb validate "
@@ -124,7 +125,7 @@ def open_leave_one_out(
     """Open the documents of a model, and the reader that leaves each of them out."""
     settings, reader = fitted.settings, _reader(fitted, model)
     names, label = settings.columns, settings.label
-    with reading(frame):
+    with naming_source(frame):
         lazy = fitted.scan(frame)
         rows = lazy.select(*names, labels_as(label, lazy, fitted.label_type))
     return reader, LabelledBatches(batches(rows, names, progress=progress), settings.count_spec)
@@ -133,4 +134,4 @@ def open_leave_one_out(
 def _reader(fitted: Fitted, model: Model) -> LeaveOneOutReader:
     settings = fitted.settings
     return LeaveOneOutReader(
-        model, counts_that_add(fitted), settings.limits, settings.vocabulary, settings.binary)
+        model, require_counts(fitted), settings.limits, settings.vocabulary, settings.binary)

@@ -33,7 +33,7 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.batches import Progress, batches
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.kinds import rows_to_kind_of, select_columns
 from textnb.frames.scan import scan
 from textnb.frames.sources import lazy_frame_from
@@ -138,7 +138,7 @@ def choose_rows(
     def read(
         names: list[str], predicate: pl.Expr | None, limit: int | None
     ) -> Iterator[pl.DataFrame]:
-        with reading(frame):
+        with naming_source(frame):
             pool = _pool(fitted, rows, n, excluded, progress)
         chosen = _choose(fitted, pool, n, excluded).select(*input_columns, *new_columns)
         yield chosen.head(limit).select(names) if limit is not None else chosen.select(names)
@@ -162,7 +162,7 @@ def _keys_of(fitted: Fitted, labelled: Any) -> pl.DataFrame:
     """The hashes of the texts and of the tokens of labelled rows."""
     keys = [pl.DataFrame(schema={_KEY: pl.UInt64, "tokens": pl.UInt64})]
     if labelled is not None:
-        with reading(labelled):
+        with naming_source(labelled):
             rows = scan(labelled, text=fitted.columns, tokens=fitted.token_columns)
             if fitted.label in rows.collect_schema():
                 rows = rows.filter(pl.col(fitted.label).is_not_null())
@@ -305,7 +305,7 @@ def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, excluded: pl.DataFrame) 
 
 def _seen(fitted: Fitted, terms: pl.Series) -> Floats:
     """How often the model has seen each term."""
-    known = pl.DataFrame({"term": fitted.terms, "seen": fitted.counts.all_occurrences})
+    known = pl.DataFrame({"term": fitted.terms, "seen": fitted.counts.total_occurrences})
     seen: Floats = pl.DataFrame({"term": terms}).join(
         known, on="term", how="left", maintain_order="left")["seen"].fill_null(0).cast(
             pl.Float64).to_numpy(writable=True)

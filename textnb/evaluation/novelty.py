@@ -214,7 +214,7 @@ def _rates(counts: Counts) -> Floats:
     >>> _rates(Counts.from_table(np.arange(2), np.ones(2), table)).tolist()
     [0.2, 0.25]
     """
-    n_classes, total = len(counts.classes), counts.all_counts
+    n_classes, total = len(counts.classes), counts.total_counts
     # Sums of weights have no singletons.
     if not np.issubdtype(counts.values.dtype, np.integer) or not len(total):
         return np.zeros(n_classes)

@@ -27,7 +27,7 @@ from textnb.evaluation.folds import Recipe, ScoresByModels
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.roc import check_positive, roc
 from textnb.frames.batches import Progress
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit_from_counts
@@ -159,7 +159,7 @@ def validate_online(
     recipe = Recipe.of(
         model, "validate_online", with_scores_left_out=max_false_positive_rate is not None)
     names, label = recipe.settings.columns, recipe.settings.label
-    with reading(frame):
+    with naming_source(frame):
         time_columns = [] if time is None else [time]
         rows = recipe.scan(frame).select(*dict.fromkeys([*names, label, *time_columns])).collect()
         if not rows.height:

@@ -20,7 +20,7 @@ from textnb.evaluation.labels import no_known_label
 from textnb.evaluation.leave_one_out import LEAVING_OUT, model_that_counts, open_leave_one_out
 from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.learning.fitted import Fitted, check_one_label, check_texts
 from textnb.runtime import notebook
 from textnb.runtime.settings import is_number
@@ -156,7 +156,7 @@ def smoothing_path(
         # The model's own l has no effect, and may be an array that does not fit.
         with_any_l = replace(counting_model, l=1.0)
         reader, documents = open_leave_one_out(fitted, frame, with_any_l, progress)
-        with reading(frame):
+        with naming_source(frame):
             path = measure_path(reader.leave_out(documents, values), values)
         n_documents, method = reader.statistics.documents, "leave-one-out"
     else:

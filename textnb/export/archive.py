@@ -22,7 +22,7 @@ from textnb.bayes.forms import LinearForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
 from textnb.export.bundle import ANSWERS, Bundle, two_columns
-from textnb.export.portable import FIELDS
+from textnb.export.portable import WORDS_FIELDS
 from textnb.export.readme import README_MARK
 from textnb.files.archive import (
     MAX_BYTES,
@@ -72,7 +72,7 @@ def write_tables(
         "classes": write_labels(bundle.labels),
         "positive": bundle.positive,
         "intercept": bundle.intercept.tolist(),
-        "above": bundle.above,
+        "above": bundle.presence_above,
         **({} if version == 1 else {"features": features.to_dict()}),
         **({"multilabel": True} if bundle.is_multilabel else {}),
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.to_dict(),
@@ -89,7 +89,7 @@ def write_tables(
     golden.table(bundle).write_parquet(folder / GOLDEN)
     if bundle.reads != "features":
         try:
-            words = bundle.words(FIELDS)
+            words = bundle.words(executes=WORDS_FIELDS)
         except ExportError:
             # Tables of characters can't describe this tokenizer.
             return

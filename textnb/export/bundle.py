@@ -110,6 +110,7 @@ class Bundle:
                 raise ParameterError.naming(
                     "{positive} is for a model of two classes, and this has {number}: leave it "
                     "out, and each class has its weights", number=len(self.labels))
+            # Raises an error if it is not one of the two.
             form.binary(self.positive)
         if self.decision is not None:
             self.decision.check_classes(self.labels)
@@ -165,7 +166,7 @@ class Bundle:
         return self.form.terms
 
     @property
-    def above(self) -> float | None:
+    def presence_above(self) -> float | None:
         """The number above which a count becomes 1, and else 0; None if the form uses counts."""
         return self.form.features.presence_above
 

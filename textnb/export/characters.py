@@ -161,7 +161,7 @@ class Decomposition:
     pairs: dict[str, str]
 
     @cached_property
-    def class_ranges(self) -> tuple[tuple[int, int, int], ...]:
+    def combining_class_ranges(self) -> tuple[tuple[int, int, int], ...]:
         """First and last code point of marks of one class, and the class; sorted."""
         by_class: dict[int, list[str]] = {}
         for character, number in self.classes.items():

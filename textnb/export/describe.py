@@ -93,7 +93,7 @@ def describe_model(model: Any) -> dict[str, Any]:
                 **fitted.model.get_params(deep=False)}) else {}),
             "vocabulary": len(fitted.terms),
             **({"unlabelled_words": n} if (n := n_words_without_counts(fitted)) else {}),
-            "tokens": int(fitted.counts.all_counts.sum()),
+            "tokens": int(fitted.counts.total_counts.sum()),
             "limits": {name: settings.parameters[name] for name in (
                 "min_df", "max_df", "max_features", "binary", "memory_limit")},
             **({} if settings.parameters["subwords"] is None else {

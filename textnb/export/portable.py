@@ -37,7 +37,7 @@ from textnb.text.expressions import stop_tokens, unspaced_class
 
 # The fields of `Words` that ``characters.json`` describes. Every target that splits texts executes
 # them; a target that executes more fields adds them to these.
-FIELDS = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
+WORDS_FIELDS = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
           "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
           "escaped")
 _KNOWN_SIZES = (plans.PAIRS, plans.SINGLE, plans.BOTH)
@@ -170,10 +170,10 @@ class Words:
             **({} if self.sizes in ((), plans.PAIRS) else {"unspaced_sizes": self.sizes}),
             **({} if normal is None else {"normalize": {
                 "form": self.normalize, "mapping": normal.mapping,
-                "classes": normal.class_ranges, "pairs": normal.pairs}}),
+                "classes": normal.combining_class_ranges, "pairs": normal.pairs}}),
             **({} if stripping is None else {"accents": {
                 "kind": self.accents, "mapping": stripping.mapping,
-                "classes": stripping.class_ranges, "dropped": self.dropped}}),
+                "classes": stripping.combining_class_ranges, "dropped": self.dropped}}),
             **({} if not self.kinds else {"kept": {
                 "kinds": self.kinds, "letters": characters.members(LETTER),
                 "letters_or_numbers": characters.members(LETTER_OR_NUMBER),

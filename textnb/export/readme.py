@@ -123,7 +123,7 @@ def _answers(bundle: Bundle) -> str:
         scores = ("A score per class, in the order of `form.json`; the label is the first class "
                   "with the highest score.")
     value = "value" if bundle.reads == "features" else "count"
-    mapping = ("" if bundle.form.features.is_simple and bundle.above is None
+    mapping = ("" if bundle.form.features.is_simple and bundle.presence_above is None
                else f", with each {value} mapped as `form.json` says")
     sentences = [f"{scores} A score is intercept + Σ {value} × weight{mapping}."]
     if "probability" in bundle.answers:

@@ -219,6 +219,7 @@ def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
     try:
         if bundle.reads == "features":
             lazy = scan_table(rows, columns)
+            # Raises an error if a column is missing or not numeric.
             feature_columns(lazy, columns, None)
         elif is_table(rows):
             lazy = scan(rows, text=columns, tokens=bundle.token_columns)

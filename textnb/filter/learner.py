@@ -28,7 +28,7 @@ def check(model: str) -> None:
     """Raise TextnbError if a model can't learn message by message."""
     fitted = load_fitted(model)
     if not fitted.model.can_count_without_refit:
-        fitting.counts_that_add(fitted)
+        fitting.require_counts(fitted)
 
 
 def learn(model: str) -> int:

@@ -21,7 +21,7 @@ from textnb.runtime.engine import engine_failure
 _FRAME = "the frame"
 
 
-class reading:
+class naming_source:
     """Context that turns a failure to read a source into an error that names the file.
 
     Parameters

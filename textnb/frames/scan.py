@@ -13,7 +13,7 @@ import polars as pl
 
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.frames.cloud import hide_secrets, is_database
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.faults import missing_column
 from textnb.frames.features import feature_columns
 from textnb.frames.files import Cloud, Files, StandardInput
@@ -118,7 +118,7 @@ columns are 'text', 'label'. Say which with text=...
         subfolders=subfolders, separator=separator, query=query, text=_columns_of(text),
         label=label, numeric_columns=None if text is None else no_numeric_columns)
     frame = open_source(source, options)
-    with reading(source):
+    with naming_source(source):
         return check_columns(frame, text=text, label=label, tokens=tokens)
 
 
@@ -143,7 +143,7 @@ def scan_table(
                       on_error=on_error, separator=separator, query=query, label=label,
                       numeric_columns=numeric_columns)
     frame = open_source(source, options)
-    with reading(source):
+    with naming_source(source):
         check_columns(frame, label=label)
         return frame if label is None else check_kind_of_labels(frame, label, of_lists=False)
 
@@ -209,7 +209,7 @@ def open_source(source: Any, options: ScanOptions) -> pl.LazyFrame:
         If it can't be read.
     """
     check_fork()
-    with reading(source):
+    with naming_source(source):
         path = _path_of(source)
         kind = _kind_of(path, options)
         kind.check_settings(options, hide_secrets(path) if isinstance(path, str) else "a table")
@@ -222,7 +222,7 @@ def _kind_of(source: Any, options: ScanOptions) -> RowSource:
 
 def is_mail(source: Any, format: str | None = None) -> bool:
     """Whether `scan` reads a source as mail: by ``format``, or by what the source is."""
-    with reading(source):
+    with naming_source(source):
         return isinstance(_kind_of(_path_of(source), ScanOptions(format=format)), Mail)
 
 

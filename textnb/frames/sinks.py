@@ -35,11 +35,11 @@ _PROBE_SIZE = 1 << 16
 
 
 def write(
-    frame: pl.LazyFrame, path: str, format: str | None, *, safe_csv: bool = False
+    frame: pl.LazyFrame, path: str, format: str | None = None, *, safe_csv: bool = False
 ) -> None:
     """Write the rows of a lazy frame to a file, or to standard output for ``-``, in order.
 
-    In CSV and TSV, lists of strings are joined by "; ". With ``safe_csv``, spreadsheets take no
+    Without ``format``, the ending of the path says it. In CSV and TSV, lists of strings are joined by "; ". With ``safe_csv``, spreadsheets take no
     text in them for a formula.
 
     Raises

@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike
 from textnb.bayes.calibration import LEARNED_SINCE
 from textnb.bayes.choice import GRID, choose_l
 from textnb.bayes.counts import Counts, weights_not_exact
-from textnb.bayes.label_form import check_labels
+from textnb.bayes.label_form import check_learns_labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError
 from textnb.frames.batches import Progress, batches
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.kinds import convert_table, select_columns
 from textnb.frames.scan import check_columns, scan
 from textnb.frames.texts import (
@@ -60,7 +60,7 @@ from textnb.learning.text_settings import TextSettings
 from textnb.learning.unlabelled import check_unlabelled
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
-from textnb.runtime.memory import clear_memory_errors
+from textnb.runtime.memory import explaining_memory_errors
 from textnb.runtime.progress import Size, current_line
 from textnb.text.counts import check_complete
 from textnb.text.coverage import BlankTexts, warn_of_lone_terms
@@ -113,12 +113,12 @@ def fit(
     def learn(settings: TextSettings) -> tuple[Fitted, int, int]:
         if settings.model.from_counts:
             _check_weights(settings, sample_weight)
-            with reading(X):
+            with naming_source(X):
                 statistics = _count(settings, read(settings))
             l = _choose_l(settings, statistics, X, y) if is_auto(settings.model.l) else None
             fitted = fit_from_counts(settings, statistics, l=l)
-            return fitted, int(statistics.all_counts.sum()), statistics.documents
-        with clear_memory_errors(), reading(X):
+            return fitted, int(statistics.total_counts.sum()), statistics.documents
+        with explaining_memory_errors(), naming_source(X):
             rows = document_term_matrix(read(settings), settings.vocabulary)
         return _fit_rows(settings, rows, start, left_out, keep_sample, unlabelled)
 
@@ -126,7 +126,7 @@ def fit(
     fitted = replace(fitted, has_separate_labels=labels_are_separate(X, y))
     # Weighted counts do not show which terms occurred once.
     if settings.vocabulary is None and fitted.counts.class_count.dtype.kind == "i":
-        warn_of_lone_terms(fitted.terms, fitted.counts.all_counts, n_tokens, n_documents,
+        warn_of_lone_terms(fitted.terms, fitted.counts.total_counts, n_tokens, n_documents,
                            not fitted.settings.tokenizer.splits_unspaced)
     _log("fit", started, fitted)
     return fitted
@@ -155,7 +155,7 @@ def learn_more(
     if fitted is not None and fitted.model.can_count_without_refit:
         check_known(announced, fitted.classes.tolist())
         learn = update_counts if fitted.sample is None else learn_more_rows
-        with reading(X):
+        with naming_source(X):
             return learn(fitted, labelled_batches(settings, X, y, progress=progress, blank=blank))
 
     def count_more(settings: TextSettings) -> tuple[TextSettings, Counts]:
@@ -170,7 +170,7 @@ def learn_more(
         _, more = count_more(settings)
         fitted.counts.check_same_kind(more)
         check_known(more.classes.tolist(), [*fitted.classes.tolist(), *announced])
-        statistics = counts_that_add(fitted) + more
+        statistics = require_counts(fitted) + more
     if announced:
         statistics = statistics.with_classes(announced)
     updated = fit_from_counts(settings, statistics, before=fitted)
@@ -187,9 +187,9 @@ def forget(
     started = time.perf_counter()
     if fitted.model.can_count_without_refit:
         remove = partial(update_counts, forget=True) if fitted.sample is None else forget_rows
-        with reading(X):
+        with naming_source(X):
             return remove(fitted, labelled_batches(fitted.settings, X, y, progress=progress))
-    learned = counts_that_add(fitted)
+    learned = require_counts(fitted)
     if learned.has_weights:
         raise weights_not_exact()
     remaining = learned - count(fitted.settings, X, y, progress=progress)
@@ -208,12 +208,12 @@ def count(
     """Count texts as `fit` does: the counts add and subtract."""
     if not settings.model.from_counts:
         raise _not_additive_error(settings.model)
-    with reading(X):
+    with naming_source(X):
         return count_documents(labelled_batches(
             settings, X, y, sample_weight, progress, blank))
 
 
-def counts_that_add(fitted: Fitted) -> Counts:
+def require_counts(fitted: Fitted) -> Counts:
     """The counts of all terms; ParameterError for a model that learns from all rows at once."""
     if fitted.statistics is None:
         raise _not_additive_error(fitted.model)
@@ -238,7 +238,7 @@ def fit_from_counts(
         The model before it learned more or forgot; its calibration and decision are kept, as stale.
     """
     size = len(statistics.classes), statistics.n_features
-    with clear_memory_errors(lambda: size):
+    with explaining_memory_errors(lambda: size):
         if settings.memory_limit is not None:
             statistics = keep_within(statistics, settings.memory_limit)
         counts, model = settings.select_terms(statistics), settings.model
@@ -345,7 +345,7 @@ def _fit_rows(
     """The model, and the numbers of tokens and documents."""
     if rows.labels.is_multilabel:
         settings = settings.without_default_subwords()
-    with clear_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
+    with explaining_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
         settings, rows, sharing = share_weights(settings, rows, unlabelled)
         options: dict[str, Any] = {}
         if start is not None:
@@ -412,14 +412,14 @@ def _choose_l(
     """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
     terms, limits, model = settings.select_terms(statistics).terms, settings.limits, settings.model
     if statistics.is_multilabel:
-        check_labels(model, len(terms), 1.0)
+        check_learns_labels(model, len(terms), 1.0)
     # A given vocabulary, and the most frequent terms, stay the same when a document is left out.
     is_fixed = settings.vocabulary is not None or limits.max_features is not None
     reader = LeaveOneOutReader(
         model, statistics, limits, terms if is_fixed else None, settings.binary)
     progress = current_line()
     progress.begin("choosing l", Size(statistics.documents))
-    with reading(X):
+    with naming_source(X):
         left_out = reader.leave_out(
             labelled_batches(settings, X, y, progress=progress.advance), GRID)
         return choose_l(left_out, model.scores_are_log_probabilities)

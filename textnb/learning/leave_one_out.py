@@ -13,7 +13,7 @@ from textnb.bayes.cells import Ints
 from textnb.bayes.counts import Counts
 from textnb.bayes.formulas import Smoothing
 from textnb.bayes.labels import Labels
-from textnb.bayes.leave_one_out import LeaveOneOut, LeftOut, Within
+from textnb.bayes.leave_one_out import ColumnLimits, LeaveOneOut, LeftOut
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.learning.documents import LabelledBatches, counts_of_matrix, labels_of
 from textnb.models.base import Model
@@ -125,7 +125,7 @@ class LeaveOneOutReader:
         if self.fixed_terms is not None:
             return self.model.leave_out(statistics.over(self.fixed_terms), None, presence_above)
         min_documents, max_documents = self.limits.bounds(statistics.documents - 1)
-        within = Within(statistics.all_occurrences, statistics.document_frequency,
+        within = ColumnLimits(statistics.total_occurrences, statistics.document_frequency,
                         min_documents, max_documents)
         return self.model.leave_out(statistics, within, presence_above)
 
@@ -193,7 +193,7 @@ def _check_empty(rest: Counts) -> None:
     if rest.rows:
         raise mismatch_error(
             f"it has learned {quantity(rest.rows, 'document')} without labels more than are given")
-    for left in (rest.all_counts, rest.document_frequency, rest.occurrences):
+    for left in (rest.total_counts, rest.document_frequency, rest.occurrences):
         if left is not None and left.any():
             term = rest.terms[int(np.flatnonzero(left)[0])]
             raise mismatch_error(f"the term {term!r} was learned more often than is given")

@@ -6,7 +6,7 @@ from typing import Any
 
 from textnb.errors import ParameterError
 from textnb.learning.fitted import Fitted, keep_choices
-from textnb.learning.fitting import counts_that_add, fit_from_counts
+from textnb.learning.fitting import fit_from_counts, require_counts
 from textnb.learning.parameters import to_json_value
 
 MERGED_SINCE = "it was chosen for one of the models that were added"
@@ -23,7 +23,7 @@ def merge(one: Fitted, other: Fitted) -> Fitted:
     ParameterError
         If the models differ in a setting, or their counts can't be added.
     """
-    counts = [counts_that_add(model) for model in (one, other)]
+    counts = [require_counts(model) for model in (one, other)]
     _check_same_settings(one, other)
     merged = fit_from_counts(one.settings, counts[0] + counts[1], l=one.chosen_l)
     with_choices = next((model for model in (one, other)

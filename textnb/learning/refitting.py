@@ -75,7 +75,7 @@ def learn_more_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
         fitted, documents, learns_new_terms=_learns_new_terms(fitted.settings))
     new_columns = _columns_of(fitted.terms, terms)
     statistics = fitted.counts.widened(new_columns, len(terms)) + counts
-    old = sample.moved(new_columns, len(terms)).rows
+    old = sample.with_columns(new_columns, len(terms)).rows
     rows = SparseRows(
         np.concatenate([old.data, new.data]), np.concatenate([old.indices, new.indices]),
         np.concatenate([old.indptr, old.indptr[-1] + new.indptr[1:]]), len(terms))
@@ -104,9 +104,9 @@ def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     # Terms that no document has any more are dropped, if they were not given or limited.
     is_kept: NDArray[np.bool_] = np.ones(len(fitted.terms), dtype=np.bool_)
     if _learns_new_terms(fitted.settings):
-        is_kept = statistics.all_counts > 0
+        is_kept = statistics.total_counts > 0
         is_kept[sample.rows.indices] = True
-    sample = sample.moved(np.cumsum(is_kept) - 1, int(is_kept.sum()))
+    sample = sample.with_columns(np.cumsum(is_kept) - 1, int(is_kept.sum()))
     return _refit(fitted, replace(
         fitted, since_fit=since, vocabulary=Vocabulary(
             fitted.settings.tokenizer, fitted.terms.filter(pl.Series(is_kept))),

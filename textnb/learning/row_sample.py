@@ -29,7 +29,7 @@ class RowSample:
     codes : int64 (n_rows,)
         The class of each row.
     rows : SparseRows (n_rows, n_terms)
-        Counts of terms that have weights, above 0; 1 for a model of presence.
+        For terms that have weights, the counts that are not 0; each is 1 in a model of presence.
     """
 
     max_rows: int
@@ -73,11 +73,14 @@ class RowSample:
                 missing += 1
         return replace(self, codes=self.codes[is_kept], rows=self.rows[is_kept]), missing
 
-    def moved(self, place: NDArray[np.int64], n_terms: int) -> RowSample:
-        """The same rows among other terms: term ``i`` moves to ``place[i]``, in the same order."""
+    def with_columns(self, new_columns: NDArray[np.int64], n_terms: int) -> RowSample:
+        """The same rows among other terms: column ``i`` becomes ``new_columns[i]``.
+
+        The columns that the rows have keep their order.
+        """
         rows = self.rows
         return replace(self, rows=SparseRows(
-            rows.data, place[rows.indices], rows.indptr, n_terms))
+            rows.data, new_columns[rows.indices], rows.indptr, n_terms))
 
 
 def _row_keys(rows: SparseRows, codes: NDArray[np.int64]) -> list[tuple[int, bytes, bytes]]:

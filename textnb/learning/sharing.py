@@ -18,7 +18,7 @@ import polars as pl
 
 from textnb.bayes.features import count_columns, weigh_columns
 from textnb.errors import ParameterError
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.learning.documents import DocumentTermMatrix
 from textnb.learning.fitted import Fitted
 from textnb.learning.parameters import TABLE
@@ -54,7 +54,7 @@ def share_weights(
     ParameterError
         If unlabelled texts would change nothing.
     """
-    with reading(unlabelled):
+    with naming_source(unlabelled):
         texts = None if unlabelled is None else open_unlabelled(settings, unlabelled)
         new_words = None if texts is None else collect_words(settings, texts)
         settings, vectors = _find_vectors(settings, rows, new_words, texts)
@@ -248,7 +248,7 @@ def n_words_without_counts(fitted: Fitted) -> int:
     if (not settings.shares_weights or settings.vocabulary is not None
             or fitted.since_fit is not None):
         return 0
-    return int((fitted.counts.all_counts == 0).sum())
+    return int((fitted.counts.total_counts == 0).sum())
 
 
 def subword_weight(fitted: Fitted) -> float | None:
@@ -266,4 +266,4 @@ def subword_weight(fitted: Fitted) -> float | None:
     # Imported here, as it imports SciPy.
     from textnb.bayes.sharing import default_subword_weight
 
-    return default_subword_weight(fitted.terms.to_list(), counts.all_counts, float(counts.n_rows))
+    return default_subword_weight(fitted.terms.to_list(), counts.total_counts, float(counts.n_rows))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from textnb.errors import ParameterError, SchemaError, SourceError, VocabularyError, first_line
 from textnb.frames.batches import batches
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
 from textnb.learning.settings import WORDLLAMA
 from textnb.learning.text_settings import TextSettings
@@ -107,7 +107,7 @@ def read_vectors(source: Any, words: pl.Series, n_first: int = 0) -> WordVectors
         return _read_subwords(*_find_files(Path(path)), words, n_first)
     if path.removesuffix(".gz").endswith(_TEXT_FILE_ENDINGS):
         return _read_text_file(path, words, n_first)
-    with reading(path):
+    with naming_source(path):
         return _read_table(scan(path), path, words, n_first)
 
 
@@ -188,7 +188,7 @@ def _read_table(
             not vector_type.inner.is_numeric()):
         raise SchemaError(f'{name} must have the columns "term" (strings) and "vector" (lists of '
                           f"numbers); it has {', '.join(map(repr, schema)) or 'none'}")
-    with reading(name):
+    with naming_source(name):
         rows = table.select("term", "vector").with_row_index("row").filter(
             (pl.col("row") < n_first) | pl.col("term").is_in(words.implode())
             | pl.col("term").str.to_lowercase().is_in(words.implode())).collect()
@@ -232,7 +232,7 @@ def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
 
 
 def _read_lines(path: str) -> Iterator[str]:
-    with reading(path):
+    with naming_source(path):
         try:
             open_file = gzip.open if path.endswith(".gz") else open
             with open_file(path, "rt", encoding="utf-8", newline="\n") as file:
@@ -248,7 +248,7 @@ def _find_wordllama() -> tuple[Path, Path]:
         raise ParameterError(f"the vectors of wordllama need its package: {INSTALL}")
     weights, tokenizer = (Path(spec.origin).parent / name for name in _WORDLLAMA_FILES)
     for path, digest in zip((weights, tokenizer), _WORDLLAMA_FILES.values(), strict=True):
-        with reading(path):
+        with naming_source(path):
             if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
                 raise SourceError(f"{path} is not that of wordllama 0.4: {INSTALL}")
     return weights, tokenizer
@@ -273,11 +273,11 @@ def _read_subwords(path: Path, tokenizer: Path, words: pl.Series, n_first: int) 
     except ImportError as error:
         raise ParameterError(f"vectors of parts of words need {INSTALL} ({error})") from error
     try:
-        with reading(path):
+        with naming_source(path):
             subword_vectors = _read_matrix(path)
     except SafetensorError as error:
         raise SourceError.unreadable(str(path), first_line(error)) from error
-    with reading(tokenizer):
+    with naming_source(tokenizer):
         text = tokenizer.read_text(encoding="utf-8")
     try:
         splitter = Tokenizer.from_str(text)

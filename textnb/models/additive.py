@@ -61,6 +61,7 @@ class AdditiveModel(FormClassifier):
         known: Any = classes if before is None else before.classes
         if before is not None and classes is not None:
             known = unite_labels(before.classes, classes)
+        # Raises an error for a label that is not a known class.
         class_codes(y, unique(known))
         return self.fit_statistics(self._count(X, y, known, weight, before))
 

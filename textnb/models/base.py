@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transf
 from textnb.errors import ParameterError
 from textnb.models.fields import check_fields
 from textnb.models.prediction import ClassWeighted, FormClassifier, LinearMixin
-from textnb.models.protocol import MissingAttributeError, derived
+from textnb.models.protocol import MissingAttributeError, read_only_property
 from textnb.runtime.settings import SMOOTHING, NumberOrAuto, check_parameter_names, setting
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from textnb.bayes.keyness import TermZ
     from textnb.bayes.labels import Labels
     from textnb.bayes.learned import Learned
-    from textnb.bayes.leave_one_out import LeaveOneOut, Within
+    from textnb.bayes.leave_one_out import ColumnLimits, LeaveOneOut
 
 M = TypeVar("M", bound="type[FormClassifier]")
 
@@ -178,6 +178,7 @@ class Model(LinearMixin, ClassWeighted):
         from textnb.bayes.learned import Learned
 
         self.check(statistics.n_features, len(statistics.classes))
+        # Raises an error for weights that are not of these classes.
         class_weights(self.class_weight, statistics.classes, statistics.class_count)
         return Learned(statistics, self.form_of_weights(
             statistics, weights, intercept, binary=binary))
@@ -215,7 +216,7 @@ class Model(LinearMixin, ClassWeighted):
         return "kind"
 
     def leave_out(
-        self, statistics: Counts, within: Within | None = None,
+        self, statistics: Counts, within: ColumnLimits | None = None,
         presence_above: float | None = None,
     ) -> LeaveOneOut:
         """A scorer of the rows that were counted: each is scored by the model without that row.
@@ -261,7 +262,7 @@ class Model(LinearMixin, ClassWeighted):
     def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # other models assign it
         return self._learned.counts.classes
 
-    @derived
+    @read_only_property
     def feature_count_(self) -> NDArray[Any]:
         """int64 (n_classes, n_features): counts, or numbers of rows that hold the feature; float64
         under sample weights."""

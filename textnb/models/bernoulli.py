@@ -9,7 +9,7 @@ from textnb.bayes.ratios import TermSums, bernoulli, log_ratio
 from textnb.errors import DataError, ParameterError
 from textnb.models.base import register_model
 from textnb.models.counts import CountModel
-from textnb.models.protocol import derived
+from textnb.models.protocol import read_only_property
 from textnb.runtime.settings import AT_LEAST_0, setting
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class BernoulliNB(CountModel):
 
         return BernoulliLeaveOneOut
 
-    @derived
+    @read_only_property
     def feature_log_prob_(self) -> Floats:
         """log p, base e: float64 (n_classes, n_features)."""
         from textnb.bayes.class_weight import with_class_weight

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textnb.errors import DataError, ParameterError
 from textnb.models.base import register_model
 from textnb.models.counts import CountModel
-from textnb.models.protocol import FittedArrays, derived
+from textnb.models.protocol import ReadOnlyArrays, read_only_property
 from textnb.runtime.settings import setting
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _MAX_BLOCK_CELLS = 1 << 20
 
 
 @register_model
-class CategoricalNB(FittedArrays, CountModel):
+class CategoricalNB(ReadOnlyArrays, CountModel):
     """Naive Bayes for columns of categories 0, 1, 2 ...
 
     P(x_i = c | k) = (n_kic + l) / (n_ki + l C_i): of the n_ki rows of class k, feature i is c in
@@ -56,6 +56,7 @@ class CategoricalNB(FittedArrays, CountModel):
     [[0.75, 0.25], [0.3333333333333333, 0.6666666666666666]]
     """
 
+    # Its columns are categories, and not terms of texts.
     of_terms = False
     scores_are_log_probabilities = True
 
@@ -73,12 +74,12 @@ class CategoricalNB(FittedArrays, CountModel):
         return np.concatenate([
             form.scores(self._indicators(block, start)) for start, block in _blocks(rows)])
 
-    @derived
+    @read_only_property
     def feature_log_prob_(self) -> list[NDArray[Any]]:
         """log of the estimates, base e: float64 (n_classes, n_categories_[i]) of each feature i."""
         return self._split_by_feature(super().feature_log_prob_)
 
-    @derived
+    @read_only_property
     def category_count_(self) -> list[NDArray[Any]]:
         """int64 (n_classes, n_categories_[i]) of each feature i."""
         return self._split_by_feature(self.feature_count_)

@@ -9,7 +9,7 @@ from textnb.bayes.ratios import TermSums, complement, log_ratio
 from textnb.errors import ParameterError
 from textnb.models.base import register_model
 from textnb.models.counts import CountModel
-from textnb.models.protocol import derived
+from textnb.models.protocol import read_only_property
 from textnb.runtime.settings import setting
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class ComplementNB(CountModel):
 
         return ComplementLeaveOneOut
 
-    @derived
+    @read_only_property
     def feature_all_(self) -> NDArray[Any]:
         """Counts over all classes: (n_features,)."""
-        return self._learned.counts.all_counts
+        return self._learned.counts.total_counts

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from textnb.errors import DataError, ParameterError
 from textnb.models.additive import WeightedAdditiveModel, unique
 from textnb.models.base import Model
-from textnb.models.protocol import derived
+from textnb.models.protocol import read_only_property
 from textnb.runtime.settings import Priors, setting
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import Floats, LinearForm
     from textnb.bayes.formulas import Smoothing
     from textnb.bayes.learned import Learned
-    from textnb.bayes.leave_one_out import LeaveOneOut, Within
+    from textnb.bayes.leave_one_out import ColumnLimits, LeaveOneOut
     from textnb.bayes.ratios import TermSums
     from textnb.bayes.sparse_weights import SparseWeights
 
@@ -33,6 +33,7 @@ class CountModel(WeightedAdditiveModel, Model):
     # Whether `leave_one_out_type` is defined.
     leaves_out: ClassVar[bool] = False
 
+    # What ``is_common`` and the like mean: see `textnb.runtime.settings.Setting`.
     fit_prior: bool = setting(True, "Priors from the classes' shares, or equal.", is_common=False)
     class_prior: Priors | None = setting(None, "Priors of the classes, in their order.",
                                          is_option=False)
@@ -65,8 +66,8 @@ class CountModel(WeightedAdditiveModel, Model):
         -------
         weights : SparseWeights (n_terms, n_classes)
             For labels, the weights of their log-odds.
-        beside_prior : float64 (n_classes,) or None
-            The intercept minus the log prior; None if the intercept does not include the prior.
+        added_to_prior : float64 (n_classes,) or None
+            What is added to the log prior to get the intercept; None for an intercept of 0.
         """
         raise self._undefined("how few counts become weights")
 
@@ -100,12 +101,12 @@ class CountModel(WeightedAdditiveModel, Model):
     # From counts to a form.
 
     def derive(self, statistics: Counts, *, binary: bool = False) -> LinearForm:
-        from textnb.bayes.label_form import check_labels, derive_labels
+        from textnb.bayes.label_form import check_learns_labels, derive_labels
         from textnb.bayes.sparse_forms import derive_sparse, stays_sparse
         from textnb.bayes.statistics import as_smoothing
 
         if statistics.is_multilabel:
-            check_labels(self, statistics.n_features)
+            check_learns_labels(self, statistics.n_features)
         l = as_smoothing(self.l, self._n_features_of(statistics))
         if stays_sparse(self, statistics, l):
             form = derive_sparse(self, statistics, l)
@@ -178,6 +179,7 @@ class CountModel(WeightedAdditiveModel, Model):
         from textnb.bayes.statistics import as_class_prior, as_smoothing, is_auto
 
         super().check(n_features, n_classes)
+        # `as_smoothing` and `as_class_prior` raise errors for wrong values.
         if not (is_auto(self.l) and self.leaves_out):
             as_smoothing(self.l, n_features)
         if is_auto(self.l) and self.class_weight is not None:
@@ -191,11 +193,11 @@ class CountModel(WeightedAdditiveModel, Model):
     @property
     def obstacle_to_leaving_out(self) -> str | None:
         if not self.leaves_out:
-            return "kind"
+            return "kind"  # The model itself, and none of its parameters.
         return None if self.class_weight is None else "class_weight"
 
     def leave_out(
-        self, statistics: Counts, within: Within | None = None,
+        self, statistics: Counts, within: ColumnLimits | None = None,
         presence_above: float | None = None,
     ) -> LeaveOneOut:
         from textnb.bayes.statistics import as_class_prior
@@ -288,20 +290,20 @@ class CountModel(WeightedAdditiveModel, Model):
     def class_count_(self) -> NDArray[Any]:  # type: ignore[override]  # other models assign it
         return self._learned.counts.class_count
 
-    @derived
+    @read_only_property
     def l_(self) -> float | NDArray[np.float64]:
         """The smoothing that was used."""
         from textnb.bayes.statistics import as_smoothing
 
         return as_smoothing(self._fitted_model.l, self.n_features_in_)
 
-    @derived
+    @read_only_property
     def class_log_prior_(self) -> Floats:
         """float64 (n_classes,)"""
         prior: Floats = self._fitted_model.class_log_prior(self._learned.counts)
         return prior
 
-    @derived
+    @read_only_property
     def class_weight_(self) -> NDArray[np.float64] | None:
         """The weights of the classes: float64 (n_classes,), or None."""
         from textnb.bayes.class_weight import class_weights
@@ -309,7 +311,7 @@ class CountModel(WeightedAdditiveModel, Model):
         counts = self._learned.counts
         return class_weights(self._fitted_model.class_weight, counts.classes, counts.class_count)
 
-    @derived
+    @read_only_property
     def feature_log_prob_(self) -> Any:
         """float64 (n_classes, n_features): the weights, unless a model replaces this property."""
         import numpy as np

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from textnb.errors import DataError, ImpossibleRowError, ParameterError
 from textnb.models.additive import AdditiveModel, unique
 from textnb.models.prediction import FormClassifier
-from textnb.models.protocol import FittedArrays
+from textnb.models.protocol import ReadOnlyArrays
 from textnb.runtime.settings import Priors, setting
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DenseModel(FittedArrays, FormClassifier):
+class DenseModel(ReadOnlyArrays, FormClassifier):
     """A model of dense features, with priors and with names of features for messages."""
 
     scores_are_log_probabilities = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from textnb.models.protocol import FittedArrays, Parameters, check_fitted
+from textnb.models.protocol import ReadOnlyArrays, Parameters, check_fitted
 from textnb.runtime.settings import AT_LEAST_0, check_parameter_names, check_settings, setting
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @check_parameter_names
 @dataclass(eq=False, repr=False, kw_only=True)
-class HistogramDensity(FittedArrays, Parameters):
+class HistogramDensity(ReadOnlyArrays, Parameters):
     """A density that is constant within bins, whose probabilities are smoothed counts.
 
     In a bin that holds ``n_b`` of ``n`` rows, the density is ``(n_b + l) / (n + l B) / width``,

@@ -49,6 +49,7 @@ def import_offered(name: str) -> None:
 
     for entry_point in entry_points(group="textnb.models"):
         if name in (entry_point.name, entry_point.attr):
+            # The import registers the model.
             entry_point.load()
 
 

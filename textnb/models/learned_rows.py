@@ -102,6 +102,7 @@ class TfidfModel(RowModel):
         from textnb.bayes.statistics import as_smoothing_above_0
 
         super().check(n_features, n_classes)
+        # Raises an error for a wrong value.
         as_smoothing_above_0(self.l, n_features)
 
     @property
@@ -129,7 +130,7 @@ class TfidfModel(RowModel):
         elif self.tf == "sublinear":
             steps.append(Sublinear())
         if self.idf:
-            steps.append(Idf.smooth(statistics.all_counts, statistics.n_rows))
+            steps.append(Idf.smooth(statistics.total_counts, statistics.n_rows))
         if self.unit_length:
             steps.append(Length())
         return FeatureMap(tuple(steps))

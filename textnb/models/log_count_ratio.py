@@ -28,12 +28,12 @@ from sklearn.utils.validation import (
 from textnb.bayes.labels import Labels
 from textnb.bayes.ratio import prepare_rows, ratio_statistics, scale_columns
 from textnb.models.matrices import labelled_rows
-from textnb.models.protocol import FittedArrays
+from textnb.models.protocol import ReadOnlyArrays
 from textnb.runtime.settings import check_parameter_names, check_smoothing_name
 
 
 @check_parameter_names
-class LogCountRatio(FittedArrays, TransformerMixin, BaseEstimator):
+class LogCountRatio(ReadOnlyArrays, TransformerMixin, BaseEstimator):
     """Counts times the log-count ratios of their features, for a linear model to learn on.
 
     The features of Wang and Manning (2012).

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from textnb.models.base import register_model
 from textnb.models.learned_rows import RowModel
-from textnb.models.protocol import derived
+from textnb.models.protocol import read_only_property
 from textnb.runtime.settings import (
     ABOVE_0,
     SMOOTHING_ABOVE_0,
@@ -114,6 +114,7 @@ class NBLogisticRegression(RowModel):
         from textnb.bayes.statistics import as_smoothing_above_0
 
         super().check(n_features, n_classes)
+        # Raises an error for a wrong value.
         as_smoothing_above_0(self.l, n_features)
 
     def _learn(
@@ -124,7 +125,7 @@ class NBLogisticRegression(RowModel):
         return learn_from_rows(
             self, prepare_rows(rows, bool(self.binarize)), labels, sample_weight, binary)
 
-    @derived
+    @read_only_property
     def ratio_(self) -> Floats:
         """As in `LogCountRatio`: float64 (1 or n_classes, n_features)."""
         from textnb.bayes.ratio import ratio_of

@@ -153,7 +153,7 @@ class Parameters:
         return self
 
 
-class FittedArrays:
+class ReadOnlyArrays:
     """Base of estimators whose fitted arrays, with names that end with ``_``, are read-only.
 
     After writing into one, predictions would not be those of any fit.
@@ -174,7 +174,7 @@ class FittedArrays:
             setattr(self, name, value)
 
 
-class derived(property):
+class read_only_property(property):
     """A property that is computed, at each access, from what `fit` has learned.
 
     Its arrays are read-only, as writing into one would not change any prediction.

@@ -32,7 +32,7 @@ from textnb.evaluation.metrics import Evaluation
 from textnb.evaluation.novelty import UNKNOWN
 from textnb.evaluation.roc import Rates, errors_by_threshold, thin_points
 from textnb.frames.batches import Progress
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.learning.fitted import fitted_texts
 from textnb.text.coverage import TermCoverage
 
@@ -278,7 +278,7 @@ def _score_classes(model: Model, frame: Any, progress: Progress | None) -> Score
 
 def rows_at(model: Model, frame: Any, rows: list[int]) -> dict[int, dict[str, Any]]:
     """Read some rows again: the columns that the model reads, by number of the row."""
-    with reading(frame):
+    with naming_source(frame):
         scanned = scan_for(model, frame)
         selected = scanned.select(model.input_columns(scanned)).with_row_index(_ROW).filter(
             pl.col(_ROW).is_in(rows)).collect()

@@ -44,6 +44,7 @@ def _short_name(text: str) -> str:
     line = " ".join(text.split())
     name, width = "", 0
     for character in line:
+        # `visible` strips spaces.
         piece = visible(character) or " "
         width += sum(0 if unicodedata.combining(c) else
                      2 if unicodedata.east_asian_width(c) in "WF" or ord(c) > 0xFFFF else 1

@@ -57,7 +57,7 @@ def check_room(
 
 
 @contextmanager
-def clear_memory_errors(size: Callable[[], tuple[int, int]] | None = None) -> Iterator[None]:
+def explaining_memory_errors(size: Callable[[], tuple[int, int]] | None = None) -> Iterator[None]:
     """A context in which a MemoryError becomes a `DataError` that says what needs the memory.
 
     Parameters

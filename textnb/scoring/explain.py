@@ -66,7 +66,7 @@ def top_terms(
             compared, compared_class = statistics.against_rest(class_index), 1
             get_weights = partial(_weights_of_class, weights, k=class_index)
         values = get_weights(present) if term_z is None else term_z(
-            compared, compared.all_counts, compared_class, present)
+            compared, compared.total_counts, compared_class, present)
         order = np.argsort(-values, kind="stable")[:k]
         best = present[order]
         tables.append(pl.DataFrame({

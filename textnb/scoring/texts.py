@@ -23,7 +23,7 @@ from textnb.errors import (
     quantity,
 )
 from textnb.frames.batches import Progress, batches
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.indicator import check_indicator
 from textnb.frames.kinds import in_memory, select_columns, series_of, to_kind_of
 from textnb.frames.scan import Source, scan
@@ -139,7 +139,7 @@ def matrices(
             watch(batch, counts)
         return counts
 
-    with reading(X):
+    with naming_source(X):
         yield from map_in_threads(count, batches(frame.select(columns), columns))
 
 
@@ -358,7 +358,7 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
         raise ParameterError("y is needed if X is a sequence of texts")
     label, columns = fitted.label, fitted.columns
     rows = fitted.scan(select_columns(X, [*columns, label]))
-    with reading(X):
+    with naming_source(X):
         answers = score_frame(fitted, rows, Answers())
         answer = "decision" if "decision" in answers.collect_schema() else "predicted"
         return share_right_of_table(

@@ -39,7 +39,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError, SchemaError, VocabularyError, quantity
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
 from textnb.frames.token_columns import ListOfTokens
 from textnb.learning.fitted import Fitted
@@ -247,7 +247,7 @@ def search(
     _check_budget(trials, seconds)
     check_split(folds, groups, time, seed)
     names = columns_of(text, label)
-    with reading(frame):
+    with naming_source(frame):
         try:
             rows = scan(frame, text=names, label=label, tokens=names if of_mail else ())
         except ListOfTokens as error:

@@ -34,7 +34,7 @@ from textnb.storage.arithmetic import (
     narrow,
     stored_arrays,
 )
-from textnb.storage.document import EXACT, OPTIONAL_SETTINGS, WEIGHT_SETTINGS, TextDocument
+from textnb.storage.document import EXACT_LIMIT, OPTIONAL_SETTINGS, WEIGHT_SETTINGS, TextDocument
 from textnb.storage.layout import TEXT_ARRAYS, check_arrays
 from textnb.storage.terms_reader import known_document, tokens_of
 from textnb.text.plan import with_missing
@@ -49,7 +49,7 @@ _REFUSED_ARRAYS = {"terms/documents", "terms/kept", "terms/total"}
 _NO_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
               **dict.fromkeys(name for name in OPTIONAL_SETTINGS if name not in WEIGHT_SETTINGS)}
 # The counts of one document can be added to this sum, and it is still exact.
-_MAX_SUM = EXACT - (1 << 20)
+_MAX_SUM = EXACT_LIMIT - (1 << 20)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,8 @@ class ModelToExtend:
         with reading_errors(self._path), version2.ModelFile(self._path) as file:
             self._document = file.document
             self._contents = contents = known_document(self._path, self._document)
-            sizes = check_arrays(file.arrays, TEXT_ARRAYS, contents.conditions, contents.sizes)
+            sizes = check_arrays(
+                file.arrays, TEXT_ARRAYS, contents.array_conditions, contents.sizes)
             contents.model.check(sizes["terms"], sizes["classes"])
             if reason := _unsupported_reason(self._document, contents):
                 raise Unsupported(reason)
@@ -163,9 +164,9 @@ def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> 
     if set(with_missing(settings["tokenizer"])) != set(settings["tokenizer"]):
         return "a tokenizer of an earlier version"
     if not model.from_counts and not (
-            model.can_count_without_refit and _WEIGHTS in contents.conditions):
+            model.can_count_without_refit and _WEIGHTS in contents.array_conditions):
         return "weights that a document changes, or many classes"
-    if model.from_counts and "sums of counts" not in contents.conditions:
+    if model.from_counts and "sums of counts" not in contents.array_conditions:
         return "the smoothing"
     if model.presence_above(settings["binary"]) not in (None, 0.0):
         return "binarize"

@@ -15,7 +15,7 @@ from textnb.bayes.cells import places_between
 from textnb.bayes.sparse_forms import log_without
 from textnb.files.require import require
 from textnb.models.base import Model
-from textnb.storage.document import EXACT, names_of_sums
+from textnb.storage.document import EXACT_LIMIT, names_of_sums
 from textnb.storage.layout import INDEX_STEP, TEXT_ARRAYS
 from textnb.text.utf8 import begins_of
 
@@ -80,7 +80,7 @@ def check_cells(arrays: Arrays, name: str, n_classes: int) -> NDArray[np.int64]:
 
 
 def check_counts(
-    arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False, max_sum: int = EXACT
+    arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False, max_sum: int = EXACT_LIMIT
 ) -> NDArray[np.int64]:
     """Check the counts of all terms; return the term of each count.
 

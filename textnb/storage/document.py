@@ -25,8 +25,8 @@ from textnb.text.plan import Plan, plan_of, with_missing
 from textnb.text.token_settings import TokenSettings
 from textnb.text.vocabulary import Limits
 
-# Integers up to this one are exact as float64, too.
-EXACT = 2**53
+# Integers below this one are exact as float64, too.
+EXACT_LIMIT = 2**53
 # A parameter of an estimator that is stored among the classifier's settings. Readers refuse files
 # with settings that they do not know, so an older one refuses a file with class weights.
 CLASS_WEIGHT = "class_weight"
@@ -56,7 +56,7 @@ class TextDocument(NamedTuple):
         The text columns.
     plan : Plan
         The steps of the tokenizer.
-    conditions : set of str
+    array_conditions : set of str
         The conditions of arrays (`textnb.storage.layout.Array.condition`) that hold for the file.
     sizes : dict of str to int
         The sizes of arrays that follow from the document.
@@ -69,7 +69,7 @@ class TextDocument(NamedTuple):
     settings: dict[str, Any]
     columns: list[str]
     plan: Plan
-    conditions: set[str]
+    array_conditions: set[str]
     sizes: dict[str, int]
     calibration: Calibration | None
     decision: Decision | None
@@ -140,7 +140,7 @@ def check_text_document(
     contents = TextDocument(
         model, model.l if l is None else l, settings, columns, plan, set(),
         {"classes": n_classes}, *_choices(document, classes["labels"], is_multilabel))
-    contents.conditions.update(_conditions(document, contents, is_multilabel, has_sample))
+    contents.array_conditions.update(_conditions(document, contents, is_multilabel, has_sample))
     return contents
 
 
@@ -237,9 +237,9 @@ def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = F
     require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
     require(type(documents) is list and len(documents) == len(labels)
             and all(type(n) is number and n >= 0 for n in documents)
-            and sum(documents) < EXACT, "documents per class are not counts")
+            and sum(documents) < EXACT_LIMIT, "documents per class are not counts")
     require(is_multilabel == ("total" in classes) and (not is_multilabel or (
-        type(classes["total"]) is number and 0 <= classes["total"] < EXACT)),
+        type(classes["total"]) is number and 0 <= classes["total"] < EXACT_LIMIT)),
         "its documents have one label each and lists of labels")
     return is_multilabel
 
@@ -297,7 +297,7 @@ def _check_since_fit(counts: Any, model: Model) -> None:
     require(counts is None or (
         isinstance(counts, dict) and set(counts) == {"learned", "forgotten"}
         and any(counts.values())
-        and all(type(n) is int and 0 <= n < EXACT for n in counts.values())),
+        and all(type(n) is int and 0 <= n < EXACT_LIMIT for n in counts.values())),
             "its counts of documents since the fit are not counts")
 
 

@@ -50,7 +50,7 @@ class Array(NamedTuple):
     shape : tuple of str
         The names of its sizes. In all arrays of a file, a size of the same name is the same number.
     condition : str
-        A file has the array if this holds, see `TextDocument.conditions`; "" always holds.
+        A file has the array if this holds, see `TextDocument.array_conditions`; "" always holds.
     may_be_absent : bool
         Whether a file may lack it even if the condition holds.
     may_be_extra : bool

@@ -22,7 +22,7 @@ from textnb.bayes.ratios import TermSums, log_prior, log_ratio
 from textnb.errors import ParameterError, first_line
 from textnb.files.require import Unsupported, reading_errors, require
 from textnb.models.base import Model
-from textnb.storage.document import CLASS_WEIGHT, EXACT, TextDocument, check_text_document
+from textnb.storage.document import CLASS_WEIGHT, EXACT_LIMIT, TextDocument, check_text_document
 from textnb.storage.layout import DOCUMENT_KEYS, INDEX_STEP, TEXT_ARRAYS, TEXT_KIND, check_arrays
 from textnb.storage.version2 import ArraySlices, ModelFile
 from textnb.text.plain import plain_tokens
@@ -86,11 +86,11 @@ class TermsReader(ExitStack):
             raise
 
     def weights(self, terms: Iterable[str]) -> dict[str, Weights]:
-        """The weights (one per class) of the terms that are columns of the model, sorted."""
+        """The weights (one per class) of the terms that the model scores, sorted."""
         with reading_errors(self._name):
             weights = {}
-            for term, column in self._columns(sorted({term.encode("utf-8") for term in terms})):
-                weights[term.decode("utf-8")] = self._weights(column)
+            for term, row in self._find_terms(sorted({term.encode("utf-8") for term in terms})):
+                weights[term.decode("utf-8")] = self._weights(row)
             return weights
 
     # Opening
@@ -102,6 +102,7 @@ class TermsReader(ExitStack):
         self.calibration, self.decision = contents.calibration, contents.decision
         classes, model = self.document["classes"], contents.model
         self.labels, self.documents = classes["labels"], classes["documents"]
+        # With "rows", documents have weights.
         if "rows" in classes or not all(self.documents):
             raise Unsupported("'rows' among the classes, or a class without documents")
         for setting in ("vocabulary", CLASS_WEIGHT):
@@ -115,7 +116,7 @@ class TermsReader(ExitStack):
         self.has_unit_length = getattr(model, "unit_length", False)
         self.are_log_probabilities = model.scores_are_log_probabilities
         self._sizes = check_arrays(
-            self._file.arrays, TEXT_ARRAYS, contents.conditions, contents.sizes)
+            self._file.arrays, TEXT_ARRAYS, contents.array_conditions, contents.sizes)
         self._arrays = {name: self._file.slices(name) for name in self._file.arrays}
         self._read_index()
         self._weights = (
@@ -135,8 +136,11 @@ class TermsReader(ExitStack):
 
     # Terms
 
-    def _columns(self, terms: list[bytes]) -> Iterator[tuple[bytes, int]]:
-        """The terms that have a column, each with its column; ``terms`` are sorted."""
+    def _find_terms(self, terms: list[bytes]) -> Iterator[tuple[bytes, int]]:
+        """The terms that the model scores, each with its row in the file; ``terms`` are sorted.
+
+        The file has a row of each term, also of those that are beyond max_features.
+        """
         last_entry, count = -1, 0
 
         def term_at(place: int) -> bytes:
@@ -151,10 +155,10 @@ class TermsReader(ExitStack):
                 count, bounds, text = self._group(entry)
                 require(term_at(0) == self._index[entry], "its index is not that of its terms")
             place = bisect_right(range(count), term, key=term_at) - 1
-            column = entry * INDEX_STEP + place
+            row = entry * INDEX_STEP + place
             if place >= 0 and term_at(place) == term and (
-                    self._mask is None or self._mask[column >> 3] >> (column & 7) & 1):
-                yield term, column
+                    self._mask is None or self._mask[row >> 3] >> (row & 7) & 1):
+                yield term, row
 
     def _group(self, entry: int) -> tuple[int, list[int], bytes]:
         """The terms from one entry of the index to the next: their number, bounds and bytes."""
@@ -163,11 +167,11 @@ class TermsReader(ExitStack):
         text = bytes(self._arrays["terms/bytes"].slice(bounds[0], bounds[-1]))
         return last - first, bounds, text
 
-    def _read_column(self, name: str, column: int) -> dict[int, float]:
+    def _read_row(self, name: str, row: int) -> dict[int, float]:
         """The stored values of a term, by class."""
         ends, classes, values = (
             self._arrays[f"{name}/{part}"] for part in ("ends", "classes", "values"))
-        start, end = _bounds(ends, column, column + 1, classes.count)
+        start, end = _bounds(ends, row, row + 1, classes.count)
         codes = classes.slice(start, end)
         require(all(0 <= code < len(self.labels) for code in codes),
                 f"one of its {name} is of no class")
@@ -178,24 +182,24 @@ class TermsReader(ExitStack):
     # Weights
 
     def _reader_of_weights(self, contents: TextDocument) -> Callable[[int], Weights]:
-        """A function that reads the stored weights of a column."""
+        """A function that reads the stored weights of the term in a row."""
         if type(contents.l) is list:
             raise Unsupported("smoothing per term")
         self.intercept, n = self.document["intercept"], len(self.labels)
-        if "weights" in contents.conditions:
+        if "weights" in contents.array_conditions:
             weights = self._arrays["weights"]
-            return lambda column: _finite(weights.slice(column * n, (column + 1) * n))
+            return lambda row: _finite(weights.slice(row * n, (row + 1) * n))
 
-        def read_weights(column: int) -> Weights:
-            by_class = self._read_column("weights", column)
+        def read_weights(row: int) -> Weights:
+            by_class = self._read_row("weights", row)
             return _finite(by_class.get(k, 0.0) for k in range(n))
 
         return read_weights
 
     def _reader_of_counts(self, contents: TextDocument) -> Callable[[int], Weights]:
-        """A function that computes the weights of a column from its counts."""
+        """A function that computes the weights of the term in a row from its counts."""
         model: Any = contents.model
-        if "sums of counts" not in contents.conditions:
+        if "sums of counts" not in contents.array_conditions:
             raise Unsupported("sums that are not stored, as for l = 0")
         totals = {name: _finite(self._arrays[f"totals/{name}"].slice(0, len(self.labels)))
                   for name in model.sums}
@@ -203,16 +207,16 @@ class TermsReader(ExitStack):
             raise Unsupported("a norm or a prior of 0")
         # The totals are over all terms. This reader reads few terms, so it checks only the range.
         for name, of_classes in totals.items():
-            require(all(0 <= value < EXACT if name == "counts" else value <= 0
+            require(all(0 <= value < EXACT_LIMIT if name == "counts" else value <= 0
                         for value in of_classes), f"a sum of {name} is out of range")
-        n_terms = self._count_columns(contents.settings["max_features"])
+        n_terms = self._count_scored_terms(contents.settings["max_features"])
         sums = TermSums(float(contents.l), n_terms, self.documents, **totals)
         self.intercept = model.intercept_of(sums, self._log_prior(model))
         require(all(map(isfinite, self.intercept)), "an intercept is not finite")
         counts_presence = self.above is not None
 
-        def weigh(column: int) -> Weights:
-            counts = self._read_column("counts", column)
+        def weigh(row: int) -> Weights:
+            counts = self._read_row("counts", row)
             require(all(0 < count <= sums.counts[k] for k, count in counts.items()),
                     "a count is beyond the sum of its class")
             require(not counts_presence or all(
@@ -228,17 +232,17 @@ class TermsReader(ExitStack):
         return [log_prior(documents, rows, n, prior, model.fit_prior, log_ratio)
                 for documents, prior in zip(self.documents, priors, strict=True)]
 
-    def _count_columns(self, max_features: int | None) -> int:
-        """The number of terms within max_features: those that have a column."""
-        n_terms = n_columns = self._sizes["terms"]
+    def _count_scored_terms(self, max_features: int | None) -> int:
+        """The number of terms within max_features."""
+        n_terms = n_scored = self._sizes["terms"]
         if self._mask is not None:
             bits = int.from_bytes(self._mask, "little")
             require(not bits >> n_terms, "it keeps terms that it does not have")
-            n_columns = bits.bit_count()
-            require(n_columns < n_terms, "it marks the terms that are kept, and keeps all")
-        require(max_features is None or n_columns <= max_features,
+            n_scored = bits.bit_count()
+            require(n_scored < n_terms, "it marks the terms that are kept, and keeps all")
+        require(max_features is None or n_scored <= max_features,
                 "it keeps more terms than its max_features")
-        return n_columns
+        return n_scored
 
 
 def known_document(name: str, document: Mapping[str, Any]) -> TextDocument:

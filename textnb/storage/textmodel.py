@@ -56,7 +56,7 @@ from textnb.storage.arithmetic import (
 )
 from textnb.storage.document import (
     CLASS_WEIGHT,
-    EXACT,
+    EXACT_LIMIT,
     OPTIONAL_SETTINGS,
     TextDocument,
     check_text_document,
@@ -281,7 +281,7 @@ def unpack_text(
     """
     with reading_errors(path):
         contents = check_text_document(path, document, lambda name: _find_model(path, name))
-        check_arrays(declared_types(arrays), TEXT_ARRAYS, contents.conditions, contents.sizes)
+        check_arrays(declared_types(arrays), TEXT_ARRAYS, contents.array_conditions, contents.sizes)
         model = replace(contents.model, class_weight=unpack_class_weight(
             contents.settings[CLASS_WEIGHT]))
         parameters = {name: value for name, value in contents.settings.items()
@@ -351,7 +351,8 @@ def _unpack_counts(
     shape = (n_classes, len(terms))
     counts_are_sparse = _check_room(path, shape, n_counts, model.from_counts, max_bytes)
     require(not is_weighted or not model.from_counts or (
-        type(n_documents) is int and 0 < n_documents < EXACT), "its documents are not counted")
+        type(n_documents) is int and 0 < n_documents < EXACT_LIMIT),
+        "its documents are not counted")
     total = arrays.get("terms/total")
     require(total is None or (total.dtype.kind == "f") == is_weighted,
             "the counts over all its documents are not of their type")
@@ -365,7 +366,7 @@ def _unpack_counts(
         None if frequency is None else frequency.astype(np.int64),
         None if occurrences is None else occurrences.astype(np.int64), n_documents,
         None if pruned is None else Pruned.from_dict(pruned))
-    require(not counts.has_less_than_a_label, "a label has more than all documents")
+    require(not counts.totals_are_too_small, "a label has more than all documents")
     # The model with a number for l "auto".
     solved = model if document.get("l") is None else model.with_smoothing(contents.l)
     if counts_are_sparse and not (hasattr(model, "has_sparse_weights") and stays_sparse(

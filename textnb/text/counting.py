@@ -65,7 +65,7 @@ class CountSpec:
         None to count occurrences; a number to count the documents in which a term occurs more
         often than this.
     binary : bool
-        Whether a term counts once per document for limits such as ``max_features``, too.
+        Whether limits such as ``max_features`` also count a term once per document.
     """
 
     tokenizer: Tokenizer
@@ -98,12 +98,14 @@ class Counting:
 
     def __init__(self, spec: CountSpec) -> None:
         kernel = usable_kernel()
-        self._spec, self._native_rows = spec, None if kernel is None else kernel.rows
+        # The compiled functions of `textnb.text.native.rows`, or None.
+        self._spec, self._row_functions = spec, None if kernel is None else kernel.rows
         self._tables = Tables(kernel, spec.tokenizer)
         self._sums: dict[int, _Sums] = {}
         # At most 8, as each thread has a table of all classes and terms. This is not a constant of
         # the module: `thread_pool_size` starts Polars' threads, which an import must not do.
-        self.threads = self._tables.threads or min(8, pl.thread_pool_size())
+        n_threads = self._tables.threads
+        self.threads = min(8, pl.thread_pool_size()) if n_threads is None else n_threads
 
     def __len__(self) -> int:
         """An upper bound of the number of terms: several threads may count the same term."""
@@ -123,9 +125,9 @@ class Counting:
         """
         with self._tables.take() as (number, table):
             codes, ends = table.add_texts(frame, self._spec.text)
-            sums = self._sums.setdefault(number, _Sums(self._spec, self._native_rows))
+            sums = self._sums.setdefault(number, _Sums(self._spec, self._row_functions))
             sums.widen(int(labels.max(initial=-1 if rows is None else 0)) + 1, len(table))
-            sums.make_room(len(codes))
+            sums.prevent_overflow(len(codes))
             begins = begins_of(ends)
             if rows is None:
                 sums.add(codes, begins, ends, labels)
@@ -151,6 +153,7 @@ class Counting:
         n_terms, columns = len(order), columns_of(order, len(table))
         # For each thread, its sums and the column of each of its codes.
         tables = [(self._sums.pop(number), columns[new_codes[number]]) for number in [*self._sums]]
+        # Strings of terms, which one thread makes while others add up tables.
         terms: list[pl.Series] = []
         if any(sums.cells is not None for sums, _ in tables):
             terms.append(table.strings(order))
@@ -171,14 +174,14 @@ class _Sums:
     the first, so that merging costs little for any number of batches.
     """
 
-    def __init__(self, spec: CountSpec, native_rows: Any) -> None:
-        self._native_rows, self._min_count = native_rows, spec.min_count
+    def __init__(self, spec: CountSpec, row_functions: Any) -> None:
+        self._row_functions, self._min_count = row_functions, spec.min_count
         self._has_totals = spec.presence_above is not None or spec.keeps_documents
-        # int32 halves memory and cache misses; `make_room` changes to int64 in time.
+        # int32 halves memory and cache misses; `prevent_overflow` changes to int64 in time.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
         self.cells: list[tuple[Ints, NDArray[Any]]] | None = None
         self._max_count = 0
-        # See `native.rows.add_presence`.
+        # `_seen` is for the kernel: the last document of each code, and its occurrences there.
         self.totals, self._seen = np.zeros((2, 2, 1024 if self._has_totals else 0), dtype=np.int64)
         self._n_documents = 0
 
@@ -198,18 +201,18 @@ class _Sums:
         if not may_be_sparse(labels, codes) or not is_sparse(
                 labels, codes, int(np.count_nonzero(self.counts))):
             return False
-        # 64 bytes per cell, because several threads have tables, which grow by half.
+        # A cell has 4 or 8 bytes, but several threads have tables, and tables grow by half.
         return labels * codes > _MAX_DENSE_CELLS or not has_room(64 * labels * codes)
 
     def _widen_counts(self, labels: int, codes: int) -> None:
-        # A wide table from the start saves copies of a growing one. Before rows are added, spare
-        # columns are dropped, as each new row would have them.
+        # A wide table from the start saves copies of a growing one. A table that gets more labels
+        # loses its spare columns first, because each new label would have them too.
         min_width = _MIN_WIDTH if max(labels, len(self.counts)) <= _FEW_LABELS else 0
         old = self.counts if labels <= len(self.counts) else self.counts[:, :max(codes, min_width)]
         self.counts = widen(old, labels, codes, min_width)
 
-    def make_room(self, tokens: int) -> None:
-        """Make sure that no count overflows when this number of tokens is added."""
+    def prevent_overflow(self, tokens: int) -> None:
+        """Change counts to int64 if adding this number of tokens might overflow int32."""
         self._max_count += tokens
         if self._max_count > _MAX_INT32 and self.counts.dtype == np.int32:
             self.counts = self.counts.astype(np.int64)
@@ -218,15 +221,15 @@ class _Sums:
         self, codes: NDArray[Any], begins: Ints, ends: Ints, labels: Ints, with_totals: bool = True
     ) -> None:
         """Count the codes of documents per label and, if ``with_totals``, in the totals."""
-        if self.cells is None and self._native_rows is not None:
+        if self.cells is None and self._row_functions is not None:
             if self._has_totals:
-                self._native_rows.add_presence(
+                self._row_functions.add_presence(
                     codes, begins, ends, labels, self.counts, self._min_count,
                     self.totals if with_totals else np.zeros_like(self.totals), self._seen,
                     self._n_documents)
                 self._n_documents += len(ends)
             else:
-                self._native_rows.add_counts(codes, begins, ends, labels, self.counts)
+                self._row_functions.add_counts(codes, begins, ends, labels, self.counts)
             return
         codes, ends = concatenate_rows(codes, begins, ends)
         if self._has_totals:
@@ -389,7 +392,7 @@ def widen(counts: NDArray[Any], rows: int, columns: int, min_width: int = 0) -> 
     if not has_room(new_rows * new_columns * counts.itemsize):
         new_rows, new_columns = max(rows, old_rows), max(columns, old_columns)
         # Twice, because at the end the counts are copied into the order of the terms.
-        check_room(new_rows, new_columns, 2 * counts.itemsize, "their counts")
+        check_room(new_rows, new_columns, 2 * counts.itemsize, name="their counts")
     larger = np.zeros((new_rows, new_columns), dtype=counts.dtype)
     larger[:old_rows, :old_columns] = counts
     return larger

@@ -5,7 +5,8 @@
 The memory is that of the terms and one batch. Terms and labels are sorted at the end, so that the
 order of their codes, which depends on threads, has no effect.
 
-A document with a list of labels is counted for each label, and once for all documents.
+A document with a list of labels is counted for each label, and once more for all documents
+together, which are a class of their own until the counts are made.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from textnb.bayes.cells import spread
 from textnb.bayes.counts import Counts
 from textnb.errors import DataError
-from textnb.runtime.memory import clear_memory_errors
+from textnb.runtime.memory import explaining_memory_errors
 from textnb.runtime.threads import map_in_threads
 from textnb.text.counting import Counting, CountSpec, add_at
 from textnb.text.expression_table import Interner
@@ -79,7 +80,7 @@ class LabelCounter:
                 counting.read(frame, codes, rows[order.to_numpy()])
             return frame.height, labels, rows
 
-        with clear_memory_errors(lambda: self.size):
+        with explaining_memory_errors(lambda: self.size):
             for n_rows, labels, rows in map_in_threads(count, frames, threads=counting.threads):
                 check_labels(labels, rows, self._spec.label, self.rows)
                 self.rows += n_rows
@@ -102,7 +103,7 @@ class LabelCounter:
         names = _convert_labels(self._labels.strings(), self._label_type)
         codes = names.arg_sort().cast(pl.Int64).to_numpy() + self._has_lists
         classes = names.sort().to_numpy()
-        with clear_memory_errors(lambda: self.size):
+        with explaining_memory_errors(lambda: self.size):
             if not self._has_lists:
                 counts = self._counting.counts(classes, codes, self._class_count[codes])
             else:
@@ -160,8 +161,8 @@ def check_complete(counts: Counts, spec: CountSpec) -> None:
     max_value = counts.class_count * (1.0 + 1e-9) if counts.has_weights else counts.class_count
     if spec.presence_above is not None and (counts.values > max_value[counts.codes]).any():
         raise DataError("a term is in more documents than its class has")
-    if counts.has_less_than_a_label or (counts.is_multilabel and spec.presence_above is not None
-                                        and (counts.all_counts > counts.n_rows).any()):
+    if counts.totals_are_too_small or (counts.is_multilabel and spec.presence_above is not None
+                                        and (counts.total_counts > counts.n_rows).any()):
         raise DataError("a label has more documents, or more of a term, than all labels together")
 
 

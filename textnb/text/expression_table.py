@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.text.expressions import separators, split_expr
+from textnb.text.expressions import separators_of, split_expr
 from textnb.text.termtable import Codes, Ints
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.utf8 import begins_of, byte_order, bytes_of
@@ -64,7 +64,8 @@ class ExpressionTable:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        self._tokenizer, self._separators = tokenizer, separators(tokenizer.plan())
+        # Without separators (None), the plan itself finds the words.
+        self._tokenizer, self._separators = tokenizer, separators_of(tokenizer.plan())
         self._terms = pl.Series([], dtype=pl.String)
         self._lock, self._thread_local, self._pool = Lock(), local(), Interner()
         # The bytes of text whose unknown words are in the pool.
@@ -77,7 +78,7 @@ class ExpressionTable:
     def add_texts(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """Add the terms of texts; return the codes of each row's terms, and the rows' ends.
 
-        If `separators` split the texts, some codes are those of words that are too short for a
+        If `separators_of` split the texts, some codes are those of words that are too short for a
         term.
         """
         codes, ends = self._encode(self._pool, frame, text)
@@ -107,11 +108,12 @@ class ExpressionTable:
             self._separators is None or bool(self._separators.are_words(strings).any()))
 
     def look_up_few(self, texts: Any) -> None:
-        """None, as expressions need a frame."""
+        """Do nothing, which says that a frame is needed (`look_up`)."""
 
     def add_terms(self, terms: pl.Series) -> Codes:
         """Add terms to a new table, to look them up, and return their codes."""
-        # Separators would miss a term that is too short for a word; the plan itself finds it.
+        # Lists of strings between separators also hold those that are too short for a word. If a
+        # term is so short, it must not be found there, so the plan itself finds the words.
         if self._separators is not None and not self._separators.are_words(terms).all():
             self._separators = None
         self._terms = terms

@@ -105,7 +105,7 @@ class Separators(NamedTuple):
         return long_enough | strings.str.contains(self.unspaced) if self.unspaced else long_enough
 
 
-def separators(plan: Plan) -> Separators | None:
+def separators_of(plan: Plan) -> Separators | None:
     r"""The separators of words, if a plan splits texts into runs of characters; None for others.
 
     Instead of finding words, one can replace each run of other characters by a space, split at
@@ -113,7 +113,7 @@ def separators(plan: Plan) -> Separators | None:
 
     Examples
     --------
-    >>> separators(Plan((Lowercase(), Runs(r"\w+", r"\w", 1))))
+    >>> separators_of(Plan((Lowercase(), Runs(r"\w+", r"\w", 1))))
     Separators(pattern='[^\\w ]+', min_length=1, unspaced='')
     """
     match plan.after_cleaning:
@@ -126,14 +126,14 @@ def separators(plan: Plan) -> Separators | None:
 
 
 def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
-    """`tokens_expr` by `separators`; the lists also hold strings that are too short for a word.
+    """`tokens_expr` by `separators_of`; the lists also hold strings that are too short for a word.
 
     Raises
     ------
     ParameterError
         If the plan has no separators.
     """
-    between_words = separators(plan)
+    between_words = separators_of(plan)
     if between_words is None:
         raise ParameterError(f"{plan!r} does not end in runs of characters")
     step = plan.find(WordsAndPairs)

@@ -213,10 +213,11 @@ def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
     for counts in shares():
         labels = _counts_per_term(counts)
         term_bytes = counts.terms.str.len_bytes().cast(pl.Int64).to_numpy()
-        of_share = np.stack([counts.all_occurrences, np.ones_like(term_bytes), term_bytes])
+        of_share = np.stack([counts.total_occurrences, np.ones_like(term_bytes), term_bytes])
         table = _sum_by_occurrences(np.concatenate([table, of_share], axis=1))
     cutoff = _find_cutoff(table, memory, labels)
-    frequent = _join_shares([counts.select(counts.all_occurrences > cutoff) for counts in shares()])
+    frequent = _join_shares([
+        counts.select(counts.total_occurrences > cutoff) for counts in shares()])
     if not cutoff:
         return frequent
     occurrences, terms, _ = table[:, table[0] <= cutoff]

@@ -78,7 +78,7 @@ class Limits:
 
     def within(self, counts: Counts) -> NDArray[np.bool_]:
         """A mask of the terms that are within the limits; raises the same errors as `select`."""
-        return self.select(counts.n_features, counts.document_frequency, counts.all_occurrences,
+        return self.select(counts.n_features, counts.document_frequency, counts.total_occurrences,
                            counts.documents)
 
     def select(

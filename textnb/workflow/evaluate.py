@@ -151,7 +151,7 @@ def drift(
 
     fitted, samples = check_model(model), []
     for rows in (reference, recent):
-        with rows.reading():
+        with rows.naming_source():
             samples.append(sample_of(fitted, rows.frame, progress))
     return compare(samples[0], samples[1], fitted.classes.tolist(), fitted.is_multilabel)
 

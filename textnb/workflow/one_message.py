@@ -90,6 +90,7 @@ def learn_message(
 
         key = message_key(parsed.message_id, columns)
         with Ledger(model) as ledger:
+            # A process that was killed may have left a change half-made.
             ledger.finish()
             if ledger.pending(1):
                 # Messages that users have reported to a server (TELL) must be learned first.
@@ -98,6 +99,7 @@ def learn_message(
             if learned_label is not None:
                 return "known" if learned_label == label else None
             updated = stored.add(columns, label, ledger.next_model)
+            # 0, as none of the messages that the ledger has pending was learned.
             ledger.replace_model(0, {key: label})
             ledger.drop_oldest()
         return updated

@@ -10,7 +10,7 @@ import polars as pl
 from textnb.errors import DataError, SchemaError, quantity
 from textnb.frames.texts import labels_as
 from textnb.learning.fitted import Fitted
-from textnb.learning.fitting import counts_that_add, forget, learn_more
+from textnb.learning.fitting import forget, learn_more, require_counts
 
 # Stands between the labels of a row in a review.
 _SEPARATOR = ";"
@@ -100,12 +100,12 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     # For each row its new label, or null if it stays.
     all_rows = pl.DataFrame({"row": range(rows.height)}, schema={"row": pl.Int64}).join(
         changes, on="row", how="left", maintain_order="left")
-    new_labels, old_labels = (
+    labels_of_review, labels_of_rows = (
         {*(each.explode() if isinstance(dtype, pl.List) else each).drop_nulls().to_list()}
         for each in (changes["new"], rows[label]))
     return Relabelled(
         rows.with_columns(all_rows["new"].alias(label).fill_null(rows[label])), before,
-        before.with_columns(changes["new"].alias(label)), sorted(new_labels - old_labels))
+        before.with_columns(changes["new"].alias(label)), sorted(labels_of_review - labels_of_rows))
 
 
 def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:
@@ -120,7 +120,8 @@ def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:
     DataError
         If the model can't have learned the rows with their old labels.
     """
-    counts_that_add(fitted)
+    # Raises an error for a model that does not learn by counting.
+    require_counts(fitted)
     if not changed.before.height:
         return fitted
     column: Any = changed.after[fitted.label]

@@ -24,7 +24,7 @@ from textnb.errors import (
 )
 from textnb.frames.cloud import hide_secrets, is_database, is_url
 from textnb.frames.conditions import no_rows_message, rows_where
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.label_lists import list_labels, name_classes, split_labels
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import labels_as
@@ -113,10 +113,10 @@ class Rows:
         return fields.to_series()
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def naming_source(self) -> Iterator[None]:
         """A context in which errors name the source, or a condition that leaves no rows."""
         try:
-            with reading(self.source):
+            with naming_source(self.source):
                 yield
         except DataError:
             # The rows are read again to find that out, but only after a failure.
@@ -224,7 +224,7 @@ def _with_classes(
     """The rows, with labels replaced by classes if the options name some."""
     if label is None or not options.classes:
         return frame
-    with reading(source):
+    with naming_source(source):
         return name_classes(frame, label, options.patterns, note)
 
 

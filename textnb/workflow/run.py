@@ -17,7 +17,7 @@ from textnb.export.write import Exported
 from textnb.frames.batches import Progress
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.conditions import rows_where
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.sinks import write
 from textnb.learning.fitted import Fitted
 from textnb.learning.parameters import to_json_value
@@ -47,9 +47,9 @@ from textnb.workflow.results import as_json
 from textnb.workflow.split import (
     ROW_NUMBER,
     RowFiles,
-    at_key,
     check_labels,
-    check_report,
+    check_report_libraries,
+    naming_key_in,
     read_rows,
     rows_to_predict,
     scan_stored,
@@ -103,9 +103,10 @@ class _Work:
     def test(self) -> Any:
         return scan_stored(self.rows.test).drop(ROW_NUMBER, strict=False)
 
-    def scores(self, scored: str, advance: Progress) -> Any:
+    def scores(self, method: str, advance: Progress) -> Any:
         """Score the training rows by models that did not learn them, once for each method."""
-        method = "folds" if self.model.is_multilabel else scored
+        if self.model.is_multilabel:
+            method = "folds"
         if method not in self._scores:
             _begin_reading(Size(self.rows.learned))
             self._scores[method] = scores_of(
@@ -138,7 +139,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         If a step fails; the output is then as it was.
     """
     observer = observer or Silent()
-    check_report(job)
+    check_report_libraries(job)
     with stage_output(job.output) as folder:
         cache = folder / ".rows"
         cache.mkdir()
@@ -155,7 +156,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
             if options is None:
                 continue
             advance = observer.step(title)
-            with at_key(section):
+            with naming_key_in(section):
                 result = step(work, options, advance)
             if result is not None:
                 observer.result(result)
@@ -192,21 +193,21 @@ def _begin_reading(size: Size | None) -> None:
 def _audit(work: _Work, options: Audit, advance: Progress) -> Any:
     _begin_reading(Size(work.rows.learned))
     columns = work.job.model.columns
-    with reading(work.job.input.train):
+    with naming_source(work.job.input.train):
         work.audit = audit_numbered(
             scan_stored(work.rows.train), ROW_NUMBER, test=work.test, text=columns.text,
             label=columns.label, model=options.model, near=options.near, progress=advance)
     work.audit.check(options.fail_on or ())
-    write(work.audit.findings.lazy(), str(work.folder / options.file), None)
+    write(work.audit.findings.lazy(), str(work.folder / options.file))
     return work.audit
 
 
 def _train(work: _Work, options: TrainOptions, advance: Progress) -> Trained:
     if work.job.decision is not None and options.is_for_mail:
-        # The step `_decide` chooses the threshold.
+        # Without a threshold by training (0), as the step `_decide` chooses one.
         options = replace(options, learning=replace(options.learning, false_positives=0.0))
     _begin_reading(Size(work.rows.learned))
-    with reading(work.job.input.train):
+    with naming_source(work.job.input.train):
         trained = train(options, work.train, advance)
     work.model = trained.model
     return trained
@@ -254,13 +255,13 @@ def _list_terms(work: _Work, options: Terms, advance: Progress) -> None:
 def _predict(work: _Work, options: Predictions, advance: Progress) -> Predicted:
     def write_answers(rows: Any, size: Size | None) -> Predicted:
         _begin_reading(size)
-        return predict(work.model, rows, options, str(work.folder / options.file), None, advance,
-                       safe_csv=options.safe_csv)
+        return predict(work.model, rows, options, str(work.folder / options.file),
+                       progress=advance, safe_csv=options.safe_csv)
 
     with rows_to_predict(work.job) as rows:
         if rows is not None:
             return write_answers(rows.frame, rows.size())
-    with reading(work.job.input.train):
+    with naming_source(work.job.input.train):
         return write_answers(rows_where(work.test, options.where, "predictions.where"),
                              Size(work.rows.tested) if options.where is None else None)
 

@@ -23,7 +23,7 @@ from textnb.errors import (
     SourceError,
     quantity,
 )
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.faults import WrongSeparator
 from textnb.frames.sinks import write
 from textnb.learning.fitting import check_start
@@ -89,14 +89,14 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
             rows = rows.with_row_index(ROW_NUMBER)
         if held_out:
             is_test = _held_out_mask(job, rows, settings.hold_out)
-            write(rows.filter(is_test), str(test_path), None)
+            write(rows.filter(is_test), str(test_path))
             rows = rows.filter(~is_test)
-        write(rows, str(train_path), None)
+        write(rows, str(train_path))
         train.refuse_unreadable()
     malformed = len(train.malformed)
     if not held_out:
         with test_rows(job) as test:
-            write(test.frame, str(test_path), None)
+            write(test.frame, str(test_path))
         malformed += len(test.malformed)
     learned, tested = (int(scan_stored(path).select(pl.len()).collect().item())
                        for path in (train_path, test_path))
@@ -115,7 +115,7 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
 
 
 @contextmanager
-def at_source(key: str) -> Iterator[None]:
+def naming_key(key: str) -> Iterator[None]:
     """A context in which errors of a source begin with the key of the job that names it."""
     try:
         yield
@@ -140,7 +140,7 @@ def at_source(key: str) -> Iterator[None]:
 
 
 @contextmanager
-def at_key(section: str) -> Iterator[None]:
+def naming_key_in(section: str) -> Iterator[None]:
     """A context in which an error about an option begins with its key in a section of the job."""
     try:
         yield
@@ -200,7 +200,7 @@ def _rows(
     """The rows of a source, without labels if there are ``options``; its errors name the key."""
     model = job.model
     text, features = model.text_columns if model.is_texts else None, model.learning.features
-    with at_source(key), reading(source):
+    with naming_key(key), naming_source(source):
         yield open_rows(
             source, options_for(source, options or job.input), text,
             model.columns.label if options is None else None, features, where=where,
@@ -297,7 +297,7 @@ def _check_answer_names(job: Job, rows: RowFiles) -> None:
     SchemaError.check_new(scan_stored(rows.test).collect_schema(), answers)
 
 
-def check_report(job: Job) -> None:
+def check_report_libraries(job: Job) -> None:
     """Raise EngineError if libraries for the job's report are missing."""
     if job.test.report is None:
         return
@@ -331,7 +331,7 @@ def check_job(job: Job) -> None:
         begin from a model, a library is missing, or an export is not possible.
     """
     check_output(Path(job.output).resolve())
-    check_report(job)
+    check_report_libraries(job)
     with train_rows(job) as rows:
         schema = rows.frame.collect_schema()
     check_columns(job, schema)
@@ -339,7 +339,7 @@ def check_job(job: Job) -> None:
         with each(job):
             pass
     if job.model.learning.warm_start is not None:
-        with at_key("model"):
+        with naming_key_in("model"):
             check_start(text_settings(job.model), load_fitted(job.model.learning.warm_start))
     is_multilabel = isinstance(schema[job.model.columns.label], pl.List)
     _check_kind_of_labels(job, is_multilabel)

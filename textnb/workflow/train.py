@@ -11,7 +11,7 @@ import polars as pl
 
 from textnb.errors import Mention, ParameterError, TextnbError
 from textnb.frames.batches import Progress
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import is_mail
 from textnb.frames.token_columns import ListOfTokens
 from textnb.learning.fitted import check_one_label
@@ -173,7 +173,7 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
         if learning.unlabelled is not None:
             check_unlabelled(settings)
             # Which columns hold lists of tokens is known only from the labelled rows.
-            with reading(learning.unlabelled), suppress(ListOfTokens):
+            with naming_source(learning.unlabelled), suppress(ListOfTokens):
                 scan_unlabelled(settings, learning.unlabelled)
     rate = options.false_positives
     if learning.false_positives is None and not options.is_for_mail and (

@@ -112,7 +112,7 @@ def update(
             each.frame = frame.lazy()
         rows = [each for each, frame in zip(rows, mistakes, strict=True) if frame.height]
     for each in rows:
-        with each.reading():
+        with each.naming_source():
             model = (model.partial_fit(each.frame, classes=classes, progress=progress)
                      if text_columns(model) is None else
                      fitting.learn_more(model, model.settings, each.frame, classes=classes,
@@ -125,7 +125,7 @@ def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame
     """The rows that a model misjudges, or judges rightly by less than ``within``."""
     if text_columns(model) is None:
         raise ParameterError.naming("{on_error} is for models of texts")
-    with rows.reading():
+    with rows.naming_source():
         mistakes = rows_to_learn(model, model.scan(rows.frame), within).collect()
     if not mistakes.height and (message := rows.no_rows_message()):
         raise DataError(message)
@@ -140,7 +140,7 @@ def forget(
     if ledger is not None:
         return by_ledger.forget(fitted, ledger, _in_memory(fitted, rows), progress=progress)
     for each in rows:
-        with each.reading():
+        with each.naming_source():
             fitted = fitting.forget(fitted, each.frame, progress=progress)
         each.refuse_unreadable()
     return Changes(fitted)
@@ -151,7 +151,7 @@ def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
     frames, columns = [], dict.fromkeys([*fitted.columns, fitted.label, MESSAGE_ID])
     for each in rows:
         schema = each.frame.collect_schema()
-        with each.reading():
+        with each.naming_source():
             frames.append(each.frame.select(name for name in columns if name in schema).collect())
         each.refuse_unreadable()
     return pl.concat(frames, how="diagonal")

@@ -19,7 +19,7 @@ from fuzzing.harness import Finding, make_folder, one_in
 from fuzzing.mutations import NUMBERS, VALUES, change, change_value
 from textnb.errors import ParameterError, TextnbError
 from textnb.frames.conditions import check_condition, rows_where
-from textnb.frames.failures import reading
+from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan, scan_table
 from textnb.workflow.job import RESERVED, read_job
 from textnb.workflow.split import check_job
@@ -266,7 +266,7 @@ def _check_where(parts: list[bytes], random: Random) -> None:
     except ParameterError:
         is_known = False
     chosen = rows_where(_FRAME.lazy(), condition, "--where")
-    with reading("a table"):
+    with naming_source("a table"):
         rows = chosen.collect()
     if not is_known:
         raise Finding("a condition is used that was refused", condition)
@@ -284,7 +284,7 @@ def _collected(name: str, data: bytes, **settings: Any) -> pl.DataFrame | None:
     path = _folder() / name
     path.write_bytes(data)
     try:
-        with reading(path):
+        with naming_source(path):
             return scan(path, **settings).collect()
     except TextnbError as error:
         _refusal(error)
@@ -315,7 +315,7 @@ def _check_csv(parts: list[bytes], random: Random) -> None:
 def _check_numbers(parts: list[bytes], random: Random) -> None:
     path = _folder() / "numbers.csv"
     path.write_bytes(parts[0])
-    with reading(path):
+    with naming_source(path):
         frame = scan_table(path, ["x"], "label").collect()
     if re.search(rb"[\r\"\0]", parts[0]):
         return

@@ -37,7 +37,7 @@ from textnb.bayes.features import Center, Idf, Length, Presence, Sublinear
 from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
 from textnb.export.characters import Ranges, members
-from textnb.export.portable import FIELDS, Words
+from textnb.export.portable import WORDS_FIELDS, Words
 from textnb.export.targets.base import EngineMissing, Program, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import fill_template
 from textnb.export.targets.packed import Cells, find_table
@@ -54,10 +54,12 @@ _READS_IDS = {"text": 0, "terms": 1, "features": 2}
 _STEP_IDS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
 # Flags of the tokenizer's settings, as in the C program.
 _LOWERCASE, _TURKIC, _PREFIXES, _ESCAPES = 1, 2, 64, 512
+# By `Words.sizes`. Without sizes (), no character is `_UNSPACED`, so the flag has no effect.
 _SIZES_FLAGS = {(): 0, (2,): 0, (1,): 1024, (1, 2): 3072}
 _ANALYZER_FLAGS = {"word": 0, "char": 128, "char_wb": 256}
 _KIND_FLAGS = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
-# Bits of the kinds of a character.
+# Bits of the kinds of a character: see `Words` (members, unspaced) and `Lowercase` (cased,
+# ignorable, and capitals, which have another lower case).
 _MEMBER, _UNSPACED, _CASED, _IGNORABLE, _LETTER, _LETTER_OR_NUMBER, _EMOJI, _CAPITAL = (
     1 << bit for bit in range(8))
 # Multipliers that mix the bits of hashes: about 2**64 and 2**32 divided by the golden ratio.
@@ -101,6 +103,7 @@ class C(Program):
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
             program = compile_program(path, Path(folder))
             output = run_program(
+                # The program reads the first letter, and that of "text" is that of "terms".
                 [str(program), bundle.reads if bundle.reads != "text" else "whole",
                  str(path.with_suffix(".bin"))], b"".join(_input_records(bundle, rows)))
         answers = read_answers(bundle, output)
@@ -191,7 +194,7 @@ def pack(bundle: Bundle) -> bytes:
     positive = 0 if bundle.positive is None else bundle.labels.index(bundle.positive)
     splitting, (stop_words, stop_mask) = _NO_SPLITTING, _pack_table([])
     characters, changes = [b""] * 4, [b""] * 9
-    words = bundle.words(FIELDS) if bundle.reads == "text" else None
+    words = bundle.words(executes=WORDS_FIELDS) if bundle.reads == "text" else None
     term_names = [] if bundle.reads == "features" else [term.encode() for term in bundle.terms]
     terms, terms_mask = _pack_table(term_names, words)
     if words is not None:
@@ -249,6 +252,7 @@ def _pack_weights(bundle: Bundle) -> tuple[list[bytes], int]:
         is_cell = np.repeat(~has_row, cells.counts)
         table, indices = find_table(cells.values[is_cell])
         if indices is None:
+            # The table has every value, as too few are equal.
             indices = np.arange(len(table))
         counts = np.where(has_row, 1, cells.counts)
         ends = np.cumsum(counts)
@@ -395,6 +399,7 @@ def _pack_changes(words: Words) -> list[bytes]:
     splits_chars = words.analyzer != "word"
     if not (normal or stripping or splits_chars or any(words.prefixes) or len(words.columns) > 1):
         return [b""] * 9
+    # The program escapes the colon, which ends a prefix, and nothing else.
     if words.escaped not in ("", ":"):
         raise ExportError.for_tokenizer(f"it escapes {words.escaped!r}, which no model.bin "
                                         "knows")
@@ -412,7 +417,7 @@ def _pack_changes(words: Words) -> list[bytes]:
     # How many bytes one byte of a text may become. In lower case, two bytes may become three; a
     # byte that is not UTF-8 becomes three.
     max_growth = max(3, ceil(1.5 * growth))
-    classes = next((table.class_ranges for table in (normal, stripping) if table), ())
+    classes = next((table.combining_class_ranges for table in (normal, stripping) if table), ())
     pairs = sorted((*map(ord, pair), ord(composed)) for pair, composed in normal.pairs.items()
                    ) if normal else []
     ngram_range = words.ngram_range if splits_chars else (1, 1)

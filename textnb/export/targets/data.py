@@ -81,7 +81,7 @@ class Json(_Data):
         labels = ({"labels": bundle.labels, "thresholds": bundle.thresholds.tolist()}
                   if bundle.is_multilabel else {"classes": bundle.labels})
         document = {
-            **labels, "positive": bundle.positive, "above": bundle.above,
+            **labels, "positive": bundle.positive, "above": bundle.presence_above,
             "intercept": bundle.intercept.tolist(), "terms": list(bundle.terms),
             "weights": bundle.weights.tolist(),
         }
@@ -124,8 +124,8 @@ class Csv(_Data):
             writer.writerows([kind, str(label)] for label in labels)
             if bundle.is_multilabel:
                 writer.writerow(["threshold", "", *bundle.thresholds.tolist()])
-            if bundle.above is not None:
-                writer.writerow(["above", bundle.above])
+            if bundle.presence_above is not None:
+                writer.writerow(["above", bundle.presence_above])
             if (features := _features_json(bundle)) is not None:
                 writer.writerow(["features", features])
             writer.writerow(["intercept", "", *bundle.intercept.tolist()])
@@ -169,7 +169,7 @@ class Npz(_Data):
               "`features` has the steps between counts and weights, as the bytes of JSON")
 
     def write(self, bundle: Bundle, path: Path) -> None:
-        above = np.nan if bundle.above is None else bundle.above
+        above = np.nan if bundle.presence_above is None else bundle.presence_above
         positive = -1 if bundle.positive is None else bundle.labels.index(bundle.positive)
         arrays: dict[str, Any] = {"weights": bundle.weights, "intercept": bundle.intercept,
                                   "above": np.array(above), "positive": np.array(positive)}

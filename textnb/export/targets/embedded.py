@@ -15,7 +15,7 @@ from math import inf
 from typing import Any
 
 from textnb.export.bundle import Bundle
-from textnb.export.portable import FIELDS
+from textnb.export.portable import WORDS_FIELDS
 from textnb.export.targets.packed import pack_weights
 from textnb.runtime import __version__
 
@@ -72,30 +72,31 @@ def _tags(bundle: Bundle) -> set[str]:
 
 
 def embed_json(
-    bundle: Bundle, *, words: bool = False, by_output: bool = False,
+    bundle: Bundle, *, with_words: bool = False, by_output: bool = False,
     columns: Sequence[str] | None = None,
 ) -> str:
     """Write the bundle as JSON. Weights of terms are packed by `pack_weights`.
 
     Weights of features are not packed: a line has the weights of one feature, or of one output
-    with ``by_output``. With ``words``, the JSON has the contents of ``characters.json``, by which
-    texts are split. ``columns`` are the columns of the input, if it needs them.
+    with ``by_output``. With ``with_words``, the JSON says how texts are split, as ``characters.json``
+    of a bundle does. ``columns`` are the columns of the input, if it needs them.
     """
     center, intercept = bundle.center_and_intercept()
     head: dict[str, Any] = {
         "classes": bundle.labels,
         "binary": None if bundle.positive is None else [bundle.positive, bundle.negative],
-        "above": bundle.above, "intercept": intercept.tolist(),
+        "above": bundle.presence_above, "intercept": intercept.tolist(),
         "center": None if center is None else center.tolist(),
     }
     if not bundle.form.features.is_simple:
         head["steps"] = [{name: value for name, value in step.items() if name != "weights"}
                          for step in bundle.form.features.to_dict()["steps"]]
     if bundle.is_multilabel:
-        # The maximum is the number of labels if the decision has no ``at_most``.
-        ranks = {} if bundle.decision is None else bundle.decision.ranks
+        # How many labels a row has at least and at most: any number if the decision has no limits.
+        limits = {} if bundle.decision is None else bundle.decision.ranks
         head["thresholds"] = bundle.thresholds.tolist()
-        head["ranks"] = [ranks.get("at_least", 0), ranks.get("at_most", len(bundle.labels))]
+        head["ranks"] = [limits.get("at_least", 0), limits.get("at_most", len(bundle.labels))]
+    # What the program can answer with in addition to labels.
     head["answers"] = list(bundle.answers)
     head["calibration"] = None if bundle.calibration is None else {
         name: getattr(bundle.calibration, name)
@@ -107,8 +108,8 @@ def embed_json(
                          for value in bundle.min_log_odds]
     if columns is not None:
         head["columns"] = list(columns)
-    if words:
-        head["words"] = bundle.words(FIELDS).to_dict()
+    if with_words:
+        head["words"] = bundle.words(executes=WORDS_FIELDS).to_dict()
     if bundle.reads != "features":
         idf = {} if bundle.idf is None else {"idf": bundle.idf}
         return _write_json({**head, "packed": pack_weights(bundle.terms, bundle.weights, **idf)})

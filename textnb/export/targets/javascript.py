@@ -32,7 +32,7 @@ class JavaScript(Program):
                     "exact; make labels strings and train again, or use {to='python'}", label=label)
         # A quoted string, which engines read several times as fast as a template literal; a
         # backslash at the end of a line continues it.
-        data = embed_json(bundle, words=bundle.reads == "text")
+        data = embed_json(bundle, with_words=bundle.reads == "text")
         string_body = data.replace("\\", r"\\").replace("\n", "\\\n")
         text = fill_template("javascript.txt", bundle, DATA=string_body)
         if len(text) > _MAX_CHARACTERS or len(bundle.terms) > _MAX_TERMS:

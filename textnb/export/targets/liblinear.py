@@ -127,8 +127,8 @@ def _values_of(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
     values = sp.csr_array(rows.values).astype(np.float64)
     if not bundle.form.features.is_simple:
         values = bundle.form.features.sparse(canonical(values))
-    elif bundle.above is not None:
-        values.data = (values.data > bundle.above).astype(np.float64)
+    elif bundle.presence_above is not None:
+        values.data = (values.data > bundle.presence_above).astype(np.float64)
     # The program refuses subnormal numbers, which C's strtod reports as out of range.
     values.data[np.abs(values.data) < _MIN_NORMAL] = 0.0
     values.eliminate_zeros()

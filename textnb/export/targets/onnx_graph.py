@@ -231,7 +231,7 @@ class _Graph:
 
     def add_presence(self, nodes: Nodes, counts: str) -> str:
         """Add nodes from counts to presence, if the form counts presence."""
-        above = self.bundle.above
+        above = self.bundle.presence_above
         return counts if above is None else nodes.cast(
             nodes.add("Greater", counts, float(above)), "DOUBLE")
 

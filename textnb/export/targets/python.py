@@ -24,7 +24,7 @@ class Python(Program):
 
     def write(self, bundle: Bundle, path: Path) -> None:
         text = fill_template("python.txt", bundle,
-                             DATA=embed_json(bundle, words=bundle.reads == "text"))
+                             DATA=embed_json(bundle, with_words=bundle.reads == "text"))
         path.write_text(text, "ascii", newline="\n")
 
     def usage(self, bundle: Bundle) -> str:

@@ -31,7 +31,7 @@ from textnb.bayes.features import Idf, Length, Presence, Sublinear, unknown_step
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
-from textnb.export.portable import FIELDS, Words
+from textnb.export.portable import WORDS_FIELDS, Words
 from textnb.export.targets import sql_texts
 from textnb.export.targets.base import ALL_STEPS, Program, TargetRows
 from textnb.export.targets.packed import MIN_CELLS_PER_VALUE, most_frequent
@@ -215,7 +215,7 @@ class Sql(Program, sql_texts.Dialect):
 
     def words(self, bundle: Bundle) -> Words:
         """How texts are split into words; ExportError if the engine can't do that."""
-        words = bundle.words(FIELDS)
+        words = bundle.words(executes=WORDS_FIELDS)
         if words.normalize in ("NFC", "NFKC"):
             raise ExportError.for_tokenizer(
                 f"normalize={words.normalize!r}: it composes characters one after another, and "
@@ -303,9 +303,9 @@ class Sql(Program, sql_texts.Dialect):
         center, intercept = bundle.center_and_intercept()
         # With the table's name: for ClickHouse, a feature called `x1` would be the alias `x1`.
         inputs = [f"CAST(documents.{name} AS {self.number_type})" for name in names]
-        if bundle.above is not None:
-            inputs = [f"CASE WHEN {x} > {number(bundle.above)} THEN 1e0 WHEN {x} IS NOT NULL "
-                      "THEN 0e0 END" for x in inputs]
+        if bundle.presence_above is not None:
+            inputs = [f"CASE WHEN {x} > {number(bundle.presence_above)} THEN 1e0 "
+                      f"WHEN {x} IS NOT NULL THEN 0e0 END" for x in inputs]
         if center is not None:
             inputs = [f"{x} - {number(c)}" for x, c in zip(inputs, center.tolist(), strict=True)]
         aliased_inputs = "".join(f",\n  {x} AS x{i}" for i, x in enumerate(inputs))
@@ -324,9 +324,9 @@ def sums_view(bundle: Bundle) -> str:
     """
     outputs = range(bundle.weights.shape[1])
     terms = "textnb_terms"
-    if bundle.above is not None:
+    if bundle.presence_above is not None:
         terms = ("(SELECT id, term FROM textnb_terms GROUP BY id, term "
-                 f"HAVING count(*) > {number(bundle.above)})")
+                 f"HAVING count(*) > {number(bundle.presence_above)})")
     totals = ", ".join(f"sum(w.w{k}) AS s{k}" for k in outputs)
     if bundle.needs_length:
         totals += ", CAST(count(*) AS DOUBLE PRECISION) AS n"
