@@ -103,13 +103,13 @@ def factorise(
             if rcond > _MIN_RCOND * len(variance):
                 inverse, _ = scipy.linalg.lapack.dtrtri(lower, lower=True)
                 log_det = 2.0 * float(np.log(np.diag(lower) * deviation).sum())
-                return Factor(inverse.T / deviation[:, None], log_det, True)
+                return Factor(inverse.T / deviation[:, None], log_det, triangular=True)
     if not allow_singular:
         raise _singular(covariance, names, owner, remedy)
     values, vectors = scipy.linalg.eigh(covariance)
     keep = values > _MIN_EIGENVALUE * max(float(np.abs(values).max()), np.finfo(np.float64).tiny)
     return Factor(vectors[:, keep] / np.sqrt(values[keep]), float(np.log(values[keep]).sum()),
-                  False)
+                  triangular=False)
 
 
 def dependent_columns(covariance: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -105,7 +105,7 @@ class PreparedRows:
 
     def learn(self, model: Any, labels: Labels) -> Learned:
         """The weights, for a model with the same feature map and loss."""
-        return _fit(model, self, labels, None, False)[0]
+        return _fit(model, self, labels, weight=None, binary=False)[0]
 
 
 def _solver_rows(
@@ -169,7 +169,8 @@ def refit_sample(
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows(statistics, _solver_rows(
         model, counts, model.feature_map(statistics, binary)))
-    return _fit(model, prepared, labels, None, binary, start, counts_more_rows=True)[0]
+    return _fit(model, prepared, labels, weight=None, binary=binary, start=start,
+                counts_more_rows=True)[0]
 
 
 def learn_and_calibrate(

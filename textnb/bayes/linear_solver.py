@@ -257,7 +257,8 @@ class LinearSolver:
         """The solution, by Newton's method if descent did not find it."""
         if descent is not None and descent.converged and not self._is_tight:
             return problem.solution(
-                descent.weights, descent.bias, descent.duals, descent.passes, True)
+                descent.weights, descent.bias, descent.duals, descent.passes,
+                converged=True)
         # The number of steps begins with the passes of descent, but passes beyond _MAX_PASSES leave
         # Newton's method as many steps as before.
         extra_passes = 0 if descent is None else max(descent.passes - _MAX_PASSES, 0)
@@ -486,7 +487,7 @@ def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _St
         # The objective's second derivative is at least that of the penalty, 1. So no more than half
         # the square can be gained.
         if is_flat and 0.5 * square <= allowed_gain:
-            return _State(point, unknowns, step, True)
+            return _State(point, unknowns, step, converged=True)
         if step >= max_steps and not is_flat:
             break
         minimum, is_minimum = model.minimum(unknowns[active], point)
@@ -494,7 +495,7 @@ def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _St
         bias_direction = float(minimum.sum()) - point.bias
         start_slope = _dot(gradient, direction) + bias_gradient * bias_direction
         if is_flat and is_minimum and -start_slope <= allowed_gain:
-            return _State(point, unknowns, step, True)
+            return _State(point, unknowns, step, converged=True)
         if not -start_slope > _ROUNDING * point.penalty:
             # The model's minimum is this point, up to rounding, if conjugate gradients found it.
             return _State(point, unknowns, step, is_minimum)

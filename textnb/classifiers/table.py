@@ -218,21 +218,21 @@ class TableClassifier(Parameters):
         lazy = fitted.scan(X)
         if in_memory(X) and fitted.has_separate_labels and answers == Answers():
             predictions = [fitted.predict(rows) for rows, _ in read_rows(
-                lazy, fitted.columns, None, progress)]
+                lazy, fitted.columns, progress=progress)]
             # Without rows, an empty array has the data type of the classes.
             labels: NDArray[Any] = np.concatenate([fitted.estimator.classes_[:0], *predictions])
             return labels
 
         def answer(batch: pl.DataFrame) -> pl.DataFrame:
             # None: the number of the batch's first row is not known, as rows may be filtered out.
-            joint_scores = fitted.estimator.score_rows(matrix(batch, fitted.columns, None))
+            joint_scores = fitted.estimator.score_rows(matrix(batch, fitted.columns))
             if progress is not None:
                 progress(batch.height)
             return pl.DataFrame(answer_columns(joint_scores, fitted.labels, answers)[0])
 
         if in_memory(X):
             # Check all values now, because an error can still name the row.
-            matrix(lazy.select(fitted.columns).collect(), fitted.columns, 0)
+            matrix(lazy.select(fitted.columns).collect(), fitted.columns, first_row=0)
         result = add_answers(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
                           lambda rows: batches(rows, max_rows=BATCH_ROWS))
         return to_kind_of(X, result, fitted.columns)
@@ -245,7 +245,7 @@ class TableClassifier(Parameters):
             return scores
         with naming_source(X):
             batch_scores = [fitted.estimator.score_rows(rows) for rows, _ in read_rows(
-                fitted.scan(X), fitted.columns, None, None)]
+                fitted.scan(X), fitted.columns)]
         return np.concatenate([np.empty((0, len(fitted.labels))), *batch_scores])
 
     def predict_log_proba(self, X: Any) -> Floats:

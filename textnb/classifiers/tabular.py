@@ -58,7 +58,7 @@ class FittedTable:
     def scan(self, X: Any) -> pl.LazyFrame:
         """Scan a table. Raises SchemaError if its features differ from those of `fit`."""
         frame = scan_table(select_columns(X, self.columns), self.columns)
-        columns = feature_columns(frame, self.columns, None)
+        columns = feature_columns(frame, self.columns)
         if feature_names(frame, columns) != self.feature_names:
             raise SchemaError("Array columns have other widths than those that were learned: "
                               f"expected {quantity(len(self.feature_names), 'feature')}, "
@@ -91,7 +91,8 @@ def scan_rows(X: Any, y: ArrayLike | None, parameters: dict[str, Any]) -> pl.Laz
 
 
 def read_rows(
-    frame: pl.LazyFrame, features: list[str], label: str | None, progress: Progress | None
+    frame: pl.LazyFrame, features: list[str], label: str | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[tuple[NDArray[Any], pl.Series]]:
     """The feature matrix and the labels of each batch. Ignore these if ``label`` is None."""
     columns: Sequence[str] = [*features, *([] if label is None else [label])]

@@ -74,7 +74,7 @@ def _decide(
 
     goal.check_labels(is_multilabel=fitted.is_multilabel)
     if rows.input is None:
-        return decide(fitted, None, goal), None
+        return decide(fitted, scores=None, options=goal), None
     # An error is raised before rows are read, which takes long.
     check_decision(fitted, goal)
     table = open_input_for(fitted, rows.input, rows, fitted.label)

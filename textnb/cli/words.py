@@ -69,7 +69,7 @@ def value_of(type_name: str, option: str, text: Any) -> Any:
 
 def train_option(setting: Mention) -> str:
     """The option of ``textnb train`` for a setting that a message names."""
-    return as_option(setting, f"--{setting.name.replace('_', '-')}", True)
+    return as_option(setting, f"--{setting.name.replace('_', '-')}", takes_value=True)
 
 
 def as_option(setting: Mention, option: str, takes_value: bool) -> str:

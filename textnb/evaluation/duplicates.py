@@ -193,7 +193,8 @@ def same_texts(
     >>> same_texts(pl.DataFrame({"text": ["aa bb", "", "AA bb!", ""]})).tolist()
     [0, 1, 0, 3]
     """
-    return _first_rows(_read(frame, "the input", tokenizer, text_names(text), None, Interner()))
+    return _first_rows(_read(frame, "the input", tokenizer, text_names(text), label=None,
+                 interner=Interner()))
 
 
 def copies_learned(first_rows: Ints, folds: Ints) -> int:

@@ -107,7 +107,7 @@ def mistakes(
     [(8, 'pos', 1, 'neg', ['bad'])]
     """
     fitted = check_texts(model)
-    warn_stale(fitted, True, True)
+    warn_stale(fitted, probabilities=True, decisions=True)
     novelty = NoveltyCount(fitted)
     table = select_mistakes(fitted, frame, within, terms, progress, novelty)
     novelty.result.warn()
@@ -137,7 +137,7 @@ def select_mistakes(
 
 def rows_to_learn(model: Fitted, rows: pl.LazyFrame, within: float | None = None) -> pl.LazyFrame:
     """The texts and labels of the rows that `mistakes` selects, without a warning."""
-    scored = _score(model, rows, _check_within(within), 0, None)
+    scored = _score(model, rows, _check_within(within), terms=0, progress=None)
     label = pl.col(_ACTUAL).alias(model.label)
     return scored.filter(_SELECTED).select(*model.columns, label)
 

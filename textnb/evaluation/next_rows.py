@@ -112,7 +112,7 @@ def rows_to_label(
     [(1, 'neg', 'pos')]
     """
     fitted = check_texts(model)
-    warn_stale(fitted, True, True)
+    warn_stale(fitted, probabilities=True, decisions=True)
     return choose_rows(fitted, frame, n, labelled, progress)
 
 

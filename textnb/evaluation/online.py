@@ -206,7 +206,8 @@ def _judge_blocks(
     """
     learn, n_seen = _learner(recipe), 0
     begin = _first_to_judge(labels, has_feedback, block, delay)
-    scores = ScoresByModels(labels.of_rows(np.arange(rows.height) >= begin), False, True)
+    scores = ScoresByModels(
+        labels.of_rows(np.arange(rows.height) >= begin), calibrates=False, decides=True)
     blocks = np.arange(rows.height - begin) // block
     n_learned = []
     for start in range(begin, rows.height, block):

@@ -358,7 +358,8 @@ def bundle_of(
             raise ParameterError(f"a model of feature tables reads features, not {reads}")
         names = tuple(model.feature_names_)
         form = replace(form, terms=names)
-        return Bundle(form, "features", None, names, positive, provenance(model))
+        return Bundle(form, "features", tokenizer=None, columns=names, positive=positive,
+                      provenance=provenance(model))
     columns, tokenizer = tuple(fitted.columns), fitted.settings.tokenizer
     try:
         check_exact(tokenizer, "an export")

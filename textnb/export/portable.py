@@ -194,8 +194,8 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
         If the plan's words are not runs of characters; the message gives the reason only.
     """
     refusal = ExportError.for_tokenizer
-    words = Words("", 1, False, (1, 1), (), columns=tuple(columns),
-                  prefixes=tuple(plan.prefixes(columns)))
+    words = Words(member="", min_length=1, lowercase=False, ngram_range=(1, 1), stop_words=(),
+                  columns=tuple(columns), prefixes=tuple(plan.prefixes(columns)))
     # Splitting comes first: if it is not portable, the error must be about it.
     for step in sorted(plan.steps, key=lambda step: not isinstance(step, plans.Splitting)):
         match step:

@@ -220,7 +220,7 @@ def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
         if bundle.reads == "features":
             lazy = scan_table(rows, columns)
             # Raises an error if a column is missing or not numeric.
-            feature_columns(lazy, columns, None)
+            feature_columns(lazy, columns)
         elif is_table(rows):
             lazy = scan(rows, text=columns, tokens=bundle.token_columns)
         else:

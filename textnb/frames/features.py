@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
 
 
-def feature_columns(frame: pl.LazyFrame, features: Any, label: str | None) -> list[str]:
+def feature_columns(
+    frame: pl.LazyFrame, features: Any, label: str | None = None
+) -> list[str]:
     """Names of the feature columns.
 
     Parameters
@@ -111,7 +113,7 @@ def feature_names(frame: pl.LazyFrame, columns: Sequence[str]) -> list[str]:
 
 
 def matrix(
-    batch: pl.DataFrame, columns: Sequence[str], first_row: int | None
+    batch: pl.DataFrame, columns: Sequence[str], first_row: int | None = None
 ) -> NDArray[Any]:
     """Values of the feature columns: (n_rows, n_features), in their common type.
 

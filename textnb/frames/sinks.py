@@ -39,8 +39,8 @@ def write(
 ) -> None:
     """Write the rows of a lazy frame to a file, or to standard output for ``-``, in order.
 
-    Without ``format``, the ending of the path says it. In CSV and TSV, lists of strings are joined by "; ". With ``safe_csv``, spreadsheets take no
-    text in them for a formula.
+    Without ``format``, the ending of the path says it. In CSV and TSV, lists of strings are joined
+    by "; ". With ``safe_csv``, spreadsheets take no text in them for a formula.
 
     Raises
     ------

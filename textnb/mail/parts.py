@@ -122,7 +122,7 @@ class PartReader:
         if self._n_parts > MAX_PARTS or depth > MAX_DEPTH:
             note(self._notes, f"parts beyond {MAX_PARTS} not read" if self._n_parts > MAX_PARTS else
                  f"parts nested deeper than {MAX_DEPTH} not read")
-            return PartText("", False)
+            return PartText("", html=False)
         kind, charset, boundary, name = self._read_parameters(mime)
         headers = PartHeaders(
             kind, str(charset or "").lower(), _first_word(mime, "content-transfer-encoding"),
@@ -138,7 +138,7 @@ class PartReader:
         is_message = kind in ("message/rfc822", "message/global")
         if is_attachment or not (is_message or kind in _PLAIN_TYPES or kind == "text/html"):
             self.attachments.append(name or kind)
-            return PartText("", False)
+            return PartText("", html=False)
         if name:
             self.attachments.append(name)
         content = self._decode_transfer(headers.encoding, body)
@@ -148,7 +148,7 @@ class PartReader:
         if kind == "text/html":
             charset = charset_of_html(charset, content, self._notes)
         text = decode_text(content, charset, self._notes, self._guess).replace("\r\n", "\n")
-        return self._read_html(text) if kind == "text/html" else PartText(text, False)
+        return self._read_html(text) if kind == "text/html" else PartText(text, html=False)
 
     def _read_parameters(self, mime: Message) -> tuple[str, str | None, bytes, str]:
         """Read content type, charset, boundary and name."""
@@ -233,7 +233,7 @@ class PartReader:
         self._n_tags += html.count("<")
         self.links += page.links
         self.images += page.images
-        return PartText(page.text, True)
+        return PartText(page.text, html=True)
 
 
 def _first_word(mime: Message, header: str) -> str:
@@ -279,7 +279,7 @@ def split_multipart(body: bytes, boundary: bytes, max_parts: int) -> tuple[list[
 def _choose_alternative(texts: Sequence[PartText]) -> PartText:
     """Choose the plain text among alternatives, unless it is a stub of the HTML."""
     with_text = [part for part in texts if part.text.strip()]
-    plain = next((part for part in with_text if not part.html), PartText("", False))
+    plain = next((part for part in with_text if not part.html), PartText("", html=False))
     html = next((part for part in with_text if part.html), None)
     n_words = len(plain.text.split(maxsplit=MAX_STUB_WORDS))
     if html is None or n_words > MAX_STUB_WORDS or len(html.text.split()) <= 2 * n_words:

@@ -41,7 +41,7 @@ class AdditiveModel(FormClassifier):
 
     def fit_rows(self, X: Any, y: NDArray[Any], sample_weight: Floats | None = None) -> Self:
         X = self._checked(X)
-        statistics = self._count(X, y, y, sample_weight, None)
+        statistics = self._count(X, y, y, sample_weight, before=None)
         return self.fit_statistics(statistics, **self._choose(X, y, statistics, sample_weight))
 
     def _partial_fit(

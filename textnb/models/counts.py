@@ -280,7 +280,7 @@ class CountModel(WeightedAdditiveModel, Model):
         if len(y) < 2:
             raise DataError("l='auto' leaves out one row at a time, and there is one sample: give "
                             "l as a number")
-        scorer = self.leave_out(statistics, None, self.above)
+        scorer = self.leave_out(statistics, presence_above=self.above)
         rows = scorer.rows(sp.csr_array(as_counts(X)), class_codes(y, statistics.classes))
         return {"l": choose_l(scorer.score([rows], GRID), self.scores_are_log_probabilities)}
 

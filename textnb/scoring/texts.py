@@ -178,7 +178,7 @@ def joint_scores(fitted: Fitted, X: Rows) -> Floats:
         *(fitted.form.scores(rows) for rows in matrices(fitted, X))])
 
 
-def warn_stale(fitted: Fitted, probabilities: bool, decisions: bool) -> None:
+def warn_stale(fitted: Fitted, *, probabilities: bool, decisions: bool) -> None:
     """Warn if the answers use a calibration or a decision that no longer fits the model.
 
     Parameters
@@ -206,7 +206,7 @@ def _calibrated_scores(fitted: Fitted, X: Rows) -> Floats:
     ImpossibleRowError
         If no class can produce a document.
     """
-    warn_stale(fitted, True, False)
+    warn_stale(fitted, probabilities=True, decisions=False)
     scores = np.concatenate([
         np.empty((0, len(fitted.classes))),
         *(calibrate_scores(fitted, rows, fitted.form.scores(rows))
@@ -305,14 +305,15 @@ def predict(
     only_labels = answers == Answers()
     has_no_frame = not is_table(X) or (fitted.has_separate_labels and in_memory(X))
     if has_no_frame and only_labels:
-        warn_stale(fitted, False, True)
+        warn_stale(fitted, probabilities=False, decisions=True)
         predicted = labels_of(fitted, X)
         if progress is not None:
             progress(len(predicted))
         return predicted
     if not is_table(X):
         X = table_of_texts(X, fitted.columns, fitted.token_columns)
-    warn_stale(fitted, bool(answers.probability or answers.top), True)
+    warn_stale(
+            fitted, probabilities=bool(answers.probability or answers.top), decisions=True)
     coverage, eager = coverage_of(fitted), in_memory(X)
     if isinstance(X, pl.DataFrame) and 0 < X.height <= _MAX_FEW_TEXTS and progress is None:
         result = _predict_few(fitted, X, answers, coverage.add)

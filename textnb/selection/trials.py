@@ -184,7 +184,8 @@ class TrialRunner:
                 candidate, rung, matrix, replace(self._partition, folds=folds), labels)
         except (DataError, VocabularyError) as error:
             self.failure = str(error)
-            return TrialResult(np.nan, np.empty((0, len(classes))), np.empty(0, np.int64), None)
+            return TrialResult(np.nan, np.empty((0, len(classes))), np.empty(0, np.int64),
+                               calibration=None)
         # The first part in order of time is in no fold, and has no scores.
         has_scores = folds >= 0
         scores, actual = scores[has_scores], labels.of_rows(has_scores).actual
@@ -202,8 +203,8 @@ class TrialRunner:
         by = self.metric.label_goal
         margins = subtract_thresholds(by, scores, actual, folds)
         return TrialResult(
-            self.metric.value(margins, actual, self._classes), margins, actual, None,
-            f1_thresholds(by, scores, actual))
+            self.metric.value(margins, actual, self._classes), margins, actual,
+            calibration=None, thresholds=f1_thresholds(by, scores, actual))
 
     def _held_out_scores(
         self, candidate: Candidate, rung: int, matrix: DocumentTermMatrix, partition: Split,

@@ -394,11 +394,11 @@ class Plan(Value):
 
     def prefixes(self, columns: Sequence[str]) -> list[str]:
         """The field prefix of each text column, "" for none; see `FieldPrefix.prefixes`."""
-        return (self.find(FieldPrefix) or FieldPrefix(False)).prefixes(columns)
+        return (self.find(FieldPrefix) or FieldPrefix(columns=())).prefixes(columns)
 
     def hold_tokens(self, columns: Sequence[str]) -> list[bool]:
         """Whether each text column is a column of tokens; see `TokenColumns.hold_tokens`."""
-        return (self.find(TokenColumns) or TokenColumns(False)).hold_tokens(columns)
+        return (self.find(TokenColumns) or TokenColumns(columns=())).hold_tokens(columns)
 
 
 def plan_of(settings: Mapping[str, Any]) -> Plan:

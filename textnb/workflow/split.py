@@ -390,7 +390,7 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
     if job.decision is None or not holds_lists(trained.model):
         return trained.model
     label_limits = DecideOptions(at_least=job.decision.at_least, at_most=job.decision.at_most)
-    return trained.model.with_decision(decide(trained.model, None, label_limits))
+    return trained.model.with_decision(decide(trained.model, scores=None, options=label_limits))
 
 
 def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:

@@ -78,8 +78,8 @@ def embed_json(
     """Write the bundle as JSON. Weights of terms are packed by `pack_weights`.
 
     Weights of features are not packed: a line has the weights of one feature, or of one output
-    with ``by_output``. With ``with_words``, the JSON says how texts are split, as ``characters.json``
-    of a bundle does. ``columns`` are the columns of the input, if it needs them.
+    with ``by_output``. With ``with_words``, the JSON has what ``characters.json`` has: how texts are
+    split. ``columns`` are the columns of the input, if it needs them.
     """
     center, intercept = bundle.center_and_intercept()
     head: dict[str, Any] = {
@@ -92,7 +92,7 @@ def embed_json(
         head["steps"] = [{name: value for name, value in step.items() if name != "weights"}
                          for step in bundle.form.features.to_dict()["steps"]]
     if bundle.is_multilabel:
-        # How many labels a row has at least and at most: any number if the decision has no limits.
+        # The minimum and the maximum number of labels of a row: any if the decision has no limit.
         limits = {} if bundle.decision is None else bundle.decision.ranks
         head["thresholds"] = bundle.thresholds.tolist()
         head["ranks"] = [limits.get("at_least", 0), limits.get("at_most", len(bundle.labels))]
