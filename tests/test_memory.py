@@ -188,8 +188,8 @@ def fails(reason):
 
 def test_much_memory_is_logged(caplog):
     with caplog.at_level(logging.INFO, "textnb"):
-        check_room(10_000, 8000, 16, "counts and weights", log=True)
-        check_room(10, 8000, 16, "counts and weights", log=True)
+        check_room(10_000, 8000, 16, "counts and weights", log_size=True)
+        check_room(10, 8000, 16, "counts and weights", log_size=True)
     assert caplog.messages == [
         "10,000 classes and 8,000 terms: counts and weights take 1.2 GiB of memory"]
 

@@ -117,8 +117,8 @@ def test_scores_from_single_terms_are_those_of_the_classifier(estimator, tmp_pat
             total = np.zeros(len(reader.labels))
             for term, weights in reader.weights(set(words)).items():
                 count = words.count(term)
-                total += (count if reader.above is None else count > reader.above) * (
-                    np.array(weights))
+                above = reader.presence_above
+                total += (count if above is None else count > above) * np.array(weights)
             found = total + np.array(reader.intercept)
         assert (np.abs(found - expected) <= 1e-12 * np.abs(expected) + 1e-15).all()
 

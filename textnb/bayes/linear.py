@@ -93,7 +93,7 @@ class PreparedRows:
                             "has to be greater than one; got one class: "
                             f"{statistics.classes.tolist()}")
         check_room(len(statistics.classes), statistics.n_features, 16, "counts and weights",
-                   log=True)
+                   log_size=True)
         features = model.feature_map(statistics, binary)
         extra = None if sharing is None else sharing.extra_columns(counts, features, weight=weight)
         return cls(statistics, _solver_rows(model, counts, features, extra=extra))

@@ -140,7 +140,7 @@ class QuickFilter:
 
     def _values(self, counts: Iterable[tuple[int, _Item]]) -> list[tuple[float, _Item]]:
         """Map counts by the model's feature map; the item of each count stays with its value."""
-        above = self._reader.above
+        above = self._reader.presence_above
         if above is not None:
             values = [(1.0, item) for count, item in counts if count > above]
         elif self._reader.is_sublinear:

@@ -160,7 +160,8 @@ class CountModel(WeightedAdditiveModel, Model):
         n_stored = 4 * len(statistics.values) if stays_sparse(self, statistics, l) else None
         # A count, its weight, and the count times a class weight, of 8 bytes each.
         check_room(len(statistics.classes), statistics.n_features,
-                   8 * (2 + (weights is not None)), "counts and weights", log=True, stored=n_stored)
+                   8 * (2 + (weights is not None)), "counts and weights", log_size=True,
+                   stored=n_stored)
 
     def class_log_prior(self, statistics: Counts) -> Floats | None:
         from textnb.bayes.class_weight import with_class_weight

@@ -104,7 +104,8 @@ class TfidfComplementNB(TfidfModel):
             raise DataError("the complement of a class is all other classes: the number of classes "
                             "in the data has to be greater than one; got one class: "
                             f"{classes.tolist()}")
-        check_room(len(classes), documents.n_features, 24, "counts, sums and weights", log=True)
+        check_room(len(classes), documents.n_features, 24, "counts, sums and weights",
+                   log_size=True)
         features = self.feature_map(documents, binary).sparse(rows)
         if features.nnz and features.data.min() < 0:
             raise DataError("tf='sublinear' is 1 + log(count), and below 0 for "

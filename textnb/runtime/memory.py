@@ -24,8 +24,8 @@ _UNLIMITED = 1 << 60
 
 
 def check_room(
-    classes: int, terms: int, bytes_per_count: int, name: str, freed: int = 0, log: bool = False,
-    stored: int | None = None,
+    classes: int, terms: int, bytes_per_count: int, name: str, freed: int = 0,
+    log_size: bool = False, stored: int | None = None,
 ) -> None:
     """Check that memory can hold tables of classes times terms.
 
@@ -38,7 +38,7 @@ def check_room(
         What the tables are, for the message.
     freed : int
         Bytes to subtract: tables that are allocated already, or memory that will be freed before.
-    log : bool
+    log_size : bool
         Whether to log the size of large tables.
     stored : int, optional
         The number of counts that sparse tables store, if not classes times terms.
@@ -51,7 +51,7 @@ def check_room(
     needed = (classes * terms if stored is None else stored) * bytes_per_count
     if not has_room(needed - freed):
         raise DataError.too_large(classes, terms, name, needed, free_memory() or 0)
-    if log and needed >= _LOG_BYTES:
+    if log_size and needed >= _LOG_BYTES:
         _LOG.info("%s classes and %s terms: %s take %.1f GiB of memory", f"{classes:,}",
                   f"{terms:,}", name, needed / 2**30)
 

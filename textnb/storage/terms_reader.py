@@ -55,7 +55,7 @@ class TermsReader(ExitStack):
         The classes, and the number of documents learned of each.
     intercept : list of float
         One per class.
-    above : float or None
+    presence_above : float or None
         A term counts as 1 if its count is above this; None if counts add up.
     is_sublinear : bool
         Whether a count c becomes 1 + log(c).
@@ -111,8 +111,9 @@ class TermsReader(ExitStack):
         if getattr(model, "idf", False):
             # The document frequencies of all terms would have to be read too.
             raise Unsupported("inverse document frequencies")
-        self.above = model.presence_above(contents.settings["binary"])
-        self.is_sublinear = self.above is None and getattr(model, "tf", None) == "sublinear"
+        self.presence_above = model.presence_above(contents.settings["binary"])
+        self.is_sublinear = (
+            self.presence_above is None and getattr(model, "tf", None) == "sublinear")
         self.has_unit_length = getattr(model, "unit_length", False)
         self.are_log_probabilities = model.scores_are_log_probabilities
         self._sizes = check_arrays(
@@ -213,7 +214,7 @@ class TermsReader(ExitStack):
         sums = TermSums(float(contents.l), n_terms, self.documents, **totals)
         self.intercept = model.intercept_of(sums, self._log_prior(model))
         require(all(map(isfinite, self.intercept)), "an intercept is not finite")
-        counts_presence = self.above is not None
+        counts_presence = self.presence_above is not None
 
         def weigh(row: int) -> Weights:
             counts = self._read_row("counts", row)

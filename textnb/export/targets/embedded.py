@@ -78,8 +78,8 @@ def embed_json(
     """Write the bundle as JSON. Weights of terms are packed by `pack_weights`.
 
     Weights of features are not packed: a line has the weights of one feature, or of one output
-    with ``by_output``. With ``with_words``, the JSON has what ``characters.json`` has: how texts are
-    split. ``columns`` are the columns of the input, if it needs them.
+    with ``by_output``. With ``with_words``, the JSON has what ``characters.json`` has: how texts
+    are split. ``columns`` are the columns of the input, if it needs them.
     """
     center, intercept = bundle.center_and_intercept()
     head: dict[str, Any] = {
