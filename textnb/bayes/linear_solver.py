@@ -257,8 +257,7 @@ class LinearSolver:
         """The solution, by Newton's method if descent did not find it."""
         if descent is not None and descent.converged and not self._is_tight:
             return problem.solution(
-                descent.weights, descent.bias, descent.duals, descent.passes,
-                converged=True)
+                descent.weights, descent.bias, descent.duals, descent.passes, converged=True)
         # The number of steps begins with the passes of descent, but passes beyond _MAX_PASSES leave
         # Newton's method as many steps as before.
         extra_passes = 0 if descent is None else max(descent.passes - _MAX_PASSES, 0)

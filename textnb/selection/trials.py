@@ -109,7 +109,7 @@ class TrialResult:
     value: float
     scores: Floats
     codes: NDArray[Any]
-    calibration: Calibration | None
+    calibration: Calibration | None = None
     thresholds: Floats | None = None
 
 
@@ -184,8 +184,7 @@ class TrialRunner:
                 candidate, rung, matrix, replace(self._partition, folds=folds), labels)
         except (DataError, VocabularyError) as error:
             self.failure = str(error)
-            return TrialResult(np.nan, np.empty((0, len(classes))), np.empty(0, np.int64),
-                               calibration=None)
+            return TrialResult(np.nan, np.empty((0, len(classes))), np.empty(0, np.int64))
         # The first part in order of time is in no fold, and has no scores.
         has_scores = folds >= 0
         scores, actual = scores[has_scores], labels.of_rows(has_scores).actual
@@ -204,7 +203,7 @@ class TrialRunner:
         margins = subtract_thresholds(by, scores, actual, folds)
         return TrialResult(
             self.metric.value(margins, actual, self._classes), margins, actual,
-            calibration=None, thresholds=f1_thresholds(by, scores, actual))
+            thresholds=f1_thresholds(by, scores, actual))
 
     def _held_out_scores(
         self, candidate: Candidate, rung: int, matrix: DocumentTermMatrix, partition: Split,
