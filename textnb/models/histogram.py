@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from textnb.models.protocol import ReadOnlyArrays, Parameters, check_fitted
+from textnb.models.protocol import Parameters, ReadOnlyArrays, check_fitted
 from textnb.runtime.settings import AT_LEAST_0, check_parameter_names, check_settings, setting
 
 if TYPE_CHECKING:
