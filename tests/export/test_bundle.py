@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -257,6 +258,21 @@ def test_an_interrupt_between_two_renames_loses_nothing(at, after, tmp_path, mon
         export_model(plain(), tmp_path / "out", "csv")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert verify_export(tmp_path / "out").passed
+
+
+@pytest.mark.parametrize("name", ["weights.parquet", "golden.parquet", "README.md"])
+def test_an_error_of_a_disk_names_the_export(name, tmp_path, monkeypatch):
+    genuine = Path.open
+
+    def fail(path, *arguments, **options):
+        if path.name == name:
+            raise OSError(5, "Input/output error")
+        return genuine(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", fail)
+    with pytest.raises(textnb.SourceError, match=r"^can't write '.*out': Input/output error$"):
+        export_model(plain(), tmp_path / "out", "python")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_error_of_the_file_says_that_its_bundle_is_there(tmp_path, monkeypatch):

@@ -5,12 +5,13 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from textnb import SourceError
 from textnb.files.cleanup import cleanup
-from textnb.files.replace import replace_file, replace_folder
+from textnb.files.replace import check_target, remove_folder, replace_file, replace_folder
 
 
 def tree(folder):
@@ -85,6 +86,26 @@ def test_what_can_not_be_synced_is_named(tmp_path, monkeypatch):
           replace_file(tmp_path / "new") as file):
         file.write(b"new")
     assert (tmp_path / "new").read_bytes() == b"new"
+
+
+def test_a_file_that_can_not_be_closed_hides_no_error(tmp_path):
+    def fail():
+        with replace_file(tmp_path / "new") as file:
+            os.close(file.fileno())
+            raise SourceError("the first")
+
+    with pytest.raises(SourceError, match="the first"):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_before_a_file_is_written_names_it(tmp_path, monkeypatch):
+    def fail(path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "is_dir", fail)
+    with pytest.raises(SourceError, match=r"^can't write '.*new': Input/output error$"):
+        check_target(tmp_path / "new")
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
@@ -190,15 +211,30 @@ def test_an_owner_that_can_not_be_kept_stops_nothing(tmp_path, monkeypatch):
     assert path.read_bytes() == b"new"
 
 
-def test_a_removal_that_fails_is_told_once_and_not_tried_at_the_end(monkeypatch):
+def test_a_removal_that_fails_hides_no_error_and_is_not_tried_at_the_end(monkeypatch):
     def fail():
         raise OSError("a broken disk")
 
-    forgotten, unregister = [], atexit.unregister
-    monkeypatch.setattr(atexit, "unregister", lambda function: (
-        forgotten.append(function), unregister(function)))
-    with pytest.raises(OSError, match="broken"), cleanup(fail):
-        pass
-    assert forgotten == [fail]
-    monkeypatch.undo()
-    atexit.unregister(fail)
+    registered, forgotten = [], []
+    monkeypatch.setattr(atexit, "register", registered.append)
+    monkeypatch.setattr(atexit, "unregister", forgotten.append)
+    with pytest.raises(SourceError, match="the first"), cleanup(fail):
+        raise SourceError("the first")
+    assert len(registered) == 1
+    assert forgotten == registered
+
+
+@pytest.mark.parametrize("name", ["open", "close"])
+def test_a_folder_is_removed_though_a_step_of_it_fails_once(name, out, monkeypatch):
+    genuine, failures = getattr(os, name), [OSError(5, "Input/output error")]
+
+    def fail_once(*arguments, **options):
+        result = genuine(*arguments, **options)
+        if failures:
+            raise failures.pop()
+        return result
+
+    monkeypatch.setattr(os, name, fail_once)
+    remove_folder(out)
+    assert not out.exists()
+    assert not failures

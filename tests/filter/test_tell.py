@@ -198,6 +198,15 @@ def test_a_failure_that_no_message_causes_gives_up_none(model, monkeypatch, erro
     assert ledger_of(model) == (5, [])
 
 
+def test_what_is_learned_is_not_followed_by_an_error(model, monkeypatch):
+    with Ledger(filled(model)) as ledger:
+        pending = ledger.pending(9)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "pending", mock.Mock(side_effect=[pending, SourceError("no")]))
+        assert learner.learn(str(model)) == 5
+    assert ledger_of(model) == (5, [])
+
+
 def test_a_move_that_was_not_made_is_written_over_in_the_log(model):
     # A commit whose sync failed says so, and can still be in the log when that is read again.
     with Ledger(model) as ledger, Ledger(model) as other:

@@ -246,6 +246,16 @@ def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
             run(folder)
 
 
+def test_an_error_of_a_disk_names_the_copy_of_the_rows(folder, monkeypatch):
+    def fail(*arguments):
+        raise OSError(5, "Input/output error (os error 5)")
+
+    monkeypatch.setattr("textnb.workflow.run.train", fail)
+    with pytest.raises(SourceError, match=r"^can't read .*/\.out\.textnb-run/\.rows: Input"):
+        run(folder)
+    assert not (folder / "out").exists()
+
+
 @pytest.mark.parametrize("call", [check, run])
 def test_a_report_without_its_libraries_is_told_first(call, folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)

@@ -34,13 +34,12 @@ def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> Non
     """Write a model for another system: weights, tokenizer, and golden rows to prove it."""
     from textnb.cli.summary import export_lines
     from textnb.export.targets.known import target_of, target_of_path
-    from textnb.frames.failures import naming_source
     from textnb.workflow.export import export
 
     # Raises an error for an unknown target before the model is read.
     _ = target_of_path(output.output) if options.to is None else target_of(options.to)
     classifier = any_model(file.model)
-    with naming_source(file.model), steps("exporting", output.quiet) as progress:
+    with steps("exporting", output.quiet) as progress:
         exported = export(classifier, output.output, options, progress)
     note_stale(classifier)
     if output.quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
 import zipfile
@@ -85,8 +86,8 @@ def write_tables(
         **({} if precision is None else {"precision": dict(precision)}),
     })
     (folder / FORM).write_text(form, "utf-8")
-    weights_table(bundle).write_parquet(folder / WEIGHTS)
-    golden.table(bundle).write_parquet(folder / GOLDEN)
+    _write_parquet(weights_table(bundle), folder / WEIGHTS)
+    _write_parquet(golden.table(bundle), folder / GOLDEN)
     if bundle.reads != "features":
         try:
             words = bundle.words(executes=WORDS_FIELDS)
@@ -113,6 +114,13 @@ def weights_table(bundle: Bundle) -> pl.DataFrame:
         weights = rounded
     return table.with_columns(
         [pl.Series(name, weights[:, k]) for k, name in enumerate(names)])
+
+
+def _write_parquet(table: pl.DataFrame, path: Path) -> None:
+    # Polars does not say which of its errors are failures to write a file.
+    content = io.BytesIO()
+    table.write_parquet(content)
+    path.write_bytes(content.getbuffer())
 
 
 @contextmanager

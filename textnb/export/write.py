@@ -17,7 +17,7 @@ from textnb.export.reduce import Precision, keep_top, round_weights
 from textnb.export.targets.base import Target, check_target_knows
 from textnb.export.targets.known import TARGETS, target_of, target_of_path
 from textnb.files.archive import write_sums
-from textnb.files.replace import check_target, replace_file
+from textnb.files.replace import check_target, replace_file, report_write_errors
 from textnb.learning.fitted import fitted_texts
 
 
@@ -124,8 +124,9 @@ def export_model(
     target = target_of_path(path) if to is None else target_of(to)
 
     def write(reads: Reads | None) -> Exported:
-        return _export(model, Path(path), target, positive, reads, answers, top, precision,
-                       progress or (lambda step: None))
+        with report_write_errors(path):
+            return _export(model, Path(path), target, positive, reads, answers, top, precision,
+                           progress or (lambda step: None))
 
     try:
         return write(reads)
@@ -165,10 +166,18 @@ def _export(
             if file is not None:
                 with (folder / model_file(target)).open("rb") as source:
                     shutil.copyfileobj(source, file)
-    files = path.iterdir() if path.is_dir() else [path]
     return Exported(
-        path, target.name, bundle.reads, single, pruned, len(bundle.weights),
-        sum(part.stat().st_size for part in files), bundle.answers, rounding)
+        path, target.name, bundle.reads, single, pruned, len(bundle.weights), _size(path),
+        bundle.answers, rounding)
+
+
+def _size(path: Path) -> int:
+    """The bytes of an export that is written: of a file, or of all files of a folder."""
+    try:
+        return sum(part.stat().st_size for part in (path.iterdir() if path.is_dir() else [path]))
+    except OSError as error:
+        raise SourceError(f"{str(path)!r} is written, but its size can't be read: "
+                          f"{error.strerror or error}") from error
 
 
 def _check_path(path: Path, target: Target, single: bool) -> None:

@@ -15,19 +15,19 @@ from typing import IO
 def cleanup(remove: Callable[[], None]) -> Iterator[None]:
     """Call a function at the end of the block, or at the end of the process if that comes first.
 
-    A ``finally`` is not enough: it does not run if another thread ends the process.
+    A ``finally`` is not enough: it does not run if another thread ends the process. An OSError of
+    the function is ignored, as it would hide the failure of the block.
     """
-    atexit.register(remove)
+    def try_to_remove() -> None:
+        with suppress(OSError):
+            remove()
+
+    atexit.register(try_to_remove)
     try:
         yield
     finally:
-        try:
-            remove()
-        except OSError:
-            # The caller is told; at the end of the process it would fail once more.
-            atexit.unregister(remove)
-            raise
-        atexit.unregister(remove)
+        try_to_remove()
+        atexit.unregister(try_to_remove)
 
 
 def temporary_copy(stream: IO[bytes], suffix: str = "", beginning: bytes = b"") -> str:

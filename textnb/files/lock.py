@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 from textnb.errors import SourceError
@@ -73,7 +72,7 @@ def lock_file(path: Path) -> Iterator[bool]:
         return
     try:
         # Removed while it is locked: a process that has opened it meanwhile sees that it is gone.
-        with cleanup(partial(_remove_file, path)):
+        with cleanup(path.unlink):
             yield True
     finally:
         with suppress(OSError):
@@ -109,8 +108,3 @@ def _is_open_at(path: str | os.PathLike[str], descriptor: int) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
-
-
-def _remove_file(path: Path) -> None:
-    with suppress(OSError):
-        path.unlink()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from textnb.errors import SourceError
-from textnb.files.cleanup import cleanup, remove_if_there
+from textnb.files.cleanup import cleanup
 from textnb.files.lock import lock_file
 
 # Arguments of Linux's renameat2: paths from the current folder on, and exchange of two names.
@@ -52,11 +52,17 @@ def replace_file(
     with report_write_errors(path):
         descriptor, temporary = tempfile.mkstemp(
             prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-        with cleanup(partial(remove_if_there, temporary)):
-            with os.fdopen(descriptor, "w+b") as file:
+        with cleanup(partial(os.unlink, temporary)):
+            file = os.fdopen(descriptor, "w+b")
+            try:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+                file.close()
+            finally:
+                # After a failure of the block, one of closing the file must not hide it.
+                with suppress(OSError):
+                    file.close()
             if not private:
                 _keep_owner(temporary, target)
             os.chmod(temporary, 0o600 if private else _mode_for(target) if mode is None else mode)
@@ -135,10 +141,12 @@ def _put_in_place(work: Path, target: Path, old: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder as far as that is possible; the next run removes what is left."""
-    # Even with `ignore_errors`, `rmtree` raises an error of closing a folder.
-    with suppress(OSError):
-        shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder as far as that is possible."""
+    # The second attempt removes what a failure or an interruption of the first one left.
+    for _ in range(2):
+        # Even with `ignore_errors`, `rmtree` raises an error of closing a folder.
+        with suppress(OSError):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _exchange(first: Path, second: Path) -> bool:
@@ -205,18 +213,19 @@ def report_write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def check_target(path: str | os.PathLike[str]) -> Path:
     """The file that a path leads to; raise SourceError if it can't be written."""
-    target = Path(path).resolve()
     check_named(path)
-    if target.is_dir():
-        raise SourceError.unwritable(path, "it is a folder, not a file")
-    if target.exists() and not target.is_file():
-        raise SourceError.unwritable(path, "it is a device or a pipe, and a rename would replace "
-                                           "it: name a file")
-    if not target.parent.is_dir():
-        raise SourceError.unwritable(
-            path, f"{os.strerror(errno.ENOENT)}: there is no folder {str(target.parent)!r}")
-    if not os.access(target.parent, os.W_OK):
-        raise SourceError.unwritable(path, "its folder is not writable")
+    with report_write_errors(path):
+        target = Path(path).resolve()
+        if target.is_dir():
+            raise SourceError.unwritable(path, "it is a folder, not a file")
+        if target.exists() and not target.is_file():
+            raise SourceError.unwritable(path, "it is a device or a pipe, and a rename would "
+                                               "replace it: name a file")
+        if not target.parent.is_dir():
+            raise SourceError.unwritable(
+                path, f"{os.strerror(errno.ENOENT)}: there is no folder {str(target.parent)!r}")
+        if not os.access(target.parent, os.W_OK):
+            raise SourceError.unwritable(path, "its folder is not writable")
     return target
 
 

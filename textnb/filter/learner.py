@@ -41,6 +41,9 @@ def learn(model: str) -> int:
         ledger.finish()
         while pending := ledger.pending(_BATCH_SIZE):
             n_done += _learn(model, ledger, pending)
+            if len(pending) < _BATCH_SIZE:
+                # If the ledger failed now, all would be learned in spite of the error.
+                break
         ledger.drop_oldest()
     return n_done
 

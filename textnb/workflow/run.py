@@ -5,15 +5,17 @@ All steps write into one folder, which becomes the output when the last step is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from textnb.errors import ExportError
+from textnb.errors import ExportError, SourceError
 from textnb.evaluation.audit import audit_numbered
 from textnb.export.verify import verify_export
 from textnb.export.write import Exported
+from textnb.files.replace import report_write_errors
 from textnb.frames.batches import Progress
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.conditions import rows_where
@@ -103,6 +105,16 @@ class _Work:
     def test(self) -> Any:
         return scan_stored(self.rows.test).drop(ROW_NUMBER, strict=False)
 
+    @contextmanager
+    def naming_rows(self) -> Iterator[None]:
+        """A context in which errors of the rows name the input, and those of a disk their copy."""
+        with naming_source(self.job.input.train):
+            try:
+                yield
+            except OSError as error:
+                raise SourceError.unreadable(
+                    str(self.rows.train.parent), error.strerror or error) from error
+
     def scores(self, method: str, advance: Progress) -> Any:
         """Score the training rows by models that did not learn them, once for each method."""
         if self.model.is_multilabel:
@@ -114,7 +126,8 @@ class _Work:
         return self._scores[method]
 
     def write(self, name: str, values: Any) -> None:
-        (self.folder / name).write_text(as_json(values, indent=1) + "\n", "utf-8")
+        with report_write_errors(self.folder / name):
+            (self.folder / name).write_text(as_json(values, indent=1) + "\n", "utf-8")
 
 
 def run_job(job: Job, observer: Observer | None = None) -> Path:
@@ -149,14 +162,15 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
             pass
         rows = read_rows(job, cache)
         observer.result(rows)
-        check_labels(job, rows)
         work = _Work(job, folder, observer, rows)
+        with work.naming_rows():
+            check_labels(job, rows)
         for section, title, step in _STEPS:
             options = getattr(job, section)
             if options is None:
                 continue
             advance = observer.step(title)
-            with naming_key_in(section):
+            with naming_key_in(section), work.naming_rows():
                 result = step(work, options, advance)
             if result is not None:
                 observer.result(result)
@@ -193,10 +207,9 @@ def _begin_reading(size: Size | None) -> None:
 def _audit(work: _Work, options: Audit, advance: Progress) -> Any:
     _begin_reading(Size(work.rows.learned))
     columns = work.job.model.columns
-    with naming_source(work.job.input.train):
-        work.audit = audit_numbered(
-            scan_stored(work.rows.train), ROW_NUMBER, test=work.test, text=columns.text,
-            label=columns.label, model=options.model, near=options.near, progress=advance)
+    work.audit = audit_numbered(
+        scan_stored(work.rows.train), ROW_NUMBER, test=work.test, text=columns.text,
+        label=columns.label, model=options.model, near=options.near, progress=advance)
     work.audit.check(options.fail_on or ())
     write(work.audit.findings.lazy(), str(work.folder / options.file))
     return work.audit
@@ -207,8 +220,7 @@ def _train(work: _Work, options: TrainOptions, advance: Progress) -> Trained:
         # Without a threshold by training (0), as the step `_decide` chooses one.
         options = replace(options, learning=replace(options.learning, false_positives=0.0))
     _begin_reading(Size(work.rows.learned))
-    with naming_source(work.job.input.train):
-        trained = train(options, work.train, advance)
+    trained = train(options, work.train, advance)
     work.model = trained.model
     return trained
 
@@ -261,9 +273,8 @@ def _predict(work: _Work, options: Predictions, advance: Progress) -> Predicted:
     with rows_to_predict(work.job) as rows:
         if rows is not None:
             return write_answers(rows.frame, rows.size())
-    with naming_source(work.job.input.train):
-        return write_answers(rows_where(work.test, options.where, "predictions.where"),
-                             Size(work.rows.tested) if options.where is None else None)
+    return write_answers(rows_where(work.test, options.where, "predictions.where"),
+                         Size(work.rows.tested) if options.where is None else None)
 
 
 def _export(work: _Work) -> None:

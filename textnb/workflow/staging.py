@@ -75,11 +75,8 @@ def _make_parents(target: Path) -> Iterator[None]:
 
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
-        try:
-            folder.rmdir()
-        except OSError:
-            # It holds the output of a run that did not fail, or files of other programs.
-            return
+        # It fails if it holds the output of a run that did not fail, or files of other programs.
+        folder.rmdir()
 
 
 def _names_of_job(target: Path) -> set[str]:
