@@ -2,6 +2,7 @@
    fails, shortens or kills at the n-th. FAULTS names a file with a `struct plan`, which all
    processes share; scripts/fuzzing/faults.py makes and reads it. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -44,6 +45,8 @@ __attribute__((constructor)) static void load(void) {
 static const char *locate(char *full, int at, const char *name) {
     char link[32];
     ssize_t length = 0;
+    /* An empty name (AT_EMPTY_PATH) is that of the descriptor. */
+    if (name && !*name) name = NULL;
     if (!name || name[0] != '/') {
         snprintf(link, sizeof link, at == HERE ? "/proc/self/cwd" : "/proc/self/fd/%d", at);
         if ((length = readlink(link, full, PATH_MAX - 1)) < 0) return NULL;
@@ -89,20 +92,22 @@ static struct call *begin(const char *name, int needs_room, size_t *size, int at
     return call;
 }
 
-/* A function of libc in a function of its name. The arguments of `begin` come after its own. */
-#define WRAP(type, name, parameters, arguments, ...)                                       \
+/* A function of libc in a function of its name, and what it returns if it fails. The arguments of
+   `begin` come after its own. */
+#define WRAP_OR(failure, type, name, parameters, arguments, ...)                           \
     type faults_##name parameters __asm__(#name);                                          \
     type faults_##name parameters {                                                        \
         static type(*real) parameters;                                                     \
         if (!real) real = (type(*) parameters)dlsym(RTLD_NEXT, #name);                     \
         struct call *call = begin(__VA_ARGS__);                                            \
         int fails = call && call->result < 0, error = fails ? (int)-call->result : 0;      \
-        type result = -1;                                                                  \
+        type result = failure;                                                             \
         if (!fails || !strcmp(#name, "close")) result = real arguments;                    \
-        if (fails) errno = error, result = -1;                                             \
-        if (call) call->result = result < 0 ? -errno : result;                             \
+        if (fails) errno = error, result = failure;                                        \
+        if (call) call->result = result == failure ? -errno : result;                      \
         return result;                                                                     \
     }
+#define WRAP(...) WRAP_OR(-1, __VA_ARGS__)
 #define OPEN(name) WRAP(int, name, (const char *path, int flags, unsigned mode), (path, flags, mode), \
     creates(HERE, path, flags) ? "create" : "open", creates(HERE, path, flags), NULL, HERE, path, 0, NULL)
 #define OPENAT(name) WRAP(int, name, (int at, const char *path, int flags, unsigned mode), \
@@ -116,8 +121,20 @@ static struct call *begin(const char *name, int needs_room, size_t *size, int at
 #define OF_FILE_AND(name, words, type, room) WRAP(int, name, (int file, type value), (file, value), \
     words, room, NULL, file, NULL, 0, NULL)
 #define OF_PATH(name) WRAP(int, name, (const char *path), (path), #name, 0, NULL, HERE, path, 0, NULL)
-#define OF_PATH_AND(name, room) WRAP(int, name, (const char *path, unsigned value), (path, value), \
-    #name, room, NULL, HERE, path, 0, NULL)
+#define OF_PATH_AND(name, words, type, room) WRAP(int, name, (const char *path, type value), \
+    (path, value), words, room, NULL, HERE, path, 0, NULL)
+#define OF_PATH_AT(name, words, type) WRAP(int, name, (int at, const char *path, type value, int flags), \
+    (at, path, value, flags), words, 0, NULL, at, path, 0, NULL)
+/* As in programs that were built with an old glibc. */
+#define OLD_STAT(name) WRAP(int, name, (int version, const char *path, void *state), \
+    (version, path, state), "stat", 0, NULL, HERE, path, 0, NULL)
+#define OLD_FSTAT(name) WRAP(int, name, (int version, int file, void *state), (version, file, state), \
+    "stat", 0, NULL, file, NULL, 0, NULL)
+#define OLD_FSTATAT(name) WRAP(int, name, (int version, int at, const char *path, void *state, int flags), \
+    (version, at, path, state, flags), "stat", 0, NULL, at, path, 0, NULL)
+/* As numbers, so that 0 is a failure, or the end of a folder. */
+#define READDIR(name) WRAP_OR(0, long, name, (void *folder), (folder), \
+    "readdir", 0, NULL, dirfd(folder), NULL, 0, NULL)
 #define OF_TWO(name) WRAP(int, name, (const char *path, const char *to), (path, to), \
     #name, 1, NULL, HERE, path, HERE, to)
 #define MOVE_PARTS(name, words) WRAP(ssize_t, name, (int file, const struct iovec *parts, size_t count, \
@@ -137,7 +154,20 @@ MOVE_AT(pread, "read") MOVE_AT(pread64, "read") MOVE_AT(pwrite, "write") MOVE_AT
 OF_FILE(fsync, "fsync", 1) OF_FILE(fdatasync, "fsync", 1) OF_FILE(close, "close", 0)
 OF_FILE_AND(ftruncate, "ftruncate", off_t, 1) OF_FILE_AND(ftruncate64, "ftruncate", off_t, 1)
 OF_FILE_AND(fchmod, "chmod", unsigned, 0) OF_FILE_AND(flock, "lock", int, 0)
-OF_PATH(unlink) OF_PATH(rmdir) OF_PATH_AND(mkdir, 1) OF_PATH_AND(chmod, 0)
+OF_PATH(unlink) OF_PATH(rmdir)
+OF_PATH_AND(mkdir, "mkdir", unsigned, 1) OF_PATH_AND(chmod, "chmod", unsigned, 0)
+OF_PATH_AND(stat, "stat", void *, 0) OF_PATH_AND(stat64, "stat", void *, 0)
+OF_PATH_AND(lstat, "stat", void *, 0) OF_PATH_AND(lstat64, "stat", void *, 0)
+OF_FILE_AND(fstat, "stat", void *, 0) OF_FILE_AND(fstat64, "stat", void *, 0)
+OF_PATH_AT(fstatat, "stat", void *) OF_PATH_AT(fstatat64, "stat", void *)
+OLD_STAT(__xstat) OLD_STAT(__xstat64) OLD_STAT(__lxstat) OLD_STAT(__lxstat64)
+OLD_FSTAT(__fxstat) OLD_FSTAT(__fxstat64) OLD_FSTATAT(__fxstatat) OLD_FSTATAT(__fxstatat64)
+WRAP(int, statx, (int at, const char *path, int flags, unsigned what, void *state),
+     (at, path, flags, what, state), "stat", 0, NULL, at, path, 0, NULL)
+OF_PATH_AND(access, "access", int, 0) OF_PATH_AT(faccessat, "access", int)
+WRAP_OR(0, long, opendir, (const char *path), (path), "opendir", 0, NULL, HERE, path, 0, NULL)
+WRAP_OR(0, long, fdopendir, (int file), (file), "opendir", 0, NULL, file, NULL, 0, NULL)
+READDIR(readdir) READDIR(readdir64)
 OF_TWO(rename) OF_TWO(link) FCNTL(fcntl) FCNTL(fcntl64)
 WRAP(int, mkdirat, (int at, const char *path, unsigned mode), (at, path, mode), "mkdir", 1, NULL, at, path, 0, NULL)
 WRAP(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), "unlink", 0, NULL, at, path, 0, NULL)

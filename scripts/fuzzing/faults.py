@@ -28,7 +28,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing, suppress
 from ctypes import CDLL
 from importlib import import_module
@@ -47,14 +47,19 @@ _SIZE = _HEAD.size + _FOLDER + _CALL.size * _CALLS
 _MODEL, _LEDGER, _NEXT = "m.textnb", "m.textnb.ledger", "m.textnb.ledger.next"
 # Names of temporary files, which nobody removes after a kill.
 _TEMPORARY = re.compile(r"\..*\.tmp|tmp.*|textnb-.*|[a-z0-9_]{8}")
-_ALL = ("open create read write fsync ftruncate close mkdir rename exchange link unlink rmdir "
-        "chmod chown lock mmap")
-# What a call may do instead of its work, and the calls that may.
+_WORK = ("open create read write fsync ftruncate close mkdir rename exchange link unlink rmdir "
+         "chmod chown lock mmap")
+_LOOKS = "stat access opendir readdir"
+_ALL = f"{_WORK} {_LOOKS}"
+# What a call may do instead of its work, and the calls that may. (To be killed at a look is to be
+# killed at the next work.)
 FAULTS = {
     "ENOSPC": (errno.ENOSPC, "create write fsync ftruncate mkdir rename exchange link"),
     "EIO": (errno.EIO, _ALL), "EIO ever after": (1000 + errno.EIO, _ALL),
+    "EACCES": (errno.EACCES, "stat access opendir"),
+    "ENOMEM": (errno.ENOMEM, "stat access opendir"),
     "EINTR": (errno.EINTR, "open create read write fsync ftruncate close lock"),
-    "short": (-1, "read write"), "kill": (-2, _ALL)}
+    "short": (-1, "read write"), "kill": (-2, _WORK)}
 _STAYING = ("ENOSPC", "EIO ever after")
 # What may be wrong with a run.
 WRONG = ("half_written", "lost", "unclear", "left")
@@ -416,8 +421,26 @@ def names_of(path: str, known: Iterable[str]) -> set[str]:
     return ({name for name in names if name in path} or names) | {"the input or write"}
 
 
-def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dict[str, Any]:
-    """Run a command in peace, and with each fault at each of its calls, or some of these cases."""
+def cases_of(
+    calls: list[Call], kinds: Collection[str], limit: int | None
+) -> list[tuple[str, int, Call]]:
+    """Each fault at each of some calls, or as many of each kind of fault and call, as far as there
+    are."""
+    cases = [(fault, at, call) for fault, (_, names) in FAULTS.items()
+             for at, call in enumerate(calls) if call.name in names.split()
+             and call.name in (kinds or _ALL.split())]
+    if limit is not None:
+        counts = Counter[tuple[str, str]]()
+        Random(1).shuffle(cases)
+        cases.sort(key=lambda case: counts.update([kind := (case[0], case[2].name)])
+                   or counts[kind])
+    return cases[:limit]
+
+
+def try_command(
+    name: str, shared: Shared, root: Path, kinds: Collection[str] = (), limit: int | None = None
+) -> dict[str, Any]:
+    """Run a command in peace, and with each fault at each of its calls, or with some of them."""
     (does, *first), template, folder = COMMANDS[name], root / name, root / "work"
     prepare(template, tuple(first))
     before, unchanged = Outcome(0, states(template)), contents(template)
@@ -431,14 +454,7 @@ def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dic
     after, counts, found = run("EIO", -1), Counter[str](), dict[str, str]()
     assert after.code == 0, after
     assert after.calls, after
-    every = [(fault, at, call) for fault, (_, names) in FAULTS.items()
-             for at, call in enumerate(after.calls) if call.name in names.split()]
-    if cases is not None:
-        # As many of each kind, as far as there are.
-        kinds = Counter[tuple[str, str]]()
-        Random(1).shuffle(every)
-        every.sort(key=lambda case: kinds.update([kind := (case[0], case[2].name)]) or kinds[kind])
-    for fault, at, call in every[:cases]:
+    for fault, at, call in cases_of(after.calls, kinds, limit):
         now, again = run(fault, at), None
         is_same = contents(folder) == unchanged or now[:2] == after[:2]
         if not is_same and (name not in _ADDING or now.files == before.files):
@@ -452,8 +468,9 @@ def try_command(name: str, shared: Shared, root: Path, cases: int | None) -> dic
     for words in unsynced(after.calls, paths):
         counts["lost"] += 1
         found[f"lost: {words}"] = "in peace"
-    return {"command": name, "calls": len(after.calls), "cases": len(every), "found": found, **{
-        kind: counts[kind] for kind in ("errors", "kills", *WRONG)}}
+    return {"command": name, "calls": len(after.calls),
+            "cases": len(cases_of(after.calls, (), None)), "found": found, **{
+                kind: counts[kind] for kind in ("errors", "kills", *WRONG)}}
 
 
 def main() -> None:
@@ -463,6 +480,9 @@ def main() -> None:
         prog="scripts/faults", description=(__doc__ or "").format(commands=listed),
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="all of them by default")
+    parser.add_argument("--call", action="append", choices=_ALL.split(), metavar="CALL",
+                        help="a kind of calls to try, such as stat; repeat it for several; all of "
+                             "them by default")
     parser.add_argument("--cases", type=int, metavar="N",
                         help="faults to try with each command; all of them by default")
     parser.add_argument("--record", action="store_true",
@@ -490,7 +510,8 @@ def main() -> None:
             import_module(f"textnb.{module}")
         shared, is_wrong = Shared(os.environ["FAULTS"]), False
         for command in arguments.command or COMMANDS:
-            row = try_command(command, shared, Path(name).resolve(), arguments.cases)
+            row = try_command(command, shared, Path(name).resolve(), arguments.call or (),
+                              arguments.cases)
             found = row.pop("found")
             n_tried, n_wrong = row["errors"] + row["kills"], sum(row[kind] for kind in WRONG)
             print(f"{command}: {row['calls']} calls, {n_tried:,} of {row['cases']:,} possible "
