@@ -11,7 +11,7 @@ import pytest
 from tests.frames.writing import write_files, write_rows
 from textnb import TextClassifier, scan, scan_database
 from textnb.errors import DataError, ParameterError, SchemaError, SourceError
-from textnb.frames.features import check_values, feature_columns, feature_names, matrix
+from textnb.frames.features import check_values, feature_columns, feature_matrix, feature_names
 from textnb.frames.kinds import as_polars
 from textnb.frames.label_lists import list_labels
 from textnb.frames.scan import check_kind_of_labels, scan_table
@@ -327,7 +327,7 @@ def test_what_is_no_sequence_of_labels_is_refused(labels, error, message):
 def test_a_feature_without_a_number_is_named_by_its_row(values, dtype, message):
     frame = pl.DataFrame({"before": [1, 2, 3], "x": pl.Series(values, dtype=dtype)})
     with pytest.raises(DataError, match=rf"'x' is {message} \(counted from 0\)"):
-        matrix(frame, ["before", "x"], 100)
+        feature_matrix(frame, ["before", "x"], 100)
 
 
 @pytest.mark.parametrize(("rows", "message"), [

@@ -7,7 +7,7 @@ import polars.selectors as cs
 import pytest
 
 from textnb.errors import SchemaError
-from textnb.frames.features import check_values, feature_columns, feature_names, matrix
+from textnb.frames.features import check_values, feature_columns, feature_matrix, feature_names
 
 TABLE = pl.DataFrame(
     {"x": [1.5, 2.5], "name": ["a", "b"], "pixels": [[1, 2, 3], [4, 5, 6]], "y": [0, 1],
@@ -59,11 +59,11 @@ def test_the_advice_works():
 
 
 def test_a_matrix_has_the_order_of_the_columns():
-    values = matrix(TABLE, ["pixels", "x", "flag"], 0)
+    values = feature_matrix(TABLE, ["pixels", "x", "flag"], 0)
     assert values.tolist() == [[1, 2, 3, 1.5, 1], [4, 5, 6, 2.5, 0]]
-    assert matrix(TABLE, ["pixels"], 0).dtype == np.uint8
-    assert matrix(TABLE.clear(), ["pixels", "x"], 0).shape == (0, 4)
-    assert matrix(TABLE.clear(), ["x"], 0).shape == (0, 1)
+    assert feature_matrix(TABLE, ["pixels"], 0).dtype == np.uint8
+    assert feature_matrix(TABLE.clear(), ["pixels", "x"], 0).shape == (0, 4)
+    assert feature_matrix(TABLE.clear(), ["x"], 0).shape == (0, 1)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, bool, object, str])

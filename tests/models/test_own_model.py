@@ -25,7 +25,7 @@ from textnb.models.counts import CountModel
 from textnb.models.fields import RESERVED
 from textnb.models.known import all_models, model_named, registered_models
 from textnb.runtime.settings import declared, setting
-from textnb.workflow.train import model_of, training_of
+from textnb.workflow.train import make_train_options, model_of
 
 FRAME = pl.DataFrame({"text": ["aa bb", "aa aa", "bb cc", "cc dd"] * 6,
                       "label": ["x", "x", "y", "y"] * 6})
@@ -147,9 +147,9 @@ def test_a_report(model, tmp_path):
 
 def test_job_files_and_the_command_line(model):
     assert model_of("toyroot", {"l": 0.2, "exponent": 2.0}).get_params()["exponent"] == 2.0
-    assert training_of("toyroot", {"l": 0.3, "where": "true"}).parameters == {"l": 0.3}
+    assert make_train_options("toyroot", {"l": 0.3, "where": "true"}).parameters == {"l": 0.3}
     with pytest.raises(ParameterError, match="norm belongs to kind=complement"):
-        training_of("toyroot", {"norm": True})
+        make_train_options("toyroot", {"norm": True})
 
 
 def test_a_model_of_presence_reads_texts_and_matrices_alike():

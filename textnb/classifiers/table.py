@@ -22,7 +22,7 @@ from textnb.classifiers.tabular import BATCH_ROWS, FittedTable, read_rows, scan_
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import naming_source
-from textnb.frames.features import check_values, matrix
+from textnb.frames.features import check_values, feature_matrix
 from textnb.frames.kinds import in_memory, to_kind_of
 from textnb.frames.scan import scan_table
 from textnb.frames.texts import labels_are_separate, labels_as
@@ -225,14 +225,14 @@ class TableClassifier(Parameters):
 
         def answer(batch: pl.DataFrame) -> pl.DataFrame:
             # None: the number of the batch's first row is not known, as rows may be filtered out.
-            joint_scores = fitted.estimator.score_rows(matrix(batch, fitted.columns))
+            joint_scores = fitted.estimator.score_rows(feature_matrix(batch, fitted.columns))
             if progress is not None:
                 progress(batch.height)
             return pl.DataFrame(answer_columns(joint_scores, fitted.labels, answers)[0])
 
         if in_memory(X):
             # Check all values now, because an error can still name the row.
-            matrix(lazy.select(fitted.columns).collect(), fitted.columns, first_row=0)
+            feature_matrix(lazy.select(fitted.columns).collect(), fitted.columns, first_row=0)
         result = add_answers(lazy, fitted.columns, schema_of(fitted.labels, answers), answer,
                           lambda rows: batches(rows, max_rows=BATCH_ROWS))
         return to_kind_of(X, result, fitted.columns)

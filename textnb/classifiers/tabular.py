@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.batches import Progress, batches
-from textnb.frames.features import feature_columns, feature_names, matrix
+from textnb.frames.features import feature_columns, feature_matrix, feature_names
 from textnb.frames.kinds import select_columns
 from textnb.frames.scan import check_kind_of_labels, scan_table
 from textnb.frames.texts import integers_as_int64, rows_in_memory, with_labels
@@ -107,5 +107,5 @@ def read_rows(
             labels = labels.cast(pl.String)
         elif label is not None:
             labels = integers_as_int64(labels)
-        yield matrix(batch, features, first_row), labels
+        yield feature_matrix(batch, features, first_row), labels
         first_row += batch.height

@@ -67,14 +67,15 @@ def train(
     from textnb.cli.summary import training_lines
     from textnb.filter.verdict import SPAM
     from textnb.frames.scan import is_mail
-    from textnb.workflow.train import check_training, for_mail, train, training_of
+    from textnb.workflow.train import check_training, make_train_options, train, use_mail_defaults
 
     output.check(rows.input, *filter(None, (learning.unlabelled, limits.vectors)))
     if not (output.quiet or "model" in options or mail_recipe(options)) and is_mail(
             rows.input, rows.format):
         note("note: an option of text, tokens, limits or model is given, so that mail is not "
              f"learned by {MAIL_OPTIONS}")
-    training = for_mail(training_of(kind.model, options), options, rows.input, rows.format)
+    training = use_mail_defaults(
+        make_train_options(kind.model, options), options, rows.input, rows.format)
     check_training(training)
     table = open_input(rows.input, rows, training.columns.text if training.is_texts else None,
                        columns.label, learning.features, counts_texts=True)

@@ -138,8 +138,8 @@ def choose_threshold(
     """
     check_held_out(held)
     check_positive(held.classes.tolist(), positive)
-    return choose(held, Goal(max_false_positive_rate, max_false_negative_rate, costs=costs,
-                             method=method, confidence=confidence), positive, calibration)
+    return choose_by_goal(held, Goal(max_false_positive_rate, max_false_negative_rate, costs=costs,
+                                     method=method, confidence=confidence), positive, calibration)
 
 
 def choose_class_thresholds(
@@ -240,12 +240,12 @@ def choose_class_thresholds(
     (inf, 0.75)
     """
     check_held_out(held, of_lists=None)
-    return choose(held, Goal(
+    return choose_by_goal(held, Goal(
         min_precision=min_precision, confidence=confidence, by=by, costs=costs, method=method,
         at_least=at_least, at_most=at_most), calibration=calibration)
 
 
-def choose(
+def choose_by_goal(
     held: HeldOut, goal: Goal, positive: Any = None, calibration: Calibration | None = None
 ) -> Decision:
     """Choose the thresholds of a goal: of one class against the others, or of all."""

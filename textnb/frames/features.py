@@ -112,7 +112,7 @@ def feature_names(frame: pl.LazyFrame, columns: Sequence[str]) -> list[str]:
     return names
 
 
-def matrix(
+def feature_matrix(
     batch: pl.DataFrame, columns: Sequence[str], first_row: int | None = None
 ) -> NDArray[Any]:
     """Values of the feature columns: (n_rows, n_features), in their common type.

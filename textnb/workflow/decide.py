@@ -12,7 +12,7 @@ from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.evaluation.binomial import check_share
 from textnb.evaluation.calibration import fit_calibration, link_of, reliability, scores_by_folds
-from textnb.evaluation.decisions import choose
+from textnb.evaluation.decisions import choose_by_goal
 from textnb.evaluation.goal import Goal
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labelled import held_out
@@ -24,7 +24,7 @@ from textnb.workflow.models import class_named
 from textnb.workflow.options import CalibrateOptions, DecideOptions, ValidateOptions
 from textnb.workflow.validate import folds_of
 
-# Keys of a decision's evidence that say how thresholds were chosen; all others are measurements.
+# Keys of `Decision.evidence` that say how thresholds were chosen; all others are measurements.
 _CRITERIA = {"by", "costs", "rule", "min_precision", "confidence", "labels", "scored"}
 
 
@@ -40,7 +40,13 @@ def scores_of(
         How to score training rows; multilabel models always use folds. None if the model has not
         learned the rows.
     folds : ValidateOptions, optional
-        The folds.
+        The number of folds and how rows are divided into them; by default five.
+    progress : callable, optional
+        Called with numbers of rows.
+
+    Returns
+    -------
+    HeldOut
     """
     if scored is None:
         return held_out(fitted, frame, progress=progress)
@@ -56,14 +62,14 @@ def choose_scoring(fitted: Fitted) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A calibration, and the scores to which it was fitted."""
+    """A calibration, and the scores of held-out rows to which it was fitted."""
 
     calibration: Calibration
     held: HeldOut
 
     @property
     def figures(self) -> dict[str, dict[str, float]]:
-        """Measures before and after the calibration, by name."""
+        """Measures of the held-out rows before and after the calibration, by name."""
         calibrated = self.held.calibrated(self.calibration)
         if self.held.is_multilabel:
             return {"log_loss": {"before": self.held.log_loss, "after": calibrated.log_loss}}
@@ -72,13 +78,18 @@ class Calibrated:
                 for name in ("log_loss", "brier", "expected_calibration_error")}
 
     def to_dict(self) -> dict[str, Any]:
+        # If the rows look as if the model had learned them, the novelty says so.
         evidence = {} if self.held.is_multilabel else {
             "not_judged": self.held.not_judged, **novelty_entry(self.held.novelty)}
         return {"calibration": self.calibration.to_dict(), **self.figures, **evidence}
 
 
 def calibrate(fitted: Fitted, scores: Any, options: CalibrateOptions) -> Calibrated:
-    """Fit a calibration to scores of rows by models that were trained without them."""
+    """Fit a calibration to scores of rows by models that were trained without them.
+
+    ``scores`` is the result of `scores_of`. How scores become probabilities, which `link_of` says,
+    depends on the model.
+    """
     check_calibration(fitted, options)
     return Calibrated(fit_calibration(scores, length_aware=options.length_aware,
                                       link=link_of(fitted)), scores)
@@ -87,7 +98,7 @@ def calibrate(fitted: Fitted, scores: Any, options: CalibrateOptions) -> Calibra
 def check_calibration(fitted: Fitted, options: CalibrateOptions) -> None:
     """Raise ParameterError for options that don't suit the kind of labels."""
     if not options.length_aware:
-        check_one_label(fitted, "a calibration without lengths", "length_aware")
+        check_one_label(fitted, what="a calibration without lengths", setting="length_aware")
 
 
 def check_decision(fitted: Fitted, options: DecideOptions) -> None:
@@ -97,8 +108,8 @@ def check_decision(fitted: Fitted, options: DecideOptions) -> None:
         check_share("min_probability", options.min_probability)
     else:
         _goal(options).check(
-            fitted.classes.tolist(), "sigmoid" if fitted.is_multilabel else "softmax",
-            _positive(fitted, options))
+            fitted.classes.tolist(), link="sigmoid" if fitted.is_multilabel else "softmax",
+            positive=_positive(fitted, options))
 
 
 def decide(fitted: Fitted, scores: Any, options: DecideOptions) -> Decision:
@@ -121,12 +132,12 @@ def decide(fitted: Fitted, scores: Any, options: DecideOptions) -> Decision:
                                   "calibrated": calibration is not None})
     if scores is None:
         return _with_label_limits(fitted, options)
-    return choose(scores, _goal(options), _positive(fitted, options), calibration)
+    return choose_by_goal(scores, _goal(options), _positive(fitted, options), calibration)
 
 
 def _goal(options: DecideOptions) -> Goal:
     values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(Goal)}
-    # An option that is not set is None.
+    # The option ``at_least`` is None if it is not set, and a goal has a number.
     return Goal(**values | {"at_least": options.at_least or 0})
 
 
@@ -139,6 +150,7 @@ def _positive(fitted: Fitted, options: DecideOptions) -> Any:
 
 def _with_label_limits(fitted: Fitted, options: DecideOptions) -> Decision:
     """The model's own thresholds, with new ``at_least`` and ``at_most``."""
+    # A label whose log-odds are above 0 is more probable than not.
     decision = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
     # The measurements were made with the old limits, so they no longer hold.
     criteria = {name: value for name, value in decision.evidence.items() if name in _CRITERIA}

@@ -89,7 +89,7 @@ def evaluate_model(
     scores: list[HeldOut] = []
     if options.report is None:
         result = evaluate(model, frame, progress=progress) if holds_lists(model) else (
-            evaluate_classes(model, frame, progress, scores if needs_scores else None))
+            evaluate_classes(model, frame, progress, scores=scores if needs_scores else None))
     else:
         from textnb.report.page import write_report
 
@@ -109,6 +109,15 @@ def mistakes(
     format: str | None = None, progress: Progress | None = None, *, safe_csv: bool = False,
 ) -> tuple[int, int, Novelty]:
     """Write the rows that a model misjudges, see `textnb.mistakes`.
+
+    Parameters
+    ----------
+    output : str
+        File to write, or ``-`` for standard output.
+    format : str, optional
+        The format of the file, if its name does not show it.
+    safe_csv : bool
+        Whether to write texts in CSV so that spreadsheets take none for a formula.
 
     Returns
     -------
@@ -136,8 +145,8 @@ def mistakes(
         n_written, n_mistakes = n_written + selected, n_mistakes + mistakes
 
     rows = select_mistakes(
-        model, frame, options.within, options.terms, count_judged, novelty, count_selected,
-        check_not_empty)
+        model, frame, options.within, options.terms, progress=count_judged, novelty=novelty,
+        on_batch=count_selected, on_end=check_not_empty)
     sinks.write(rows, output, format, safe_csv=safe_csv)
     novelty.result.warn()
     return n_written, n_mistakes, novelty.result
@@ -163,16 +172,17 @@ def _measure_probabilities(model: Any, scores: HeldOut) -> dict[str, Any]:
     # Imported here, as it takes SciPy.
     from textnb.evaluation.calibration import reliability
 
-    is_calibrated = {"calibrated": model.calibration is not None}
+    is_calibrated = model.calibration is not None
     if scores.is_multilabel:
-        return {**is_calibrated, "log_loss": scores.log_loss}
+        return {"calibrated": is_calibrated, "log_loss": scores.log_loss}
     curve = reliability(scores)
-    return {**is_calibrated, "brier": curve.brier,
+    return {"calibrated": is_calibrated, "brier": curve.brier,
             "expected_calibration_error": curve.expected_calibration_error,
             "not_judged": curve.excluded}
 
 
 def _as_classifier(model: AnyModel) -> Any:
+    """The model as a `TextClassifier` or a `TableClassifier`, of which reports are written."""
     if text_columns(model) is None:
         return model
     from textnb.classifiers.text import TextClassifier

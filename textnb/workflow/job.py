@@ -50,10 +50,10 @@ from textnb.workflow.toml import READERS, Key, Table, read_toml
 from textnb.workflow.train import (
     check_belongs,
     check_training,
-    for_mail,
     known_kind,
+    make_train_options,
     model_of,
-    training_of,
+    use_mail_defaults,
 )
 
 # Files that every job writes, in addition to those that it names.
@@ -80,6 +80,7 @@ def _table_name(value: Any) -> Any:
     return value
 
 
+# `Table` checks a value by the function that has the name of the key's type.
 READERS.update(FileName=_file_name, TableName=_table_name)
 
 
@@ -218,6 +219,7 @@ def as_key(setting: Mention, section: str = "model") -> str:
             break
     # A string of TOML in single quotes is raw without the prefix r.
     value = setting.value.removeprefix("r") if setting.value[:2] == "r'" else setting.value
+    # TOML has no None: the key is left out.
     if value in ("", "None"):
         return f"no {key}" if value else key
     if value in ("True", "False"):
@@ -309,11 +311,11 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
     if not isinstance(values, dict):
         return table.read_settings(values, key)
     kind = values.get("kind", "multinomial")
-    model = table.check((*key, "kind"), lambda: known_kind(kind))
+    model = table.note_errors((*key, "kind"), lambda: known_kind(kind))
     if model is None:
         return None
     for name in values:
-        table.check((*key, name), partial(check_belongs, kind, name))
+        table.note_errors((*key, name), partial(check_belongs, kind, name))
     excluded = {"kind", "tokenizer", *(fault[-1] for fault, _ in table.faults if fault)}
     settings = table.read_settings(
         {name: value for name, value in values.items() if name not in excluded},
@@ -323,9 +325,10 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
         return None
     settings = {name: value for name, value in {**settings, "tokenizer": tokens}.items()
                 if name in values}
-    options = for_mail(training_of(kind, settings), {*values}, input.train, input.format)
-    table.check(key, lambda: check_training(options), ((*key, "tokenizer"), TokenOptions),
-                *((key, group) for group in (*COMMON_GROUPS, model)))
+    options = use_mail_defaults(
+        make_train_options(kind, settings), {*values}, input.train, input.format)
+    table.note_errors(key, lambda: check_training(options), ((*key, "tokenizer"), TokenOptions),
+                      *((key, group) for group in (*COMMON_GROUPS, model)))
     return options
 
 
@@ -342,13 +345,13 @@ def _check(job: Job, table: Table) -> None:
             table.add_fault(key, f"it is for models of texts; model.kind is {job.model.kind!r}")
     sources = [job.input.train, job.input.test,
                None if job.predictions is None else job.predictions.input]
-    table.check(("input",), lambda: check_storage(job.input, *sources), (("input",), Input))
+    table.note_errors(("input",), lambda: check_storage(job.input, *sources), (("input",), Input))
     for section, name, condition in (
             ("input", "train_where", job.input.train_where),
             ("input", "test_where", job.input.test_where),
             ("predictions", "where", getattr(job.predictions, "where", None))):
         if condition is not None:
-            table.check((section, name), partial(check_condition, condition, "the condition"))
+            table.note_errors((section, name), partial(check_condition, condition, "the condition"))
     _check_left_out(job, table)
     # Some file systems do not distinguish upper from lower case.
     names = [name.casefold() for export in job.exports

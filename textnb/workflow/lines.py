@@ -65,6 +65,7 @@ def answer_lines(
     ----------
     fitted : Fitted
     answers : Answers
+        Which answers to write.
     source, target : binary files
     progress : callable, optional
         Called with the number of lines that got an answer and no error.
@@ -73,19 +74,20 @@ def answer_lines(
     beginning : bytes
         The first bytes of the stream, if they were read already.
     """
-    result, n_read = AnsweredLines("-", coverage=coverage_of(fitted)), 0
+    result, n_read = AnsweredLines(output="-", coverage=coverage_of(fitted)), 0
     reader = _LineReader(fitted, answers, columns)
     assert result.coverage is not None
+    # From here on, the message for an interrupt says how many lines were written.
     count_written(0)
     for lines in _waiting_lines(source, beginning):
         line_numbers = [n_read + k for k, line in enumerate(lines, start=1) if line != b""]
         n_read += len(lines)
         lines = [line for line in lines if line != b""]
         rows, errors = reader.read(lines)
-        answer_table = answer_rows(fitted, reader.texts(rows), answers, result.coverage.add)
+        answer_table = answer_rows(fitted, reader.texts(rows), answers, watch=result.coverage.add)
         result.rows += len(rows)
         result.impossible += answer_table["predicted"].null_count()
-        answer_table = answer_table.select(reader.answers)
+        answer_table = answer_table.select(reader.answer_names)
         next_answer = iter(answer_table.write_ndjson().encode().split(b"\n"))
         next_row, output = iter(rows), list[bytes]()
         for i, line in enumerate(lines):
@@ -111,8 +113,8 @@ class _LineReader:
 
     Attributes
     ----------
-    answers : list of str
-        Names of the answers to write.
+    answer_names : list of str
+        The answers to write, in order.
     """
 
     def __init__(self, fitted: Fitted, answers: Answers, columns: Sequence[str] | None) -> None:
@@ -120,7 +122,7 @@ class _LineReader:
         names = None if columns is None else [name for each in columns for name in each.split(",")]
         line_keys = [name for name in names or () if name not in self._answer_keys]
         names = columns_to_write(names, line_keys, self._answer_keys)
-        self.answers = [name for name in names if name in self._answer_keys]
+        self.answer_names = [name for name in names if name in self._answer_keys]
         # The keys of the line to write; None for the whole line.
         self._line_keys = None if columns is None else line_keys
         self._schema: dict[str, pl.DataType] = {
@@ -259,6 +261,7 @@ def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]
     rest, is_too_long, is_first = b"", False, True
     while block := _read_waiting(source):
         if is_first:
+            # Without the byte-order mark of UTF-8.
             block, is_first = (beginning + block).removeprefix(b"\xef\xbb\xbf"), False
         *whole, rest = (rest + block).split(b"\n")
         lines = [None if len(line) > MAX_LINE else line.strip() for line in whole]

@@ -39,6 +39,7 @@ def save_model(model: AnyModel, path: str | os.PathLike[str]) -> None:
 
 def text_columns(model: AnyModel) -> Any:
     """The text columns of a model; None for a model of feature tables."""
+    # A `Fitted` has settings; a `TableClassifier` has neither them nor the attribute ``text``.
     settings = getattr(model, "settings", None)
     return getattr(model, "text", None) if settings is None else settings.parameters["text"]
 
@@ -61,6 +62,14 @@ def holds_lists(model: AnyModel) -> bool:
 
 def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
     """The class that a setting names, or None if it is None; a text may name a number or a bool.
+
+    Parameters
+    ----------
+    value : label, str or None
+        The value of the setting.
+    classes : array (n_classes,)
+    setting : str
+        The name of the setting, for errors.
 
     Raises
     ------
@@ -87,7 +96,7 @@ def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
     return label
 
 
-def label_as(name: str, kind: type, what: str = "a label of this model") -> Any:
+def parse_label(name: str, kind: type, what: str = "a label of this model") -> Any:
     """Convert a text to the type of a model's labels.
 
     Parameters

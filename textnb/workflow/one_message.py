@@ -1,7 +1,8 @@
 """Learns one mail message without Polars, for users who train a filter with single messages.
 
 A mailbox, a model with limits, and other options are left to `textnb.workflow.update`, which knows
-them all and reports what is wrong.
+them all and reports what is wrong. A ledger is a file beside a model, which says which messages the
+model has learned, and as which class.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from textnb.errors import Mention, ParameterError
-from textnb.workflow.models import label_as
+from textnb.workflow.models import parse_label
 from textnb.workflow.options import LabelledOptions
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ _ALL_COLUMNS = _TEXT_COLUMNS | _TOKEN_COLUMNS | {
 
 
 def uses_ledger(model: str, output: str | None, is_required: bool) -> bool:
-    """Whether a model and its ledger change together; ParameterError if that is not clear."""
+    """Whether a model and its ledger change together; ParameterError if that is not clear.
+
+    ``output`` is the model file to write, and with ``is_required`` the user asks for a ledger.
+    """
     if output is not None and os.path.realpath(output) != os.path.realpath(model):
         if is_required:
             raise ParameterError.naming(
@@ -72,7 +76,7 @@ def learn_message(
 
     try:
         stored = ModelToExtend(model)
-        label = label_as(as_class, type(stored.labels[0]))
+        label = parse_label(as_class, type(stored.labels[0]))
         texts, lists = set(stored.columns) - set(stored.lists), set(stored.lists)
         if (label not in stored.labels or stored.label in _ALL_COLUMNS
                 or not texts <= _TEXT_COLUMNS or not lists <= _TOKEN_COLUMNS):
@@ -92,23 +96,25 @@ def learn_message(
         with Ledger(model) as ledger:
             # A process that was killed may have left a change half-made.
             ledger.finish()
-            if ledger.pending(1):
+            if ledger.pending(limit=1):
                 # Messages that users have reported to a server (TELL) must be learned first.
                 return None
             learned_label = ledger.learned_label(key)
             if learned_label is not None:
                 return "known" if learned_label == label else None
             updated = stored.add(columns, label, ledger.next_model)
-            # 0, as none of the messages that the ledger has pending was learned.
-            ledger.replace_model(0, {key: label})
+            # Of the messages that the ledger has pending, none was learned.
+            ledger.replace_model(last=0, labels={key: label})
             ledger.drop_oldest()
         return updated
     except Unsupported:
+        # The model file or the message takes more than this module can do.
         return None
 
 
 def _may_be_one_message(input: str, options: Any) -> bool:
     """Whether the input may be one message, and all options have values that this module knows."""
+    # The format is compared below; the input and the class are arguments of `learn_message`.
     has_defaults = all(getattr(options, each.name) == each.default for each in fields(options)
                        if each.name not in ("format", "inputs", "as_class"))
     if input == "-":

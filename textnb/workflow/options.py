@@ -1,7 +1,9 @@
 """The options of each step of work, on the command line and as keys of a job.
 
-A field has the type, default and help. Its name is the key of a job, and the option too unless
-`names` has another. Neither Polars nor NumPy is imported here, so that ``--help`` starts at once.
+A class is a group of options, with its heading in ``--help`` as docstring. A field has the type,
+default and help, and `setting` explains its other arguments. Its name is the key of a job, and the
+option too unless `names` has another. With ``under="read"`` the option is ``--read KEY=VALUE``.
+Neither Polars nor NumPy is imported here, so that ``--help`` starts at once.
 """
 
 from __future__ import annotations
@@ -448,6 +450,7 @@ class PredictOptions:
 
     def check_format(self, format: str) -> None:
         """Raise ParameterError if a format can't hold the lists of an answer that is written."""
+        # One value of the option may be several names: id,predicted.
         names = None if self.columns is None else ",".join(self.columns).split(",")
         for name, column in (("scores", "scores"), ("explain", "explanation"), ("top", "top")):
             if format in ("csv", "tsv") and getattr(self, name) and (

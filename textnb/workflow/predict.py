@@ -48,14 +48,21 @@ def check_answers(model: AnyModel, options: PredictOptions) -> None:
 
 def answers_for(options: PredictOptions) -> Answers:
     """The columns of answers that the options request from a model of texts."""
-    return Answers(options.probability, options.scores, options.explain, options.top,
-                   options.known_terms)
+    return Answers(probability=options.probability, scores=options.scores,
+                   explain=options.explain, top=options.top, known_terms=options.known_terms)
 
 
 def columns_to_write(
     columns: Sequence[str] | None, row_columns: Iterable[str], answers: Iterable[str]
 ) -> list[str]:
     """The names of the columns to write, in order: the requested ones, or all.
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        The value of the option ``columns``.
+    row_columns, answers : iterable of str
+        The columns of the rows before they get answers, and those of the answers.
 
     Raises
     ------
@@ -100,10 +107,12 @@ def predict(
     else:
         predicted.coverage = texts.coverage_of(model)
         answered = texts.predict_lazily(
-            model, frame, answers_for(options), progress, predicted.coverage.add)
+            model, frame, answers_for(options), progress, watch=predicted.coverage.add)
 
     schema, rows = answered.collect_schema(), frame.collect_schema()
     names = columns_to_write(options.columns, rows, (name for name in schema if name not in rows))
+    # Rows, and rows without an answer, are counted when a column of answers passes: it is one that
+    # is written, because the engine computes no others.
     column = next(name for name in names if name not in rows)
 
     def count_rows(columns: Sequence[pl.Series]) -> pl.Series:
@@ -112,8 +121,6 @@ def predict(
         predicted.impossible += classes.null_count()
         return values
 
-    # Rows, and rows without an answer, are counted when a column of answers passes: it is one that
-    # is written, because the engine computes no others.
     sinks.write(answered.with_columns(pl.map_batches(
         [column, "predicted"], count_rows, return_dtype=schema[column], is_elementwise=True)
         .alias(column)).select(names), output, format, safe_csv=safe_csv)

@@ -76,9 +76,9 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     if isinstance(dtype, pl.List) and reviewed.schema[column] == pl.String:
         new_label = new_label.str.split(_SEPARATOR).list.eval(
             pl.element().str.strip_chars()).list.filter(pl.element() != "")
-    raw = reviewed["row"]
-    numbers = raw.cast(pl.Int64, strict=False)
-    if raw.dtype == pl.Boolean or (raw.dtype.is_float() and not (numbers == raw).all()):
+    values = reviewed["row"]
+    numbers = values.cast(pl.Int64, strict=False)
+    if values.dtype == pl.Boolean or (values.dtype.is_float() and not (numbers == values).all()):
         raise DataError("the column 'row' of the review must hold whole numbers")
     unknown = reviewed.filter(~numbers.is_between(0, rows.height - 1).fill_null(False))["row"]
     if len(unknown):
@@ -120,7 +120,7 @@ def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:
     DataError
         If the model can't have learned the rows with their old labels.
     """
-    # Raises an error for a model that does not learn by counting.
+    # Other models can't learn more rows, or forget some.
     require_counts(fitted)
     if not changed.before.height:
         return fitted

@@ -36,7 +36,7 @@ from textnb.workflow.models import (
     classes_of,
     features_of,
     holds_lists,
-    label_as,
+    parse_label,
     text_columns,
 )
 from textnb.workflow.options import LabelledOptions, ReadOptions
@@ -50,7 +50,9 @@ class Rows:
     Parameters
     ----------
     source : str
+        Path, glob, URL of a file or a database, or ``-``; for errors, and to count the rows.
     frame : LazyFrame
+        The rows, with columns that were checked.
     text : str or list of str, optional
         The text columns; None for a feature table.
     where : str, optional
@@ -82,11 +84,13 @@ class Rows:
         # The numbers of rows, and of rows without a text, of each batch. It is a list, to which
         # threads can append. The rows may be read several times, and each time all are counted.
         self._batches: list[tuple[int, int]] = []
+        # Columns in which a row has a text.
         self._non_blank: set[str] = set()
         if text is not None:
             self._count_while_reading([text] if isinstance(text, str) else list(text), counts_texts)
 
     def _count_while_reading(self, columns: list[str], counts_texts: bool) -> None:
+        """Make the frame call `_note` with each batch; ``columns`` are the text columns."""
         schema = self.frame.collect_schema()
         if counts_texts and all(schema[name] == pl.String for name in columns):
             self._text_columns = columns
@@ -141,6 +145,7 @@ class Rows:
         """
         for path, errors in sorted(self.malformed.items()):
             for error in errors:
+                # So the readers of mail mark a message that they can't read.
                 if error.startswith(UNREADABLE):
                     why = error.removeprefix(UNREADABLE).lstrip(": ")
                     raise SourceError.naming(
@@ -188,8 +193,8 @@ def open_rows(
     note : callable
         Gets a line for each file that is left out, and one for patterns without a label.
     """
-    labels = options if isinstance(options, LabelledOptions) else LabelledOptions()
-    labels.check()
+    label_options = options if isinstance(options, LabelledOptions) else LabelledOptions()
+    label_options.check()
     settings: dict[str, Any] = {
         "format": options.format, "encoding": options.encoding, "separator": options.separator,
         "storage_options": options.storage_options,
@@ -200,19 +205,19 @@ def open_rows(
 
         table, settings = scan_database(options.query or "", source), {}
     if text is None:
-        _check_table(options, labels)
+        _check_table(options, label_options)
         frame = rows_where(scan_table(table, features, label, **settings), where, option)
-        return Rows(source, _with_classes(source, frame, label, labels, note), where=where,
+        return Rows(source, _with_classes(source, frame, label, label_options, note), where=where,
                     option=option, format=options.format)
     # With tokens=None, columns may hold lists of tokens: functions that learn or score check that.
-    label_columns = labels.label_columns
+    label_columns = label_options.label_columns
     frame = scan(table, text=text, label=None if label_columns else label,
                  subfolders=options.subfolders, tokens=None, **settings)
     if label is not None and label_columns is not None:
         frame = list_labels(frame, label_columns, label)
-    elif label is not None and labels.label_separator is not None:
-        frame = split_labels(frame, label, labels.label_separator)
-    frame = _with_classes(source, rows_where(frame, where, option), label, labels, note)
+    elif label is not None and label_options.label_separator is not None:
+        frame = split_labels(frame, label, label_options.label_separator)
+    frame = _with_classes(source, rows_where(frame, where, option), label, label_options, note)
     return Rows(source, frame, text, where=where, option=option, counts_texts=counts_texts,
                 format=options.format)
 
@@ -283,7 +288,7 @@ def labelled_rows(
                 "{as_class} is for rows without labels, and the input has a column {column!r}: "
                 "leave out {as_class}, or choose the rows with {where} and write them without that "
                 "column", column=column)
-        label = pl.lit(label_as(as_class, type(known[0])), dtype=dtype)
+        label = pl.lit(parse_label(as_class, type(known[0])), dtype=dtype)
         labels = pl.concat_list(label) if holds_lists(model) else label
     elif isinstance(schema[column], pl.List):
         # A model of one label refuses lists when it learns.
@@ -294,10 +299,11 @@ def labelled_rows(
     return rows
 
 
-def _check_table(options: ReadOptions, labels: LabelledOptions) -> None:
+def _check_table(options: ReadOptions, label_options: LabelledOptions) -> None:
+    """Raise ParameterError for options that are only for models of texts."""
     for name, value in (("subfolders", options.subfolders),
-                        ("label_separator", labels.label_separator),
-                        ("label_columns", labels.label_columns)):
+                        ("label_separator", label_options.label_separator),
+                        ("label_columns", label_options.label_columns)):
         if value:
             raise ParameterError.naming(
                 f"{{{name}}} is for models of texts; this model is one of feature tables")

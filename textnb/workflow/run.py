@@ -57,7 +57,7 @@ from textnb.workflow.split import (
     scan_stored,
     try_export,
 )
-from textnb.workflow.staging import RECORD, record, stage_output
+from textnb.workflow.staging import RECORD_NAME, record_text, stage_output
 from textnb.workflow.train import Trained, train
 from textnb.workflow.validate import validate
 
@@ -99,10 +99,12 @@ class _Work:
 
     @property
     def train(self) -> Any:
+        """The rows to learn from, as a LazyFrame."""
         return scan_stored(self.rows.train).drop(ROW_NUMBER, strict=False)
 
     @property
     def test(self) -> Any:
+        """The rows to test on, as a LazyFrame."""
         return scan_stored(self.rows.test).drop(ROW_NUMBER, strict=False)
 
     @contextmanager
@@ -122,7 +124,7 @@ class _Work:
         if method not in self._scores:
             _begin_reading(Size(self.rows.learned))
             self._scores[method] = scores_of(
-                self.model, self.train, method, self.job.validation, advance)
+                self.model, self.train, method, folds=self.job.validation, progress=advance)
         return self._scores[method]
 
     def write(self, name: str, values: Any) -> None:
@@ -178,8 +180,8 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         for path in cache.iterdir():
             path.unlink()
         cache.rmdir()
-        (folder / RECORD).write_text(record({
-            "files": sorted({*(path.name for path in folder.iterdir()), RECORD}),
+        (folder / RECORD_NAME).write_text(record_text({
+            "files": sorted({*(path.name for path in folder.iterdir()), RECORD_NAME}),
             "textnb": __version__, "job": _record_of_job(job),
             "rows": {"learned": rows.learned, "tested": rows.tested,
                      "malformed": rows.malformed}}) + "\n", "utf-8")
@@ -208,8 +210,9 @@ def _audit(work: _Work, options: Audit, advance: Progress) -> Any:
     _begin_reading(Size(work.rows.learned))
     columns = work.job.model.columns
     work.audit = audit_numbered(
-        scan_stored(work.rows.train), ROW_NUMBER, test=work.test, text=columns.text,
+        scan_stored(work.rows.train), number=ROW_NUMBER, test=work.test, text=columns.text,
         label=columns.label, model=options.model, near=options.near, progress=advance)
+    # A finding that the job must not have raises an error.
     work.audit.check(options.fail_on or ())
     write(work.audit.findings.lazy(), str(work.folder / options.file))
     return work.audit

@@ -25,6 +25,7 @@ import polars as pl
 from textnb.errors import ParameterError, SourceError
 from textnb.files.replace import check_named, check_target, replace_file, report_write_errors
 
+# Templates of messages: a word in braces stands for one of its `_FILLERS`.
 _HAM = (
     "{greeting} {name}, are we still on for {meal} {day}?",
     "Running late, the {vehicle} is stuck. See you at {hour}",

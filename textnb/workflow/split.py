@@ -33,7 +33,7 @@ from textnb.workflow.decide import decide
 from textnb.workflow.export import export
 from textnb.workflow.job import Export, Job, as_key
 from textnb.workflow.models import AnyModel, holds_lists
-from textnb.workflow.options import DecideOptions, LabelledOptions, ValidateOptions
+from textnb.workflow.options import DecideOptions, LabelledOptions, LearnOptions, ValidateOptions
 from textnb.workflow.rows import Rows, open_rows, options_for
 from textnb.workflow.staging import check_output
 from textnb.workflow.train import text_settings, tokenizer_of, train
@@ -131,8 +131,9 @@ def naming_key(key: str) -> Iterator[None]:
     except SourceError as error:
         if error.of_output:
             raise
-        write = partial(as_key, section=key.partition(".")[0])
-        raise SourceError(f"{key}: {error.message(write)}") from None
+        # In the message, settings are written as keys of the job.
+        write_setting = partial(as_key, section=key.partition(".")[0])
+        raise SourceError(f"{key}: {error.message(write_setting)}") from None
     except ParameterError as error:
         raise _under_key(error, "input") from None
     except DataError as error:
@@ -197,7 +198,11 @@ def _rows(
     job: Job, key: str, source: str, where: str | None, where_key: str,
     options: LabelledOptions | None = None,
 ) -> Iterator[Rows]:
-    """The rows of a source, without labels if there are ``options``; its errors name the key."""
+    """The rows of a source; its errors name the key.
+
+    ``options`` are those of rows to predict, which need no labels; by default, the rows have labels
+    and are read with the options of the input.
+    """
     model = job.model
     text, features = model.text_columns if model.is_texts else None, model.learning.features
     with naming_key(key), naming_source(source):
@@ -256,17 +261,17 @@ def _check_label_columns(job: Job, rows: RowFiles, is_multilabel: bool) -> None:
         column = pl.col(label)
         has_null = (column.list.drop_nulls().list.len() < column.list.len() if is_multilabel
                     else pl.lit(False))
-        n_nulls, n_lists = frame.select(
+        n_nulls, n_lists_with_null = frame.select(
             column.is_null().sum(), has_null.sum().alias("")).collect().row(0)
         if n_nulls:
             raise DataError(
                 f"{key}: the label column {label!r} is null in {quantity(n_nulls, 'row')}; label "
                 f"them, or drop them with input.{where} = \"{label} IS NOT NULL\"")
-        if n_lists:
+        if n_lists_with_null:
             raise DataError(
                 f"{key}: lists of the label column {label!r} hold a null in "
-                f"{quantity(n_lists, 'row')}; write lists without nulls. An empty list says that "
-                "there is no label")
+                f"{quantity(n_lists_with_null, 'row')}; write lists without nulls. An empty list "
+                "says that there is no label")
 
 
 def _classes_by_key(job: Job) -> dict[str, Any]:
@@ -373,11 +378,12 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
     """A model of twelve rows, with the job's settings as far as they do not depend on rows."""
     model = job.model
     labels = [["a"], ["a", "b"], []] * 4 if is_multilabel else ["a", "b"] * 6
+    # Values by class, or for each of the real classes, are left out.
     parameters = {name: value for name, value in model.parameters.items()
                   if name not in ("class_weight", "class_prior", "priors")}
     options = replace(
         model, parameters=parameters, limits=LimitSettings(binary=model.limits.binary),
-        is_for_mail=False, learning=type(model.learning)())
+        is_for_mail=False, learning=LearnOptions())
     if model.is_texts:
         words = pl.Series([f"first words number {n}" if n % 2 else "other text" for n in range(12)])
         token_columns = tokenizer_of(model.tokenizer).columns_of_tokens(model.text_columns)
@@ -394,7 +400,10 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
 
 
 def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
-    """Mask of a share of the rows, by a checksum of their contents: copies stay together."""
+    """Mask of a share of the rows, by a checksum of their contents: copies stay together.
+
+    The contents are the text columns, or all columns of a feature table except the label.
+    """
     if job.model.is_texts:
         names = job.model.text_columns
     else:

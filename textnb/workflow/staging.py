@@ -18,8 +18,8 @@ from textnb.files.archive import write_document
 from textnb.files.cleanup import cleanup
 from textnb.files.replace import replace_folder, report_write_errors, sync_path
 
-RECORD = "run.json"
-_FORMAT = "textnb-run"
+# The file in an output that lists the files of the run, and its format.
+RECORD_NAME, _FORMAT = "run.json", "textnb-run"
 
 
 @contextmanager
@@ -34,6 +34,7 @@ def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(output).resolve()
     check_output(target)
+    # The output is checked again before it is replaced.
     with _make_parents(target), replace_folder(target, check_output) as work:
         yield work
 
@@ -82,7 +83,7 @@ def _remove_empty(folders: list[Path]) -> None:
 def _names_of_job(target: Path) -> set[str]:
     """The names of the files that a job wrote into this output; empty if no job wrote it."""
     try:
-        values = json.loads((target / RECORD).read_text("utf-8"))
+        values = json.loads((target / RECORD_NAME).read_text("utf-8"))
     except (OSError, ValueError):
         return set()
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
@@ -91,6 +92,6 @@ def _names_of_job(target: Path) -> set[str]:
     return {name for name in files if isinstance(name, str)} if isinstance(files, list) else set()
 
 
-def record(values: dict[str, object]) -> str:
+def record_text(values: dict[str, object]) -> str:
     """The text of ``run.json``, by which a job recognises the output of a job."""
-    return write_document(_FORMAT, 1, values, default=str)
+    return write_document(_FORMAT, version=1, values=values, default=str)

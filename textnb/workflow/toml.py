@@ -37,7 +37,7 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
     ----------
     path : path
     settings : iterable of str
-        ``key=value``: the key with dots between its parts (``model.l=0.1``,
+        Keys to set, as ``key=value``: the key with dots between its parts (``model.l=0.1``,
         ``exports.0.to=json``), and a value of TOML. What is not a value of TOML is a string.
 
     Raises
@@ -62,7 +62,7 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
 
 @dataclass
 class Table:
-    """The values of a file, and their faults.
+    """The values of a file, and their faults, of which all are reported together.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Table:
         """Note what is wrong with a key."""
         self.faults.append((key, words))
 
-    def check(self, key: Key, call: Callable[[], T], *within: tuple[Key, type]) -> T | None:
+    def note_errors(self, key: Key, call: Callable[[], T], *within: tuple[Key, type]) -> T | None:
         """Call a function. Note its error at the setting that the error names, or else at ``key``.
 
         ``within`` has the keys of tables in which to look for the setting, each with the type of
@@ -140,7 +140,7 @@ class Table:
         options = group(**settings)
         check = getattr(options, "check", None)
         if check is not None:
-            self.check(key, check, (key, group))
+            self.note_errors(key, check, (key, group))
         return options
 
     def read_settings(self, values: Any, key: Key, *groups: type) -> dict[str, Any] | None:
@@ -155,7 +155,7 @@ class Table:
                  for each, details in declared(group)}
         for name, value in values.items():
             if name in known:
-                settings[name] = self.check((*key, name), partial(
+                settings[name] = self.note_errors((*key, name), partial(
                     _read_value, *known[name], value, self.folder))
             else:
                 self.add_unknown_key((*key, name), *groups)
@@ -165,6 +165,7 @@ class Table:
         """Note that no group has a key, with a suggestion."""
         name, known = key[-1], [each.name for group in groups for each, _ in declared(group)]
         path = ".".join(part for part in key if not _is_index(part))
+        # What to write instead of keys and settings of earlier releases.
         hint = removed.KEYS.get(path) or (removed.SETTINGS.get(name) if key[0] == "model" else None)
         if hint:
             self.add_fault(key, removed.removal_message("it", hint))
@@ -172,6 +173,7 @@ class Table:
             tables = " or ".join(self.tables[name])
             self.add_fault(key, f"no such key there; it belongs in {tables}")
         else:
+            # A key may also be meant by the words of its option.
             similar = _similar(name, {
                 each.name: [word.split("/")[0].strip("-").replace("-", "_")
                             for word in details.names]
@@ -189,7 +191,10 @@ _TYPES = {str: "a text", list: "a list", int: "a number", float: "a number", boo
 
 
 def _similar(name: str, keys: Mapping[str, Sequence[str]]) -> list[str]:
-    """The keys that may be meant: they have that option, that word, or a similar name."""
+    """The keys that may be meant: they have that option, that word, or a similar name.
+
+    ``keys`` has the names of each key's options. At most three keys are returned.
+    """
     return [key for key, options in keys.items()
             if name in options or name.removesuffix("s") in key.split("_")][:3] or (
         get_close_matches(name, keys, n=1, cutoff=_MIN_SIMILARITY))
@@ -210,6 +215,7 @@ def _read_value(
         value = READERS[kind](value)
     if kind == "Place" and folder is not None and value not in details.packages:
         return place_in(folder, value)
+    # Checks type, choices and range, as for a value from a model file.
     check_json(group, {each.name: value})
     if details.minimum is not None and value is not None and value < details.minimum:
         raise ParameterError.out_of_range(each.name, f"{details.minimum} or more", value)
@@ -264,10 +270,12 @@ def _storage(value: Any) -> Any:
 
 
 def _names(value: Any) -> Any:
+    """Split names in one string; other values are returned as they are, and checked later."""
     return value.split(",") if isinstance(value, str) else value
 
 
 def _numbers(value: Any) -> Any:
+    """Split numbers in one string, as `_names` does."""
     try:
         return [float(part) for part in value.split(",")] if "," in value else value
     except (TypeError, ValueError):
@@ -281,6 +289,7 @@ def _number_or_auto(value: Any) -> Any:
 
 
 def _weights(value: Any) -> Any:
+    """Make integers among the weights of labels floats."""
     return {label: float(weight) if type(weight) is int else weight
             for label, weight in value.items()} if isinstance(value, dict) else value
 
@@ -378,4 +387,5 @@ def _get_or_add(container: Any, part: str, value: Any, key: str, replace: bool =
 
 
 def _is_index(part: str) -> bool:
+    """Whether a part of a key is an index of a list; longer numbers are none, such as labels."""
     return part.isascii() and part.isdigit() and len(part) < 6

@@ -45,13 +45,14 @@ class Trained:
     threshold_error: TextnbError | None = None
 
 
-def for_mail(
+def use_mail_defaults(
     options: TrainOptions, names: Collection[str], source: str, format: str | None
 ) -> TrainOptions:
     """The default options for mail if the rows are mail, unless ``names`` has a model's option.
 
     ``names`` are the options that the user has set.
     """
+    # Settings by name: the text column, the kind of model, and the model's parameters.
     recipe = mail_recipe(names)
     if not recipe or not is_mail(source, format):
         return options
@@ -60,7 +61,7 @@ def for_mail(
                    is_for_mail=True)
 
 
-def training_of(kind: str, settings: Mapping[str, Any]) -> TrainOptions:
+def make_train_options(kind: str, settings: Mapping[str, Any]) -> TrainOptions:
     """Make the options of a training from its settings by name.
 
     Parameters
@@ -94,6 +95,7 @@ def training_of(kind: str, settings: Mapping[str, Any]) -> TrainOptions:
 def known_kind(kind: Any) -> type[Any]:
     """The class of a kind of models; ParameterError if there is no such kind."""
     if isinstance(kind, str):
+        # Another package may have it.
         import_offered(kind)
     if not isinstance(kind, str) or kind not in all_models():
         raise ParameterError.unknown_choice("kind", kind, all_models(), SYNONYMS)
@@ -125,8 +127,8 @@ def model_of(kind: str, parameters: Mapping[str, Any]) -> Any:
         If the kind or a setting is not known, or a setting is out of its range.
     """
     model = known_kind(kind)(**parameters)
-    # Real numbers of features and classes are not known yet.
-    model.check(1, 2)
+    # The real numbers are not known yet.
+    model.check(n_features=1, n_classes=2)
     return model
 
 
@@ -207,6 +209,7 @@ def train(options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None 
     if learning.warm_start is not None:
         start = load_fitted(learning.warm_start)
         check_start(settings, start)
+    # Scores of left-out rows are kept only to choose a threshold from.
     fitted = fit(settings, frame, sample_weight=learning.weight, start=start,
                  left_out=options.false_positives > 0, keep_sample=learning.keep_sample,
                  unlabelled=learning.unlabelled, progress=progress)
@@ -224,7 +227,10 @@ def text_settings(options: TrainOptions) -> TextSettings:
 
 
 def with_threshold(fitted: Any, options: TrainOptions) -> Trained:
-    """The model with the threshold of a filter, or with the reason why it has none."""
+    """The model with the threshold of a mail filter, or with the reason why it has none.
+
+    If the user has asked for a threshold, the reason is raised as an error.
+    """
     # Imported here, as it takes SciPy.
     from textnb.evaluation.decisions import decide_by_fit
     from textnb.filter.verdict import SPAM

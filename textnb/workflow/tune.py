@@ -10,7 +10,7 @@ import polars as pl
 
 from textnb.learning.settings import ColumnSettings
 from textnb.selection.search import FOLDS, Tuned, search
-from textnb.workflow.models import label_as
+from textnb.workflow.models import parse_label
 from textnb.workflow.options import TrainOptions, TuneOptions
 from textnb.workflow.train import with_threshold
 from textnb.workflow.validate import folds_of
@@ -32,13 +32,14 @@ def tune(
     """
     positive: Any = options.positive
     if positive is not None:
-        kind = frame.collect_schema()[columns.label]
-        positive = label_as(positive, bool if kind == pl.Boolean else
-                            int if kind.is_integer() else str, "positive")
+        dtype = frame.collect_schema()[columns.label]
+        positive = parse_label(positive, bool if dtype == pl.Boolean else
+                               int if dtype.is_integer() else str, what="positive")
     result = search(
         frame, text=columns.text, label=columns.label, metric=options.metric, positive=positive,
         trials=options.trials, seconds=options.seconds, progress=progress, of_mail=of_mail,
         **folds_of(options, FOLDS))
+    # Without scores of left-out rows, no threshold can be chosen.
     if not (of_mail and result.fitted.model.scores_left_out):
         return result
     trained = with_threshold(result.fitted, TrainOptions(

@@ -2,7 +2,9 @@
 
     model file, locked -> labelled rows -> update | forget -> Changes -> the file replaced
 
-With a ledger, each row is learned once, and the file and its ledger both change, or neither does.
+A ledger is a file beside the model file, which says which messages the model has learned, and as
+which class. With a ledger, each row is learned once, and the file and its ledger both change, or
+neither does.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from textnb.workflow.models import (
     AnyModel,
     any_model,
     classes_of,
-    label_as,
+    parse_label,
     save_model,
     text_columns,
 )
@@ -57,7 +59,8 @@ def change_model(
         Whether models of feature tables are refused.
     """
     if with_ledger:
-        # Messages that users have reported to a server (TELL) are learned first.
+        # Messages that users have reported to a server (TELL) are learned first. Where
+        # there is no ledger yet, the model is only checked.
         (learner.learn if has_ledger(model) else learner.check)(model)
     with lock_path(target), (Ledger(model) if with_ledger else nullcontext()) as ledger:
         if ledger is None:
@@ -68,11 +71,12 @@ def change_model(
             if is_changed or os.path.realpath(target) != os.path.realpath(model):
                 save_model(changes.fitted, target)
             return changes
+        # A process that was killed may have left a change half-made.
         ledger.finish()
         changes = change(load_fitted(model), ledger)
         if changes.labels:
             save_fitted(changes.fitted, ledger.next_model)
-            ledger.replace_model(0, changes.labels)
+            ledger.replace_model(last=0, labels=changes.labels)
         ledger.drop_oldest()
     return changes
 
@@ -98,7 +102,7 @@ def update(
     """
     options.check(with_ledger=ledger is not None)
     type_of_labels = type(classes_of(model).tolist()[0])
-    classes = [label_as(name, type_of_labels) for name in options.new_class or []] or None
+    classes = [parse_label(name, type_of_labels) for name in options.new_class or []] or None
     if ledger is not None:
         return by_ledger.learn(
             model, ledger, _in_memory(model, rows), classes, progress=progress,
@@ -158,5 +162,6 @@ def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
 
 
 def _answers(fitted: Fitted, rows: pl.DataFrame) -> list[Any]:
+    """The model's answer to each row: a class, or "unsure" if it has a threshold."""
     answered = predict_lazily(fitted, rows.select(fitted.columns)).collect()
     return answered["predicted" if fitted.decision is None else "decision"].to_list()

@@ -58,6 +58,7 @@ class Validated:
                        "accuracy_standard_deviation": table["accuracy"].std()}
         if self.positive is not None:
             values["rates"] = result.rates(self.positive).to_dict()
+            # The area above the ROC curve, in percent.
             values["roca"] = held.roca(self.positive)
             values["roc_auc"] = 1 - values["roca"] / 100
         return values
@@ -99,8 +100,8 @@ def validate(
     else:
         scores, folds = score_folds(fitted, frame, partition, progress=progress), partition.folds
     tokenizer = Tokenizer(token_columns=tuple(fitted.token_columns))
-    same = same_texts(frame, text=fitted.columns, tokenizer=tokenizer)
-    return Validated(scores, copies_learned(same, folds), positive)
+    first_rows = same_texts(frame, text=fitted.columns, tokenizer=tokenizer)
+    return Validated(scores, copies_learned(first_rows, folds), positive)
 
 
 def _validate_online(
@@ -111,11 +112,12 @@ def _validate_online(
     default = None if fitted.is_multilabel else "spam"
     positive = class_named(default if options.positive is None else options.positive,
                            fitted.classes, "positive")
+    # A HeldOut for lists of labels, otherwise an OnlineResult.
     result = validate_online(
         fitted, frame, None if fitted.is_multilabel else positive, time=options.time,
         block=options.block, delay=options.delay, feedback=options.feedback, seed=options.seed,
         max_false_positive_rate=rate_of(fitted, positive), progress=progress)
-    return Validated(result, 0, positive) if isinstance(result, HeldOut) else result
+    return Validated(result, copies=0, positive=positive) if isinstance(result, HeldOut) else result
 
 
 def rate_of(fitted: Fitted, positive: Any) -> float | None:
@@ -127,6 +129,6 @@ def rate_of(fitted: Fitted, positive: Any) -> float | None:
 
 
 def folds_of(options: FoldOptions, folds: int = 5) -> dict[str, Any]:
-    """The options of folds, with a default number of them."""
+    """The arguments of `split` by name; ``folds`` is the default number of folds."""
     return {"folds": options.folds or folds, "groups": options.groups, "time": options.time,
             "seed": options.seed}

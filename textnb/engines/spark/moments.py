@@ -32,7 +32,7 @@ from textnb.engines.spark.columns import (
 from textnb.engines.spark.counts import missing_labels
 from textnb.errors import DataError
 from textnb.frames.batches import batches as split_batches
-from textnb.frames.features import matrix
+from textnb.frames.features import feature_matrix
 from textnb.frames.texts import integers_as_int64
 from textnb.learning.documents import sum_moments
 
@@ -107,7 +107,7 @@ def _moment_rows(
                 n_unlabelled += batch.height - with_label.height
                 if with_label.height:
                     # Errors can't name a row: its number in the frame is not known here.
-                    yield matrix(with_label, features, None), integers_as_int64(with_label[label])
+                    yield feature_matrix(with_label, features), integers_as_int64(with_label[label])
 
     # The first batch shows whether there are rows, without which `sum_moments` raises an error.
     rows = labelled()
