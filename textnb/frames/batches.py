@@ -10,7 +10,7 @@ import polars as pl
 
 from textnb.runtime.forks import check_fork
 
-# The default limits of a batch of rows, and of a group of items.
+# The default limits of a batch of rows, and of a group of items, which are read in Python.
 MAX_ROWS, MAX_BYTES = 4096, 2 << 20
 _MAX_ITEMS, _MAX_GROUP_BYTES = 512, 8 << 20
 Item = TypeVar("Item")
@@ -34,6 +34,7 @@ def batches(
     text : sequence of str
         The columns whose bytes count: texts, or lists of tokens. A row is never divided.
     max_rows, max_bytes : int
+        The limits; a single row may have more bytes.
     progress : callable, optional
         Called with a batch's number of rows when the next batch is requested.
 
@@ -43,6 +44,7 @@ def batches(
     >>> [batch.height for batch in batches(frame, ["text"], max_bytes=6)]
     [3, 1]
     """
+    # Polars would hang in a process that was forked from one in which it ran.
     check_fork(will_run_polars=True)
     if isinstance(frame, pl.DataFrame):
         chunks: Iterator[pl.DataFrame] = frame.iter_slices(max_rows)
@@ -82,6 +84,8 @@ def groups(
     max_bytes: int = _MAX_GROUP_BYTES,
 ) -> Iterator[list[Item]]:
     """Divide items into lists, each limited in items and bytes; the last list may be empty.
+
+    A list ends with the item that reaches a limit. ``size_of`` returns the bytes of an item.
 
     Examples
     --------

@@ -100,7 +100,7 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
             except (TypeError, ValueError):
                 raise ParameterError(f"storage option {key} must be a number") from None
         elif not isinstance(value, str):
-            # Polars takes only strings, but TOML also has booleans and numbers.
+            # Polars takes only strings, but TOML also has Booleans and numbers.
             value = str(value).lower()
         checked[key] = value
     return checked or None
@@ -126,6 +126,7 @@ def explain_failure(path: str, error: BaseException) -> str:
     if status in ("401", "403"):
         return (f"access was refused ({', '.join(filter(None, [status, code]))}): check the "
                 "credentials, and what they allow")
+    # So Polars reports a glob without a match.
     if "expanded paths were empty" in message:
         return "it matches no object"
     if "Caused by:" in message:

@@ -2,9 +2,10 @@
 
     query, URL or Engine  ->  LazyFrame
 
-PostgreSQL is read with ADBC (binary COPY), other databases with SQLAlchemy. In PostgreSQL the
-query runs inside ``SELECT columns FROM (query)``, so that only the columns that are used are sent,
-and values without a type of Polars (enumerations, JSON, UUIDs) come as text from both drivers.
+PostgreSQL is read with ADBC (Arrow Database Connectivity, by binary COPY), other databases with
+SQLAlchemy. In PostgreSQL the query runs inside ``SELECT columns FROM (query)``, so that only the
+columns that are used are sent, and values without a type of Polars (enumerations, JSON, UUIDs) come
+as text from both drivers.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _POSTGRES_TYPES: dict[str, tuple[int, pl.DataType, str | None]] = {
     "timestamp": (1114, pl.Datetime("us"), None),
     "timestamptz": (1184, pl.Datetime("us", "UTC"), None)}
 # How a query that only reads begins, after spaces, brackets and comments. Others are refused,
-# because a driver could execute them.
+# because a driver could execute them. The quantifiers *+ and ++ never give characters back, so that
+# long comments take no quadratic time.
 _READ_ONLY_QUERY = re.compile(r"(?:\s|\(|--[^\n]*+\n|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*/)*"
                               r"(?:select|with|values|table|from)\b", re.IGNORECASE)
 _AS_TEXT: tuple[pl.DataType, str] = (pl.String(), "text")
@@ -132,7 +134,7 @@ def _make_reader(query: str, connection: Any) -> _Reader:
                                  "postgresql://user@host/database")
         if connection.partition("://")[0] in ("postgresql", "postgres"):
             return _Adbc(query, connection)
-        return _SqlAlchemy(query, connection, None)
+        return _SqlAlchemy(query, connection, engine=None)
     if hasattr(connection, "dialect") and hasattr(connection, "url"):
         return _SqlAlchemy(query, connection.url.render_as_string(hide_password=False), connection)
     raise ParameterError("connection must be a database's URL or an Engine of SQLAlchemy; got "
@@ -140,7 +142,7 @@ def _make_reader(query: str, connection: Any) -> _Reader:
 
 
 class _Reader(ABC):
-    """A driver that reads rows; ``failures`` are the exceptions that it raises."""
+    """A driver that reads the rows of a query; ``failures`` are the exceptions that it raises."""
 
     failures: tuple[type[BaseException], ...]
 
@@ -198,6 +200,7 @@ class _Adbc(_Reader):
         _check_names([field.name for field in fields])
         type_names = {field.name: (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
                       for field in fields}
+        # Without the number of the type.
         return {column: _POSTGRES_TYPES.get(type_name, (0, *_AS_TEXT))[1:]
                 for column, type_name in type_names.items()}
 
@@ -226,7 +229,7 @@ class _SqlAlchemy(_Reader):
         if not self._is_postgres:
             with self._execute(self.query, stream_results=True) as result:
                 names = _check_names(list(result.keys()))
-                sample = _frame_of_rows(names, result.fetchmany(_SAMPLE_ROWS), None)
+                sample = _frame_of_rows(names, result.fetchmany(_SAMPLE_ROWS), schema=None)
             return {name: (dtype, None) for name, dtype in sample.schema.items()}
         with self._execute(f"SELECT * FROM (\n{self.query}\n) AS textnb_rows LIMIT 0") as result:
             # A column's description begins with its name and the number of its type.
@@ -258,6 +261,7 @@ class _SqlAlchemy(_Reader):
 
     @contextmanager
     def _execute(self, query: str, **options: Any) -> Iterator[Any]:
+        # no_parameters: a percent sign in the query does not stand for a parameter.
         with (self._engine.connect().execution_options(no_parameters=True, **options) as connection,
               closing(connection.exec_driver_sql(query)) as result):
             yield result
@@ -276,7 +280,7 @@ class _SqlAlchemy(_Reader):
 
 
 def _check_names(names: list[str]) -> list[str]:
-    return check_distinct(names, "the query", "name them apart with AS")
+    return check_distinct(names, what="the query", advice="name them apart with AS")
 
 
 def _schema(types: ColumnTypes) -> pl.Schema:

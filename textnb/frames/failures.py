@@ -27,7 +27,7 @@ class naming_source:
     Parameters
     ----------
     source : Source
-        The argument of `scan`.
+        The argument of `scan`: a path, a URL or a table.
     """
 
     def __init__(self, source: object):
@@ -41,10 +41,12 @@ class naming_source:
                 and error.path == _FRAME):
             # An inner context knew only the frame, and not the file from which it was read.
             error = error.__cause__
+        # A broken pipe is a failure of the output, not of the source.
         if not isinstance(error, (*READ_ERRORS, UnicodeError)) or isinstance(
                 error, BrokenPipeError):
             return
         is_engine_error = isinstance(error, ENGINE_ERRORS)
+        # The system may have caused it, such as by a lack of memory, and not the file.
         if is_engine_error and (failure := engine_failure(error)) is not None:
             raise failure from error
         if not isinstance(self._source, (str, os.PathLike)):
@@ -58,12 +60,15 @@ class naming_source:
 
 
 def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
-    """Return what can't be read, and why. Local files are read again to find the faulty one."""
+    """Return the name of what can't be read, and why.
+
+    Local files are read again, to find the one with the fault.
+    """
     if is_url(path):
         return hide_secrets(path), explain_failure(path, error)
     if path == "-":
-        copy = spooled_stdin()
-        fault = None if copy is None else describe_fault(*copy)
+        copy_and_format = spooled_stdin()
+        fault = None if copy_and_format is None else describe_fault(*copy_and_format)
         return STDIN, fault or first_line(error)
     pattern = os.path.join(globbing.escape(path), "**") if os.path.isdir(path) else path
     files = [path] if os.path.isfile(path) else sorted(

@@ -66,11 +66,22 @@ class WrongSeparator(SchemaError):
 
 
 def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaError:
-    """The error for a missing column; it suggests a separator that the only column's name has."""
+    """The error for a missing column; it suggests a separator that the only column's name has.
+
+    Parameters
+    ----------
+    column : str
+        The column that is missing.
+    columns : sequence of str
+        The columns that are there.
+    role : str
+        What the column is for: "text" or "label".
+    """
     only_column = columns[0] if len(columns) == 1 else ""
     separator = next((character for character in SEPARATORS if character in only_column), None)
     if separator is None:
         return SchemaError.missing_column(column, columns, role)
+    # The advice for Python, and that for the command line.
     option = "format=tsv" if separator == "\t" else f"separator='{separator}'"
     error = WrongSeparator.with_advice(
         f"no column {column!r} (the {role} column): the only column is {only_column!r}, so the "
@@ -90,7 +101,7 @@ def check_strings(source: str, columns: Collection[str], **options: Any) -> None
     columns : collection of str
         The string columns that are read.
     options
-        Options of Polars for URLs.
+        Arguments of Polars' functions for URLs, such as ``storage_options``.
 
     Raises
     ------
@@ -100,12 +111,13 @@ def check_strings(source: str, columns: Collection[str], **options: Any) -> None
     """
     line = pl.col("line")
     has_lone = line.str.replace_all(_NOT_LONE, "").str.contains(_SURROGATE)
+    # A name in JSON may have escapes in place of characters beyond ASCII.
     names = "|".join(re.escape(json.dumps(name, ensure_ascii=ascii))
                      for name in columns for ascii in (True, False))
     has_nested = line.str.contains(rf"(?:{names})\s*:\s*[\[{{]") if names else pl.lit(False)
     try:
         lines = pl.scan_lines(source if is_url(source) else escape_glob([source]), name="line",
-                              **options).with_row_index("number", 1)
+                              **options).with_row_index("number", offset=1)
         # The cheap test first: it rules out nearly all lines.
         lines = lines.filter(line.str.contains(_SURROGATE) | has_nested).with_columns(lone=has_lone)
         for batch in lines.filter(pl.col("lone") | has_nested).collect_batches(
@@ -168,6 +180,7 @@ def _csv_fault(path: str) -> str | None:
     with open_text(path) as raw:
         header = raw.readline().decode("utf-8-sig")
     separator = max((",", *SEPARATORS), key=header.count)
+    # A field may be longer than Python's default limit.
     previous_limit = csv.field_size_limit(sys.maxsize)
     try:
         with open_text(path) as raw:

@@ -28,6 +28,7 @@ def feature_columns(
     features : sequence of str, polars selector, or None
         None for all numeric columns (and Arrays of numbers) except the label.
     label : str, optional
+        The label column.
 
     Raises
     ------
@@ -158,6 +159,12 @@ def _check_finite(series: pl.Series, column: str, first_row: int | None) -> None
 def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
     """Check that rows are finite numbers, one per feature, and return them as numbers.
 
+    Parameters
+    ----------
+    rows : array (n_rows, n_features)
+    names : sequence of str
+        The names of the features, for errors.
+
     Raises
     ------
     DataError
@@ -166,9 +173,10 @@ def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
     if rows.ndim != 2 or rows.shape[1] != len(names):
         raise DataError(f"expected rows of {quantity(len(names), 'feature')}; got an array of "
                         f"shape {rows.shape}")
+    # By the letters of NumPy for kinds of types: Booleans, integers with and without sign, floats.
     if rows.dtype.kind not in "buif":
         try:
-            # Objects and strings may be numbers; complex numbers and dates are refused.
+            # Objects, bytes and strings may be numbers; complex numbers and dates are refused.
             numbers = rows.astype(np.float64) if rows.dtype.kind in "OSU" else None
         except (TypeError, ValueError):
             numbers = None

@@ -81,6 +81,7 @@ def _scan_folder(folder: str, options: ScanOptions) -> pl.LazyFrame:
 
 def files_inside(folder: str) -> list[str]:
     """The sorted paths of a folder's files and broken links; empty if it holds no file."""
+    # Hidden files, and files that are no rows, such as the _SUCCESS of Spark, are left out.
     paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))
              if not name.startswith((".", "_"))]
     files = [path for path in paths if not os.path.isdir(path)]
@@ -113,7 +114,10 @@ def _match_glob(pattern: str) -> list[str]:
 
 
 def scan_files(files: Sequence[str], format: str, options: ScanOptions) -> pl.LazyFrame:
-    """Scan existing files: one by one if they are columnar or unreadable ones may be left out."""
+    """Scan existing files of one format.
+
+    They are read one by one if they are columnar, or if unreadable ones may be left out.
+    """
     is_columnar = format in ("parquet", "ipc")
     if options.on_skip is None:
         for path in files:

@@ -38,6 +38,7 @@ class ClassFolder(RowSource):
 
     def open(self, source: Any, options: ScanOptions) -> pl.LazyFrame:
         try:
+            # Python looks the encoding up by its name.
             "".encode(options.encoding)
         except LookupError:
             raise ParameterError.out_of_range(
@@ -51,7 +52,7 @@ class ClassFolder(RowSource):
         ) -> Iterator[pl.DataFrame]:
             skipped: list[SourceError] = []
             rows = islice(_read_rows(source, options, "text" in columns, skipped), n_rows)
-            for group in groups(rows, lambda row: len(row[1])):
+            for group in groups(rows, size_of=lambda row: len(row[1])):
                 yield pl.DataFrame(group, schema=_SCHEMA, orient="row").select(columns)
             if options.on_skip is not None and skipped:
                 options.on_skip(skipped, sum(1 for _ in _list_files(source)))
@@ -62,6 +63,10 @@ class ClassFolder(RowSource):
 def _read_rows(
     root: str, options: ScanOptions, with_text: bool, skipped: list[SourceError]
 ) -> Iterator[tuple[str, str, str]]:
+    """Yield label, text and path of each file, with an empty text unless ``with_text``.
+
+    Errors of files that may be left out are appended to ``skipped``.
+    """
     for label, path in _list_files(root):
         try:
             if not is_unicode(label):

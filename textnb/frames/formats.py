@@ -64,7 +64,7 @@ def open_rows(
     schema : Schema, optional
         The schema of NDJSON: see `ndjson_schema`.
     storage_options
-        Options of Polars for URLs.
+        For a URL: the argument ``storage_options`` of Polars' functions.
     """
     if options.separator is not None and format not in ("csv", "tsv"):
         raise ParameterError.naming("{separator} is for CSV; the rows are {format_name}",
@@ -105,7 +105,7 @@ def ndjson_schema(
 
     The engine would drop a key that first occurs after the rows from which it infers a schema. Of
     several files, it would take keys and types from the first alone. With ``lenient``, files that
-    can't be read are left out.
+    can't be read are left out. ``options`` are arguments of Polars' functions for URLs.
     """
     schemas = []
     sources: list[Any] = [source] if isinstance(source, str) else [[path] for path in source]
@@ -115,6 +115,7 @@ def ndjson_schema(
         except (*READ_ERRORS, ValueError):
             if not lenient:
                 raise
+    # "relaxed": of several types of a column, the one that holds the values of all.
     return pl.concat([pl.DataFrame(schema=schema) for schema in schemas or [pl.Schema()]],
                      how="diagonal_relaxed").schema
 
@@ -131,7 +132,10 @@ def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
 
 
 def _scan_csv(source: Any, numeric: NumericColumns | None, **options: Any) -> pl.LazyFrame:
-    """Scan a CSV file: with inferred types, or with strings except for the numeric columns."""
+    """Scan a CSV file: with inferred types, or with strings except for the numeric columns.
+
+    ``options`` are arguments of `polars.scan_csv`.
+    """
     if numeric is None:
         return _read_all_columns(pl.scan_csv(source, infer_schema_length=None, **options))
     strings = _read_all_columns(pl.scan_csv(source, infer_schema=False, **options))

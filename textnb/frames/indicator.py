@@ -51,6 +51,14 @@ class Indicator:
 def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
     """Split a matrix of 0 and 1 into lists of labels and its columns; return other labels as is.
 
+    Parameters
+    ----------
+    y : array or sparse matrix (n_documents, n_labels), table, or any other labels
+
+    Returns
+    -------
+    (Series of lists, Indicator) or (labels, None)
+
     Raises
     ------
     DataError
@@ -101,6 +109,9 @@ def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
 
 def check_indicator(model_indicator: Indicator | None, y: Any) -> tuple[Any, Indicator | None]:
     """As `split_indicator`, with a check that the model has learned the same columns.
+
+    ``model_indicator`` has the columns that the model has learned; None if it has learned other
+    labels.
 
     Raises
     ------

@@ -191,6 +191,7 @@ def _series_of_pandas(column: Any) -> pl.Series:
     kind = type(dtype).__name__
     if isinstance(dtype, np.dtype) and dtype.kind in _NUMPY_KINDS:
         return pl.Series(name, column.to_numpy(), nan_to_null=True)
+    # Such as Int64 and boolean: values, and a mask of those that are missing.
     if ("pandas", "BaseMaskedDtype") in _class_names(dtype):
         has_value = pl.Series(~column.isna().to_numpy())
         values = pl.Series(name, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
@@ -235,7 +236,7 @@ def _check_names(table: Any) -> list[str]:
 def check_distinct(
     names: list[str], what: str = "the table", advice: str = "rename or drop one"
 ) -> list[str]:
-    """Return names of columns; SchemaError if two are the same."""
+    """Return names of columns; SchemaError with ``advice`` if two of ``what`` are the same."""
     name, count = max(Counter(names).items(), key=itemgetter(1), default=("", 0))
     if count > 1:
         raise SchemaError(f"{what} has two columns called {name!r}: {advice}")
@@ -279,6 +280,8 @@ def is_unicode(text: str) -> bool:
 
 def check_unicode(values: Iterable[Any], what: str) -> None:
     """Check that all strings among values, or in lists of them, are valid Unicode.
+
+    ``what`` says what a string is, for the error, such as "label".
 
     Raises
     ------
@@ -332,6 +335,7 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, columns: Sequence[str]) -> Any:
     predicted : LazyFrame
         The rows of ``select_columns(X, columns)`` in order, with predictions as further columns.
     columns : sequence of str
+        The columns that the model reads.
 
     Returns
     -------
@@ -383,6 +387,7 @@ def rows_to_kind_of(X: Any, rows: pl.LazyFrame, number: str, columns: Sequence[s
     number : str
         The column with the number of each row in ``X``.
     columns : sequence of str
+        As for `to_kind_of`.
 
     Returns
     -------

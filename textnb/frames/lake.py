@@ -54,7 +54,8 @@ class Lake(RowSource):
         except TextnbError:
             raise
         except (*ENGINE_ERRORS, Exception) as error:
-            # Polars, deltalake and PyIceberg each have errors of their own.
+            # Polars, deltalake and PyIceberg each have errors of their own. A panic of Polars is
+            # not an Exception.
             why = explain_failure(source, error) if is_url(source) else first_line(error)
             raise SourceError.unreadable(hide_secrets(source), why) from error
         return frame

@@ -128,7 +128,7 @@ def scan_mail(
     ) -> Iterator[pl.DataFrame]:
         selection = pl.Schema({name: schema[name] for name in columns})
         mail = _skip_unreadable(_read_messages(roots, subfolders), on_skip)
-        for group in groups(islice(mail, n_rows), lambda message: len(message.raw)):
+        for group in groups(islice(mail, n_rows), size_of=lambda message: len(message.raw)):
             yield _frame_of_messages(group, selection, extra_headers, predicate)
 
     return lazy_frame_from(read, schema)
@@ -198,7 +198,10 @@ def mail_errors(frame: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
 
 
 def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
-    """Existing paths of a source, each with its name in the rows: "-" for standard input."""
+    """Existing paths of a source, each with the name that it has in the column ``path``.
+
+    Standard input has the path of a copy, and the name "-".
+    """
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     roots: dict[str, str] = {}
     for path in [os.fspath(path) for path in sources]:
@@ -215,8 +218,8 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
                 raise SourceError.not_found(path)
             roots.update((match, match) for match in matches)
     for path in roots:
-        if os.path.isdir(path) and next(list_mail_files(path, None, subfolders), None) is None:
-            nested = not subfolders and next(list_mail_files(path, None, subfolders=True), None)
+        if os.path.isdir(path) and next(list_mail_files(path, subfolders=subfolders), None) is None:
+            nested = not subfolders and next(list_mail_files(path, subfolders=True), None)
             raise SourceError.unreadable(path, "it holds no message" + (
                 f", but a folder in it does ({nested.path}): name that, or ask for subfolders"
                 if nested else ""))
@@ -224,6 +227,7 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
 
 
 def _have_labels(roots: Iterable[str]) -> bool:
+    """Whether all paths have a folder per class, from which labels come."""
     return all(class_folders(root) or archive_label(root) for root in roots)
 
 
@@ -261,7 +265,7 @@ def _frame_of_messages(
 ) -> pl.DataFrame:
     unparsed = pl.Schema({name: dtype for name, dtype in schema.items() if name in _UNPARSED})
     if predicate is not None and set(predicate.meta.root_names()) <= set(unparsed):
-        # Filter before messages are parsed.
+        # The filter needs no parsed message: the others are not parsed.
         frame = pl.DataFrame(map(_unparsed_row, mail), schema=unparsed, orient="row")
         selected = frame.with_row_index("row").filter(predicate)["row"]
         mail = [mail[row] for row in selected]

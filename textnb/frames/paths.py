@@ -93,6 +93,7 @@ def first_bytes(path: str) -> bytes:
     """The first bytes of a file's text; empty if it can't be read, which is reported elsewhere."""
     try:
         with open_text(path) as file:
+            # The longest byte-order mark has four bytes.
             return file.read(4)
     except (OSError, EOFError):
         return b""
@@ -108,7 +109,10 @@ def without_bom(path: str) -> str:
 
 @cache
 def _copy_without_mark(path: str, modified: int, size: int) -> str:
-    """Make the copy once for each state of a file, because a table is opened several times."""
+    """Make the copy once for each state of a file, because a table is opened several times.
+
+    The time of its change and its size are the state, by which the cache finds the copy.
+    """
     with open_text(path) as source:
         source.read(len(codecs.BOM_UTF8))
-        return temporary_copy(source, os.path.splitext(path.removesuffix(".gz"))[1])
+        return temporary_copy(source, suffix=os.path.splitext(path.removesuffix(".gz"))[1])

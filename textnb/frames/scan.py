@@ -133,6 +133,7 @@ def scan_table(
     hold only numbers are features.
     """
     def numeric_columns(infer_schema: Callable[[], pl.Schema]) -> list[str]:
+        # The types are inferred only if ``features`` does not name the columns.
         if isinstance(features, (list, tuple)):
             return [name for name in features if isinstance(name, str)]
         if isinstance(features, str):
@@ -245,7 +246,7 @@ def check_columns(
 ) -> pl.LazyFrame:
     """Check that a frame has its text and label columns, of suitable types; return the frame.
 
-    See `scan`.
+    The parameters are those of `scan`.
     """
     check_fork()
     columns = _columns_of(text)

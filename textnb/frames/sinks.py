@@ -71,6 +71,7 @@ def write(
             frame.sink_ndjson(file)
         else:
             frame.sink_csv(file, separator=SEPARATORS[chosen])
+        # The engine may have lost the exception of a signal, and not have written all rows.
         if is_stopped():
             raise KeyboardInterrupt
 
@@ -87,9 +88,10 @@ def _without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 @contextmanager
 def _report_io_errors(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
-    """Report a full disk as a failure of the output, and another failure of a disk as either's.
+    """A context in which failures of a disk become errors that name the output.
 
-    The engine reports those of input and output alike.
+    Only of a full disk it is known that the output failed: the engine reports other failures of
+    input and output alike.
     """
     try:
         yield
@@ -105,7 +107,7 @@ def _report_io_errors(path: str, file: IO[bytes] | None = None) -> Iterator[None
 
 
 def _error_of_writing(file: IO[bytes] | None) -> int | None:
-    """Write more bytes, and return the error's number if the disk is full.
+    """The number of the error (`errno`) if the disk is full: it is found by writing more bytes.
 
     The engine hides that a file's footer did not fit.
     """

@@ -83,7 +83,7 @@ def scan_in_turn(
 def _common_schema(
     files: Sequence[str], open_lazily: OpenLazily, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
-    """The schema that all files must have, and a file that has it.
+    """A file whose schema all files must have, for errors, and this schema.
 
     It is the schema of the first file, or with ``on_skip`` the most frequent one.
     """
@@ -98,8 +98,9 @@ def _common_schema(
             first_error = first_error or error
     if not schemas:
         raise SourceError(f"none of the {quantity(len(files), 'file')} can be read: {first_error}")
+    # Columns may be in any order.
     frequencies = Counter(frozenset(schema.items()) for _, schema in schemas)
-    return max(schemas, key=lambda file: frequencies[frozenset(file[1].items())])
+    return max(schemas, key=lambda pair: frequencies[frozenset(pair[1].items())])
 
 
 def _open_and_check(

@@ -84,6 +84,7 @@ class ScanOptions:
 
     @property
     def is_utf8(self) -> bool:
+        """Whether the encoding is UTF-8, however its name is written."""
         if not isinstance(self.encoding, str):
             raise ParameterError.out_of_range(
                 "encoding", "the name of an encoding, such as 'latin-1'", self.encoding)
@@ -94,6 +95,7 @@ class ScanOptions:
         """The function that gets the errors of files left out; None if no file may be left out."""
         if self.on_error == "raise":
             return None
+        # With "skip", a warning says which files were left out.
         return self.on_error if callable(self.on_error) else _warn_of_skipped
 
 
@@ -202,4 +204,5 @@ def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
                 return
             yield frame if predicate is None else frame.filter(predicate)
 
+    # is_pure: the rows are the same each time, so that a query may read them only once.
     return register_io_source(frames, schema=schema, is_pure=True)

@@ -47,6 +47,7 @@ def format_of_stdin() -> str | None:
     global _blanks
     if sys.stdin is None:
         raise SourceError.unreadable(STDIN, "it is closed")
+    # As in `spool_stdin`.
     signal.siginterrupt(signal.SIGINT, True)
     source = sys.stdin.buffer
     if isinstance(source, io.BufferedReader):
@@ -80,6 +81,7 @@ def shown_name(path: str) -> str:
 
 
 def _sniff_format(head: bytes) -> str:
+    """The format of rows by their first bytes: those of Parquet and IPC are always the same."""
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith(b"ARROW1"):

@@ -23,7 +23,7 @@ def is_table(X: Any) -> bool:
 
 
 def labels_are_separate(X: Any, y: Any) -> bool:
-    """Whether a table and its labels were passed separately, as scikit-learn passes them."""
+    """Whether X is a table, and its labels were passed separately, as scikit-learn passes them."""
     return y is not None and kind_of(X) is not None
 
 
@@ -175,7 +175,10 @@ def _python_label(label: Any) -> Any:
 
 
 def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
-    """A label column, cast to the type that a model predicts: a CSV file's "1" is the integer 1."""
+    """A label column, cast to the type that a model predicts: a CSV file's "1" is the integer 1.
+
+    ``frame`` has the column, and ``dtype`` is the type of predictions.
+    """
     dtype_of_rows = frame.collect_schema()[column]
     if isinstance(dtype, pl.List):
         # Sorted like predicted lists, so that equal sets of labels are equal lists.

@@ -57,6 +57,7 @@ def check_texts(
     ----------
     schema : Schema
     columns : collection of str
+        The text columns.
     tokens : collection of str, or None
         The columns that must hold lists of tokens; all others must hold texts. None if each column
         may hold either.

@@ -53,6 +53,8 @@ def with_weights(
 ) -> pl.DataFrame | pl.LazyFrame:
     """Add weights from an array to a table as a column; check that a named column exists.
 
+    ``column`` is the result of `weight_column`.
+
     Raises
     ------
     DataError
@@ -77,6 +79,8 @@ def with_weights(
 
 def read_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
     """Return the weights of a batch, float64 (n_rows,), if they are valid.
+
+    ``first_row`` is the number of the batch's first row, for errors.
 
     Raises
     ------
