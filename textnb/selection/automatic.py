@@ -29,6 +29,11 @@ def fit_by_search(
     X, y, sample_weight, progress
         As in `TextClassifier.fit`.
 
+    Returns
+    -------
+    Tuned
+        The model with the best settings, and the trials.
+
     Raises
     ------
     ParameterError
@@ -38,6 +43,7 @@ def fit_by_search(
         raise ParameterError("estimator='auto' does not support sample_weight: leave it out, or "
                              "give an estimator")
     text, label = parameters["text"], parameters["label"]
+    # As JSON, values that are equal compare equal, such as a tuple and a list.
     changed = [name for name, default in DEFAULTS.items() if name not in ("text", "label")
                and to_json_value(parameters[name]) != to_json_value(default)]
     if changed:

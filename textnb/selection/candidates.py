@@ -19,7 +19,8 @@ from textnb.models.nblinear import NBLinear
 from textnb.text.characters import UNSPACED
 from textnb.text.tokens import Tokenizer
 
-# The values that are tried. The neighbours of a value are those before and after it.
+# The values that are tried: of `NBLinear` C, power and l (of its log-count ratios), of models of
+# counts l, and of the terms of all models. The neighbours of a value are those before and after it.
 _C = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _POWER = (0.0, 0.25, 0.5, 0.75, 1.0)
 _RATIO_L = (0.03, 0.1, 0.3, 1.0)
@@ -54,6 +55,7 @@ class Candidate:
     def __post_init__(self) -> None:
         if not (self.model.learns_shared and self.tokenizer.analyzer == "word"
                 and not self.tokenizer.token_columns):
+            # The class is frozen.
             object.__setattr__(self, "subwords", None)
 
     @property
@@ -119,8 +121,9 @@ def first_candidates(with_spaceless: bool) -> list[Candidate]:
     Parameters
     ----------
     with_spaceless : bool
-        Whether to add settings for scripts that are written without spaces.
+        Whether to add settings for scripts that are written without spaces, such as Chinese.
     """
+    # Of each candidate the tokenizer, min_df and the model.
     words, pairs = Tokenizer(), Tokenizer(ngram_range=(1, 2))
     linear = NBLinear()
     terms = default_term_settings(linear)
@@ -136,6 +139,7 @@ def first_candidates(with_spaceless: bool) -> list[Candidate]:
         Candidate(words, 1, ComplementNB(l=0.1)), Candidate(pairs, 1, ComplementNB(l=0.1)),
         Candidate(pairs, 1, BernoulliNB(l=0.03))]
     if with_spaceless:
+        # Among the first that are tried, but after three that the defaults are compared with.
         candidates[3:3] = [
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 3)), 2, linear)]
@@ -230,7 +234,7 @@ def _neighbour_tokenizers(tokenizer: Tokenizer, n_columns: int) -> Iterator[Toke
         tokenizer, "ngram_range", _WORD_NGRAMS if has_words else _CHARACTER_NGRAMS)
     yield replace(tokenizer, lowercase=not tokenizer.lowercase)
     if has_words:
-        # Add or remove words of one letter, "!" and "?".
+        # Add or remove words of one letter, "!" and "?", by which `SHORT_WORDS` differs.
         other = Tokenizer() if tokenizer.pattern == SHORT_WORDS.pattern else SHORT_WORDS
         yield replace(tokenizer, pattern=other.pattern, keep=other.keep)
     if n_columns > 1:

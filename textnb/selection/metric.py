@@ -140,20 +140,22 @@ class Metric:
             return float("nan")
         # A document that is impossible under every class has NaN, and comes last.
         class_scores = np.nan_to_num(log_odds(scores)[:, k], nan=-np.inf)
-        # Scikit-learn refuses infinite scores.
+        # Scikit-learn refuses infinite scores. No finite score is as large as these limits.
         class_scores = np.clip(class_scores, -1e300, 1e300)
         if self.name == "recall@fpr":
-            false_positives, recall, _ = roc_curve(
+            false_positive_rate, recall, _ = roc_curve(
                 is_positive, class_scores, drop_intermediate=False)
-            return float(recall[false_positives <= self.at].max())
+            return float(recall[false_positive_rate <= self.at].max())
         precision, recall, _ = precision_recall_curve(is_positive, class_scores)
         return float(precision[recall >= self.at].max())
 
     def _of_labels(self, actual: NDArray[np.bool_], predictions: NDArray[np.bool_]) -> float:
+        """The metric of lists of labels; both masks are (n_documents, n_labels)."""
         if self.name == "subset-accuracy":
             return float((actual == predictions).all(axis=1).mean())
         # As in `textnb.evaluate`: a label that no document has and that is never predicted is left
-        # out, and a document without labels is right if none is predicted.
+        # out, and a document without labels is right if none is predicted. F1 is of all pairs, of
+        # each label, or of each document.
         axis, empty = {"micro-f1": (None, np.nan), "macro-f1": (0, np.nan),
                        "example-f1": (1, 1.0)}[self.name]
         f1 = _f1(np.sum(actual & predictions, axis),

@@ -78,7 +78,8 @@ _SCHEMA = {
     "value": pl.Float64, "best": pl.Boolean, "seconds": pl.Float64}
 
 Advance = Callable[[dict[str, Any]], None]
-# Yields settings and their rung; the gain of this trial is sent back.
+# Yields settings and their rung; the gain of this trial is sent back, which is the value of the
+# metric, negated if lower values are better.
 Schedule = Generator[tuple[Candidate, int], float, None]
 
 
@@ -266,8 +267,10 @@ def search(
         columns = list(dict.fromkeys(columns))
         # A text column of categories may also be the column of groups: strings give equal groups.
         current_line().begin("reading")
+        # Columns of tokens stay lists.
         table = rows.select(columns).with_columns(
             pl.col(() if of_mail else names).cast(pl.String)).collect()
+    # The outer split sets the test part apart, and the inner one has the folds of trials.
     outer = _split_outer(table, label, groups, time, seed)
     target.check(outer.classes.to_list())
     is_training = outer.training_rows(_N_PARTS - 1)
@@ -287,10 +290,11 @@ def search(
         # Some candidates may become the same settings.
         initial = [*{each.key: each for each in map(adapt_to_lists, initial)}.values()]
     best, table_of_trials, default = _run_trials(
-        runner, initial, len(names), trials, seconds, seed, progress)
+        runner, initial, len(names), trials=trials, seconds=seconds, seed=seed, progress=progress)
     tried = set(table_of_trials["settings"])
     current_line().begin("comparing the best with the defaults")
     classes = outer.classes
+    # The trials on all training rows, without that of the defaults.
     n_compared = int((table_of_trials["documents"] == runner.rungs[-1]).sum()) - 1
     lead = _compute_lead(target, best, default, classes.to_list(), n_compared)
     chosen = default if lead is not None and not lead.is_sure else best
@@ -330,7 +334,7 @@ def _with_thresholds(
     """
     partition = split(table.lazy(), fitted.label, folds=THRESHOLD_FOLDS, seed=seed, **columns)
     runner = TrialRunner(table, list(fitted.columns), fitted.label, partition, metric, seed)
-    thresholds = runner.run(candidate, len(runner.rungs) - 1).thresholds
+    thresholds = runner.run(candidate, rung=len(runner.rungs) - 1).thresholds
     if thresholds is None:
         raise DataError(f"the labels' thresholds can't be chosen: {runner.failure}")
     return fitted.with_decision(Decision(
@@ -386,6 +390,7 @@ def _run_trials(
         start = clock.monotonic()
         status.step(("" if best is None else f"best {best.result.value:.4f}, now ")
                     + candidate.describe())
+        # Fits and scores show no progress of their own.
         with muted():
             result = runner.run(candidate, rung)
         gain = runner.metric.gain(result.value)
@@ -393,6 +398,7 @@ def _run_trials(
         is_best = rung == top and gain > (-math.inf if best is None else best.gain)
         if is_best:
             best = _FullTrial(candidate, result, gain)
+        # The defaults are the first settings.
         if rung == top and candidate is initial[0]:
             default = _FullTrial(candidate, result, gain)
         row = {"trial": len(rows) + 1, "settings": candidate.describe(),
@@ -480,7 +486,10 @@ def _estimate(
     chosen: _FullTrial, training: pl.DataFrame, test: pl.DataFrame, runner: TrialRunner,
     classes: pl.Series, actual: NDArray[Any],
 ) -> Estimate:
-    """The metric on the test part, of a model that is learned from the training rows."""
+    """The metric on the test part, of a model that is learned from the training rows.
+
+    ``classes`` and ``actual`` are the classes of all rows, and the labels of the test part.
+    """
     metric, names, calibration = runner.metric, classes.to_list(), chosen.result.calibration
     try:
         fitted = fit(chosen.candidate.settings(runner.text, runner.label), training)
@@ -505,7 +514,11 @@ def _estimate(
 def _compute_lead(
     metric: Metric, best: _FullTrial, default: _FullTrial, names: list[Any], n_compared: int
 ) -> Lead | None:
-    """The lead of the best of ``n_compared`` trials over the defaults."""
+    """The lead of the best of ``n_compared`` trials over the defaults; None if there is none.
+
+    ``names`` are the classes, in the order of their scores.
+    """
+    # The gain is -inf if the defaults could not be learned.
     if best.candidate is default.candidate or math.isinf(default.gain):
         return None
     codes = default.result.codes
@@ -527,6 +540,7 @@ def _compute_lead(
 def _interval(
     metric: Metric, scores: Floats, codes: NDArray[Any], names: list[Any]
 ) -> tuple[float, float]:
+    """The 95 % bootstrap interval of the metric."""
     values = _bootstrap(lambda rows: metric.value(scores[rows], codes[rows], names), len(codes))
     low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (math.nan, math.nan)
     return float(low), float(high)
@@ -544,6 +558,7 @@ def _bootstrap(compute: Callable[[NDArray[np.int64]], float], n_documents: int) 
 def _code(
     candidate: Candidate, calibration: Calibration | None, text: list[str], label: str
 ) -> str:
+    """Python that learns and calibrates the model of these settings, from ``rows``."""
     names = ["TextClassifier", candidate.model.name]
     if "Tokenizer(" in (code := candidate.code(text, label)):
         names.append("Tokenizer")

@@ -144,6 +144,7 @@ def _rarest_labels(labels: Labels) -> Ints:
     rarest_last = np.argsort(-labels.sizes[labels.codes], kind="stable")
     codes = np.full(len(labels), len(labels.classes), dtype=np.int64)
     codes[labels.rows[rarest_last]] = labels.codes[rarest_last]
+    # Number those that occur, without gaps.
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
 
 
@@ -189,6 +190,7 @@ def _check_class_sizes(codes: Ints, folds: int) -> Ints:
 
 
 def _assign_by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed: int) -> Ints:
+    """The fold of each row; ``values`` are the groups, and ``codes`` the strata, of the rows."""
     _check_no_null(values, name, "group")
     if values.dtype.is_nested():
         raise SchemaError(f"the column of groups {name!r} is {values.dtype}; give one of strings, "
@@ -214,6 +216,7 @@ def _assign_by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed
 
 
 def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
+    """The fold of each row, from -1; ``values`` are the times of the rows."""
     _check_no_null(values, name, "time")
     # The n-th smallest time has the rank n, from 0.
     ranks = _times_as_numbers(values, name).rank("dense").to_numpy().astype(np.int64) - 1
@@ -317,6 +320,7 @@ def _warn_unlearned(partition: Split) -> None:
 
 
 def _name_classes(labels: Labels, codes: Ints) -> str:
+    """The classes of some codes in words, five of them by name."""
     names = ", ".join(repr(name) for name in labels.classes[codes[:5]].tolist())
     rest = f" and {len(codes) - 5} more" if len(codes) > 5 else ""
     return f"class{'es' if len(codes) > 1 else ''} {names}{rest}"

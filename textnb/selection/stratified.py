@@ -40,6 +40,7 @@ def stratified_folds(codes: Ints, folds: int, seed: int) -> Ints:
     new_codes = np.empty(len(first_rows), dtype=np.int64)
     new_codes[np.argsort(first_rows)] = np.arange(len(first_rows))
     codes = new_codes[codes]
+    # The rows of the first class, then those of the second, and so on.
     rows_by_class = np.argsort(codes, kind="stable")
     # Folds take turns along the rows sorted by class, which says how many rows of it each gets.
     turns = np.arange(len(codes)) % folds
@@ -92,6 +93,16 @@ def stratified_group_folds(codes: Ints, groups: Ints, folds: int, seed: int) -> 
 
 
 def _best_fold(fold_counts: Floats, group_counts: Floats, class_sizes: Ints) -> int:
+    """The fold into which a group goes.
+
+    Parameters
+    ----------
+    fold_counts : float64 (n_folds, n_classes)
+        The numbers of rows that the folds have so far.
+    group_counts : float64 (n_classes,)
+        The numbers of rows of the group.
+    class_sizes : int64 (n_classes,)
+    """
     best, min_spread, min_rows = 0, np.inf, np.inf
     for fold in range(len(fold_counts)):
         fold_counts[fold] += group_counts

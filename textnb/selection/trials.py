@@ -1,5 +1,7 @@
 """One trial of a search: a cross-validation of settings on some of the rows.
 
+A rung is a number of rows on which settings are tried: a part of the rows, or all of them.
+
 Terms are counted once for each tokenizer and rung, in a matrix from which each fold takes its rows.
 The model of a fold has only the terms of the rows that it learns, so that its scores have the bits
 of a model that is fitted on these rows.
@@ -61,6 +63,8 @@ class RecentItems(Generic[Item]):
     ----------
     size_of : callable
         Returns the size of an item in bytes.
+    max_bytes : int
+        The maximum size of all items, once `drop_oldest` was called.
     """
 
     def __init__(self, size_of: Callable[[Item], int], max_bytes: int = _MAX_CACHE_BYTES) -> None:
@@ -143,6 +147,7 @@ class TrialRunner:
         self._classes = partition.classes.to_list()
         # Classes are named by their index, which is the column of their scores.
         self._labels = replace(partition.labels, classes=np.arange(len(self._classes)))
+        # At most three arrays of scores, float64 of 8 bytes, are in memory at once.
         check_room(len(self._labels), len(self._classes), 3 * 8, "the scores of a trial")
         shares = [share for share in _SHARES if share * frame.height >= _MIN_RUNG_ROWS] or [1.0]
         self._rungs = _nested_rows(partition.folds, partition.strata, shares, seed)
@@ -226,13 +231,13 @@ class TrialRunner:
             if type(model) is NBLinear and not model.held_out:
                 key = (candidate.tokenizer, rung, fold, candidate.min_df, candidate.subwords,
                        model.tf, model.idf, model.unit_length, model.loss)
-                prepared, columns = self._prepared_folds.get(key, lambda: _prepare(
+                prepared, mask = self._prepared_folds.get(key, lambda: _prepare(
                     settings, counts[is_training], matrix.terms, fold_labels))
-                model.check(int(columns.sum()), 2)
+                model.check(n_features=int(mask.sum()), n_classes=2)
                 learned = prepared.learn(model, fold_labels)
             else:
-                learned, columns = learn(settings, counts[is_training], matrix.terms, fold_labels)
-            rows = counts[test_rows][:, columns]
+                learned, mask = learn(settings, counts[is_training], matrix.terms, fold_labels)
+            rows = counts[test_rows][:, mask]
             fold_scores = learned.form.scores(rows)
             if learned.calibration is not None:
                 fold_scores = learned.calibration.apply(fold_scores, np.asarray(rows.sum(axis=1)))
@@ -259,16 +264,20 @@ class TrialRunner:
 def learn(
     settings: TextSettings, counts: CountMatrix, terms: pl.Series, labels: Labels
 ) -> tuple[Learned, NDArray[np.bool_]]:
-    """Learn from rows of counts; return the result with the mask of the terms that it has."""
+    """Learn from rows of counts; return the result with the mask of the terms that it has.
+
+    ``counts`` is (n_rows, n_terms), and ``terms`` has the name of each column.
+    """
     counts, mask = _frequent_columns(counts, settings.parameters["min_df"])
     model = settings.model
     if not model.from_counts:
         sharing = sharing_of(settings, terms.filter(pl.Series(mask)), counts)
         options: dict[str, Any] = {} if sharing is None else {"sharing": sharing}
         return model.learn_rows(counts, labels, **options), mask
-    presence_threshold = model.presence_above(False)
+    # A model of presence learns in which rows a term is, and not how often.
+    presence_threshold = model.presence_above(binary=False)
     features = counts if presence_threshold is None else presence(counts, presence_threshold)
-    model.check(features.shape[1], 2)
+    model.check(n_features=features.shape[1], n_classes=2)
     return model.learn_counts(Counts.from_labels(features, labels)), mask
 
 
@@ -308,6 +317,7 @@ def _frequent_columns(
 def _prepare(
     settings: TextSettings, counts: CountMatrix, terms: pl.Series, labels: Labels
 ) -> PreparedFold:
+    """Prepare what `NBLinear` learns from; the parameters are those of `learn`."""
     counts, mask = _frequent_columns(counts, settings.parameters["min_df"])
     return PreparedRows.of(
         settings.model, without_zeros(canonical(counts)), labels,
@@ -315,6 +325,7 @@ def _prepare(
 
 
 def _fit_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
+    """The temperature by which scores become probabilities of the rows' classes."""
     # The fit needs finite scores. A class that a fold's model has not learned gets, in place of
     # -inf, the lowest score of the other classes, or 0 if no class has a finite score.
     is_missing = np.isneginf(scores)
@@ -322,13 +333,14 @@ def _fit_temperature(scores: Floats, codes: Ints, method: str) -> Calibration:
     finite = np.where(is_missing, np.where(np.isposinf(lowest), 0.0, lowest), scores)
     # Scores can't be divided by 0 or infinity.
     temperature = float(np.clip(best_temperature(finite, codes), 1e-9, 1e9))
-    return Calibration(temperature, 0.0, len(codes), method)
+    return Calibration(temperature, length_exponent=0.0, documents=len(codes), method=method)
 
 
 def _nested_rows(folds: Ints, codes: Ints, shares: list[float], seed: int) -> list[Ints]:
     """The rows of each rung, sorted.
 
     A rung has the same share of each class in each fold, and all rows of the rung before it.
+    ``codes`` are the rows' classes, and ``shares`` the share of the rows in each rung.
     """
     # In random order within each cell, that is all rows of one fold and class.
     order = np.random.default_rng(seed).permutation(len(codes))

@@ -26,7 +26,8 @@ _MAX_ROWS_PER_BATCH = 1 << 16
 # Spark's batches are joined until they have this many bytes of Arrow data.
 _BYTES_AT_A_TIME = 32 << 20
 
-# From names of Spark's types to the types of Polars.
+# From names of Spark's types to the types of Polars. Of decimals, arrays and structs the type alone
+# decides whether a column is a feature: their parameters and elements are not read.
 _TEXT_TYPES: dict[str, Any] = {
     "string": pl.String, "char": pl.String, "varchar": pl.String, "void": pl.Null}
 _LABEL_TYPES: dict[str, Any] = {**_TEXT_TYPES, "boolean": pl.Boolean, "byte": pl.Int8,
@@ -112,6 +113,10 @@ def check_tokenizer(tokenizer: Tokenizer, text: Sequence[str]) -> None:
 def _check_column(
     frame: DataFrame, column: str, role: str, types: dict[str, Any], expected: str
 ) -> None:
+    """Raise SchemaError unless a column is there once, of one of the types by their names in Spark.
+
+    ``role`` ("text" or "label") and ``expected``, the types in words, are for the error.
+    """
     if column not in frame.columns:
         raise SchemaError.missing_column(column, frame.columns, role)
     check_unique(frame, [column])
@@ -119,10 +124,10 @@ def _check_column(
     if _type_name(column_type) not in types:
         raise SchemaError(f"{role} column {column!r} must be {expected}; it is "
                           f"{column_type.simpleString()}. Cast it: frame.withColumn({column!r}, "
-                          f"{reference(column)}.cast('string'))")
+                          f"{column_as_code(column)}.cast('string'))")
 
 
-def reference(column: str) -> str:
+def column_as_code(column: str) -> str:
     """Write a column of a Spark frame as Python code.
 
     A name with a dot is quoted, because Spark would read the part after the dot as a struct's
@@ -130,7 +135,7 @@ def reference(column: str) -> str:
 
     Examples
     --------
-    >>> reference("label"), reference("the.label")
+    >>> column_as_code("label"), column_as_code("the.label")
     ("frame['label']", "frame['`the.label`']")
     """
     needs_quotes = "." in column or "`" in column
@@ -240,6 +245,7 @@ def map_rows(
 
 def spark_schema(schema: Schema) -> str:
     """Write the columns of a schema and their types for Spark."""
+    # All types that counts and moments have.
     types = {pl.String: "string", pl.Int64: "long", pl.Boolean: "boolean",
              pl.List(pl.Float64): "array<double>"}
     return ", ".join(f"{name} {types[dtype]}" for name, dtype in schema.items())
@@ -255,6 +261,7 @@ def arrow_rows(rows: pl.DataFrame, schema: Schema) -> Batches:
     complete = rows.select(pl.col(name).cast(dtype) if name in rows.columns
                            else pl.lit(None, dtype).alias(name) for name, dtype in schema.items())
     for block in complete.iter_slices(_MAX_ROWS_PER_BATCH):
+        # With the types that every release of Arrow knows, for Spark's own.
         table = block.to_arrow(compat_level=pl.CompatLevel.oldest())
         yield from table.cast(arrow_schema).to_batches()
 

@@ -30,10 +30,10 @@ from textnb.engines.spark.columns import (
     Batches,
     cast_labels,
     collect,
+    column_as_code,
     has_lists,
     map_rows,
     polars_rows,
-    reference,
     select_with_safe_names,
 )
 from textnb.errors import DataError, VocabularyError
@@ -57,8 +57,9 @@ def term_statistics(
 ) -> Counts:
     """Count the rows of a Spark frame, as `TextClassifier.count` counts local ones.
 
-    The columns were checked before. With ``prune``, only the terms within the model's limits, or in
-    its vocabulary, are collected in the driver.
+    ``estimator`` is the model of counts, by default that of ``model``, and ``text`` are the text
+    columns. The columns were checked before. With ``prune``, only the terms within the model's
+    limits, or in its vocabulary, are collected in the driver.
 
     Raises
     ------
@@ -120,7 +121,7 @@ def count_rows(
     counts = None if first is None else count_documents(LabelledBatches(
         chain([first], rows), CountSpec(
             model.text_settings().tokenizer, text, label, _limits(model),
-            estimator.presence_above(model.binary), model.binary)))
+            presence_above=estimator.presence_above(model.binary), binary=model.binary)))
     if n_unlabelled:
         yield pl.DataFrame({"count": [n_unlabelled]})
     elif counts is not None:
@@ -128,6 +129,7 @@ def count_rows(
 
 
 def _rows_of_counts(counts: Counts) -> Iterator[pl.DataFrame]:
+    """The counts of a partition as rows, of the kinds that the module's docstring lists."""
     labels = pl.Series(counts.classes.tolist()).cast(pl.String)
     yield pl.DataFrame({"label": labels, "count": counts.class_count})
     yield pl.DataFrame({"label": labels.gather(counts.codes),
@@ -222,13 +224,14 @@ def _assemble(
                             if _limits(model).need_document_frequency else None),
         occurrences=(term_rows["occurrences"].to_numpy() if counts_presence and not model.binary
                      else None))
+    # With a vocabulary, each of its terms has a column, even if it does not occur.
     return counts if vocabulary is None else counts.over(vocabulary)
 
 
 def missing_labels(column: str, n_rows: int) -> DataError:
     """The error for rows without a label."""
-    return DataError(f"label column {column!r} is null in {n_rows} row{'s'[:n_rows != 1]}; label "
-                     f"them, or drop them: frame.where({reference(column)}.isNotNull())")
+    return DataError(f"label column {column!r} is null in {n_rows} row{'s' * (n_rows != 1)}; label "
+                     f"them, or drop them: frame.where({column_as_code(column)}.isNotNull())")
 
 
 def _codes(values: pl.Series, categories: pl.Series) -> Any:

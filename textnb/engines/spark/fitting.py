@@ -100,7 +100,8 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
 
 def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClassifier:
     estimator = _check_estimator(model)
-    _check_rows(frame)
+    _check_frame_to_fit(frame)
+    # A copy, as the model itself is not changed.
     result: TextClassifier = unfitted(model)
     check_tokenizer(result.text_settings().tokenizer, result.text_columns)
     text = result.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
@@ -111,7 +112,8 @@ def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClass
     return result.fit_statistics(term_statistics(result, frame, estimator, text, prune))
 
 
-def _check_rows(frame: DataFrame) -> None:
+def _check_frame_to_fit(frame: DataFrame) -> None:
+    """Raise ParameterError unless the frame is one of a running session, with a last row."""
     check_frame(frame)
     if frame.isStreaming:
         raise ParameterError("a stream has no last row: fit each batch, in "
@@ -149,8 +151,8 @@ def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableCl
         raise ParameterError("prune=True is about terms: a feature table has none")
     if not isinstance(model.label, str):
         raise ParameterError.out_of_range("label", "the name of a column", model.label)
-    _check_rows(frame)
-    check_columns(frame, [], model.label)
+    _check_frame_to_fit(frame)
+    check_columns(frame, text=[], label=model.label)
     empty_frame = polars_schema(frame)
     columns = feature_columns(empty_frame, model.features, model.label)
     check_unique(frame, columns)

@@ -54,6 +54,8 @@ def moment_statistics(
 ) -> MomentStatistics:
     """Compute the moments of each class of a Spark frame with columns that were checked.
 
+    If ``diagonal``, the scatter has only the squares of each feature, and no products of two.
+
     Raises
     ------
     DataError
@@ -139,6 +141,7 @@ def _merge_neighbours(table: pa.Table, diagonal: bool) -> pa.Table:
 
 
 def _rows_of_moments(statistics: MomentStatistics, part: int) -> pl.DataFrame:
+    """The moments of a part as rows for Spark, one per class."""
     lower = _lower_triangle(statistics.n_features, statistics.diagonal)
     return pl.DataFrame({
         "label": pl.Series(statistics.classes.tolist()).cast(pl.String),
@@ -149,6 +152,7 @@ def _rows_of_moments(statistics: MomentStatistics, part: int) -> pl.DataFrame:
 
 def _sum_rows(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
     """Add the moments of the rows, in their order."""
+    # The number of features.
     width = len(rows["mean"][0])
     lower = _lower_triangle(width, diagonal)
     total: MomentStatistics | None = None

@@ -143,6 +143,7 @@ class BroadcastModel:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model.textnb"
                 path.write_bytes(self.content.value)
+                # The file is not foreign: no limit protects memory from it.
                 _LOADED_MODEL[self.digest] = load(path, max_bytes=sys.maxsize)
         return _LOADED_MODEL[self.digest]
 
@@ -200,6 +201,7 @@ def _answer_fields(
 def _append_answers(
     batch: pa.RecordBatch, answers: pl.DataFrame, names: list[str], types: pa.Schema
 ) -> pa.RecordBatch:
+    """The batch with the answers as further columns, which get these names and types."""
     import pyarrow as pa
 
     table = answers.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(types).combine_chunks()

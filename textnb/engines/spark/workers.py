@@ -57,6 +57,7 @@ def check_workers(session: SparkSession) -> None:
         raise ParameterError(
             f"Spark's Python workers ({program}) can't work: {_reason(error)}. {_ADVICE}"
         ) from error
+    # Each row of the answers has one field.
     for answer, in answers:
         missing, version, executable = answer.split(" ", 2)
         if missing:
