@@ -7,7 +7,7 @@ import textnb
 from textnb import NBLinear, ParameterError, TextClassifier, Tokenizer, cross_validate, tune
 from textnb.bayes import linear_solver
 from textnb.runtime.native import SOLVER, usable
-from textnb.runtime.progress import Line, LiveLine, Size, current_line, muted, showing
+from textnb.runtime.progress import Line, LiveLine, Size, current_progress, muted, showing
 
 ROWS = pl.DataFrame({
     "text": [f"{'abc'[row % 3]}{row % 7} w{row % 11}" for row in range(120)],
@@ -83,11 +83,11 @@ def test_what_a_line_says(seconds, width, calls, expected):
 
 
 def test_nobody_is_told_where_no_line_is_shown():
-    assert type(current_line()) is Line
+    assert type(current_progress()) is Line
 
     def work(advance):
         with muted():
-            current_line().begin("unseen")
+            current_progress().begin("unseen")
 
     assert told(work) == [["reading", None, 0, []]]
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from textnb.bayes.forms import Floats
-from textnb.runtime.progress import current_line
+from textnb.runtime.progress import current_progress
 
 # The number of problems with the same rows that are solved at once.
 LANES = 4
@@ -86,7 +86,7 @@ def descend(
         loops.begin(*matrix, y, duals, state, bias)
     order = np.flatnonzero(has_cost).astype(np.int32)
     seed = np.array([_SEED], dtype=np.uint64)
-    n_active, passes, converged, progress = len(order), 0, not len(order), current_line()
+    n_active, passes, converged, progress = len(order), 0, not len(order), current_progress()
     bounds[0] = np.inf
     while passes < max_passes and not converged:
         passes += 1
@@ -144,7 +144,7 @@ def descend_together(
     order = np.flatnonzero(has_cost).astype(np.int32)
     seed, moves, bounds = np.array([_SEED], dtype=np.uint64), np.zeros(LANES), np.zeros((2, LANES))
     passes = np.zeros(LANES, dtype=np.int64)
-    unsolved, progress = np.arange(LANES) < (n_lanes if len(order) else 0), current_line()
+    unsolved, progress = np.arange(LANES) < (n_lanes if len(order) else 0), current_progress()
     while unsolved.any() and passes.max() < max_passes:
         passes[unsolved] += 1
         progress.step(f"pass {passes.max()} of at most {shown_max_passes or max_passes}")

@@ -48,7 +48,7 @@ from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import check_room
-from textnb.runtime.progress import Size, current_line
+from textnb.runtime.progress import Size, current_progress
 from textnb.runtime.threads import map_in_threads
 
 # The maximum of C times the weight of a row. Beyond it, rounding errors are larger than the
@@ -86,7 +86,7 @@ class PreparedRows:
         cls, model: Any, counts: sp.csr_array, labels: Labels,
         weight: Floats | None = None, binary: bool = False, sharing: Sharing | None = None,
     ) -> PreparedRows:
-        current_line().begin("preparing rows")
+        current_progress().begin("preparing rows")
         statistics = document_statistics(counts, labels, weight)
         if len(statistics.classes) < 2 and not labels.is_multilabel:
             raise DataError("a linear model tells classes apart: the number of classes in the data "
@@ -350,7 +350,7 @@ class _OutOfFoldScorer:
 
     def score(self, held_out: NDArray[np.bool_]) -> Floats:
         """Scores of the rows that are held out: float64 (n_held_out, n_classes)."""
-        current_line().begin("preparing to calibrate")
+        current_progress().begin("preparing to calibrate")
         model, counts, sharing = self.model, self.counts, self.sharing
         is_learned, unseen = ~held_out, counts[held_out]
         weight = None if self.weight is None else self.weight[is_learned]
@@ -477,7 +477,7 @@ class _Problems:
         if not self.positives:
             return
         blocks = even_blocks(len(self.positives), self.solver.classes_at_once(self.rows))
-        progress = current_line()
+        progress = current_progress()
         # If there is only one block, the line shows its passes instead of classes.
         progress.begin(phase, Size(len(self.positives)) if len(blocks) > 1 else None,
                        "label" if self.labels.is_multilabel else "class")

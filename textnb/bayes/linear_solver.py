@@ -38,7 +38,7 @@ from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES, Loss
 from textnb.bayes.solver_rows import Scales, SolverRows
 from textnb.runtime.native import SOLVER, usable
-from textnb.runtime.progress import current_line
+from textnb.runtime.progress import current_progress
 
 # Conjugate gradients end when this share of what a Newton step can gain is left.
 _CG_SHARE = 0.1
@@ -473,7 +473,7 @@ def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _St
     """Newton's method: the optimum, unless ``max_steps`` steps are too few."""
     point, unknowns = start.point, start.unknowns.copy()
     tolerance = tol * problem.gradient_at_zero()
-    progress = current_line()
+    progress = current_progress()
     for step in range(start.steps, max(max_steps, start.steps) + 1):
         progress.step(f"step {step + 1} of at most {max_steps}")
         slope, curvature = problem.loss.derivatives(problem.y * point.scores)

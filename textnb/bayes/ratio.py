@@ -26,7 +26,7 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.learned import Learned
 from textnb.bayes.statistics import as_smoothing_above_0
 from textnb.errors import DataError, ParameterError
-from textnb.runtime.progress import Size, current_line
+from textnb.runtime.progress import Size, current_progress
 
 # LIBLINEAR draws the order of rows from one generator for the whole process: of two fits at the
 # same time, neither would have the order that its random state gives.
@@ -190,7 +190,7 @@ def learn_from_rows(
     # score of the second.
     first = len(classes) - len(ratio)
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
-    n_steps, progress = 0, current_line()
+    n_steps, progress = 0, current_progress()
     progress.begin("fitting", Size(len(ratio)), "class")
     for k, r in enumerate(ratio, start=first):
         solver = _solve(model, scale_columns(rows, r), labels.has(k), weight)

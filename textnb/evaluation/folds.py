@@ -34,7 +34,7 @@ from textnb.learning.fitting import count, fit, fit_from_counts
 from textnb.learning.text_settings import TextSettings
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
-from textnb.runtime.progress import Size, current_line, muted
+from textnb.runtime.progress import Size, current_progress, muted
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.texts import score_batch
 from textnb.selection.splits import LEARNED_ONLY, Split, split
@@ -195,7 +195,7 @@ def score_folds(
             if progress is not None:
                 progress(rows.height)
             models = _fit_folds(recipe, rows, partition)
-        progress_line = current_line()
+        progress_line = current_progress()
         progress_line.begin("scoring", Size(len(partition.folds)))
         parts = _split_batches(rows, names, partition, progress_line.advance)
         scores = ScoresByModels(
@@ -221,7 +221,7 @@ def score_folds(
 
 
 def _fit_folds(recipe: Recipe, rows: pl.DataFrame, partition: Split) -> list[Fitted]:
-    progress_line, models = current_line(), []
+    progress_line, models = current_progress(), []
     progress_line.begin("fitting", Size(partition.count), "fold")
     for fold in range(partition.count):
         with muted():

@@ -61,7 +61,7 @@ from textnb.learning.unlabelled import check_unlabelled
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import explaining_memory_errors
-from textnb.runtime.progress import Size, current_line
+from textnb.runtime.progress import Size, current_progress
 from textnb.text.counts import check_complete
 from textnb.text.coverage import BlankTexts, warn_of_lone_terms
 from textnb.text.limited import count_within, keep_within
@@ -417,7 +417,7 @@ def _choose_l(
     is_fixed = settings.vocabulary is not None or limits.max_features is not None
     reader = LeaveOneOutReader(
         model, statistics, limits, terms if is_fixed else None, settings.binary)
-    progress = current_line()
+    progress = current_progress()
     progress.begin("choosing l", Size(statistics.documents))
     with naming_source(X):
         left_out = reader.leave_out(

@@ -1,6 +1,6 @@
 """Progress of work that takes long: what it reports, and the live line that shows it.
 
-Work that knows how far it has come (a solver, a search) reports to `current_line()`. So the
+Work that knows how far it has come (a solver, a search) reports to `current_progress()`. So the
 functions that call it need no parameter for progress. Rich is imported only when a line is drawn.
 """
 
@@ -69,7 +69,7 @@ _SILENT = Line()
 _lines: list[Line] = []
 
 
-def current_line() -> Line:
+def current_progress() -> Line:
     """The line to which work reports; it shows nothing if no line is shown."""
     return _lines[-1] if _lines else _SILENT
 

@@ -139,7 +139,7 @@ def first_candidates(with_spaceless: bool) -> list[Candidate]:
         Candidate(words, 1, ComplementNB(l=0.1)), Candidate(pairs, 1, ComplementNB(l=0.1)),
         Candidate(pairs, 1, BernoulliNB(l=0.03))]
     if with_spaceless:
-        # Among the first that are tried, but after three that the defaults are compared with.
+        # After the first three, so that they are tried early.
         candidates[3:3] = [
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 2)), 1, linear),
             Candidate(Tokenizer(analyzer="char", ngram_range=(1, 3)), 2, linear)]

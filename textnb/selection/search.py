@@ -46,7 +46,7 @@ from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
 from textnb.learning.text_settings import columns_of
 from textnb.runtime import notebook
-from textnb.runtime.progress import Size, current_line, muted
+from textnb.runtime.progress import Size, current_progress, muted
 from textnb.runtime.settings import is_number, is_whole
 from textnb.scoring.texts import score_batch
 from textnb.selection.candidates import (
@@ -266,7 +266,7 @@ def search(
                 columns.append(name)
         columns = list(dict.fromkeys(columns))
         # A text column of categories may also be the column of groups: strings give equal groups.
-        current_line().begin("reading")
+        current_progress().begin("reading")
         # Columns of tokens stay lists.
         table = rows.select(columns).with_columns(
             pl.col(() if of_mail else names).cast(pl.String)).collect()
@@ -292,7 +292,7 @@ def search(
     best, table_of_trials, default = _run_trials(
         runner, initial, len(names), trials=trials, seconds=seconds, seed=seed, progress=progress)
     tried = set(table_of_trials["settings"])
-    current_line().begin("comparing the best with the defaults")
+    current_progress().begin("comparing the best with the defaults")
     classes = outer.classes
     # The trials on all training rows, without that of the defaults.
     n_compared = int((table_of_trials["documents"] == runner.rungs[-1]).sum()) - 1
@@ -300,11 +300,11 @@ def search(
     chosen = default if lead is not None and not lead.is_sure else best
     candidate, calibration = chosen.candidate, chosen.result.calibration
     actual = outer.labels.of_rows(outer.folds == _N_PARTS - 1).actual
-    current_line().begin("judging on new rows")
+    current_progress().begin("judging on new rows")
     estimate = _estimate(chosen, training, test, runner, classes, actual)
     default_estimate = estimate if candidate is default.candidate else _estimate(
         default, training, test, runner, classes, actual)
-    current_line().begin("learning from all rows")
+    current_progress().begin("learning from all rows")
     fitted = fit(candidate.settings(names, label), table,
                  left_out=of_mail and not of_lists and candidate.model.scores_left_out)
     code = _code(candidate, calibration, names, label)
@@ -380,7 +380,7 @@ def _run_trials(
 
     schedule = _schedule(initial, runner.rungs, n_columns, seed, runner.of_lists, remaining)
     gain: float | None = None
-    status = current_line()
+    status = current_progress()
     status.begin("", None if math.isinf(budget) else Size(int(budget)), "trial", seconds)
     while True:
         try:

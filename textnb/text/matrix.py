@@ -24,7 +24,7 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, VocabularyError
 from textnb.runtime.forks import check_fork
 from textnb.runtime.native import Kernel
-from textnb.runtime.progress import current_line
+from textnb.runtime.progress import current_progress
 from textnb.runtime.threads import map_in_threads, run_in_threads
 from textnb.text.compiled import Table, Tables, usable_kernel
 from textnb.text.expression_table import ExpressionTable
@@ -258,7 +258,7 @@ def count_matrix(
             return number, codes if kernel is None else _copy_to_pages(codes), ends
 
     batches = list(map_in_threads(encode, frames, tables.threads))
-    current_line().begin("building the matrix")
+    current_progress().begin("building the matrix")
     merged, new_codes = tables.merge()
     n_documents, term_codes = sum(len(ends) for _, _, ends in batches), merged.terms()
     if not len(term_codes):

@@ -24,7 +24,7 @@ from textnb.frames.sinks import write
 from textnb.learning.fitted import Fitted
 from textnb.learning.parameters import to_json_value
 from textnb.runtime import __version__
-from textnb.runtime.progress import Size, current_line
+from textnb.runtime.progress import Size, current_progress
 from textnb.scoring import texts
 from textnb.workflow.decide import (
     Calibrated,
@@ -203,7 +203,7 @@ def _record_of_job(job: Job) -> Any:
 
 def _begin_reading(size: Size | None) -> None:
     """Tell the line of progress how many rows the step reads, if that is known."""
-    current_line().begin("reading", size)
+    current_progress().begin("reading", size)
 
 
 def _audit(work: _Work, options: Audit, advance: Progress) -> Any:

@@ -143,7 +143,7 @@ class BroadcastModel:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model.textnb"
                 path.write_bytes(self.content.value)
-                # The file is not foreign: no limit protects memory from it.
+                # The driver has written the file, so that its size needs no limit.
                 _LOADED_MODEL[self.digest] = load(path, max_bytes=sys.maxsize)
         return _LOADED_MODEL[self.digest]
 
