@@ -284,6 +284,7 @@ def _unparsed_row(raw: RawMessage) -> dict[str, Any]:
 
 
 def _parsed_row(raw: RawMessage, headers: Sequence[str], tokens: bool) -> dict[str, Any]:
+    # The structure, which parts the message has, is among what tokens are made of.
     message, structure = read_message(raw.raw, headers)
     # An unreadable message is not reported as an empty one too.
     is_unreadable = not raw.raw and raw.errors

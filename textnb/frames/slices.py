@@ -106,7 +106,10 @@ def _common_schema(
 def _open_and_check(
     path: str, open_lazily: OpenLazily, reference: str, schema: pl.Schema, read_all: bool
 ) -> pl.LazyFrame:
-    """Open a file, and check its columns and, if ``read_all``, that all its rows can be read."""
+    """Open a file, and check its columns and, if ``read_all``, that all its rows can be read.
+
+    ``reference`` is a file that has the ``schema``, for errors.
+    """
     with _report_errors(path):
         frame = open_lazily(path)
         _check_schema(path, frame.collect_schema(), reference, schema)

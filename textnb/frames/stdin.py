@@ -31,6 +31,7 @@ def spool_stdin() -> tuple[str, str]:
     signal.siginterrupt(signal.SIGINT, True)
     path = temporary_copy(sys.stdin.buffer, beginning=take_blanks())
     with open(path, "rb") as copy:
+        # The line of a header may be long.
         head = copy.read(1 << 16)
     if not head:
         raise SourceError.unreadable(STDIN, "it is empty")

@@ -381,6 +381,7 @@ def _run_trials(
     schedule = _schedule(initial, runner.rungs, n_columns, seed, runner.of_lists, remaining)
     gain: float | None = None
     status = current_progress()
+    # There is one phase, of which the number of trials and the seconds are limited.
     status.begin("", None if math.isinf(budget) else Size(int(budget)), "trial", seconds)
     while True:
         try:

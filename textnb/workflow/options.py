@@ -3,7 +3,8 @@
 A class is a group of options, with its heading in ``--help`` as docstring. A field has the type,
 default and help, and `setting` explains its other arguments. Its name is the key of a job, and the
 option too unless `names` has another. With ``under="read"`` the option is ``--read KEY=VALUE``.
-Neither Polars nor NumPy is imported here, so that ``--help`` starts at once.
+Types such as Place are explained in `textnb.runtime.settings`. Neither Polars nor NumPy is imported
+here, so that ``--help`` starts at once.
 """
 
 from __future__ import annotations

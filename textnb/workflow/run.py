@@ -295,7 +295,8 @@ def _export(work: _Work) -> None:
         work.observer.result(ExportResult(exported, work.model, settings.verify))
 
 
-# The section of each step, its title, and its function.
+# The section of each step, its title, and its function of the work, the section's options, and a
+# callable that gets numbers of rows.
 _STEPS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("audit", "auditing", _audit), ("model", "training", _train),
     ("validation", "validating", _validate),

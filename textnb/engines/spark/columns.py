@@ -48,8 +48,7 @@ def check_frame(frame: Any) -> None:
         from pyspark.sql import DataFrame
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
     except ImportError as error:
-        raise ParameterError(f"Spark needs {error.name or 'more libraries'}: {INSTALL}"
-                             ) from error
+        raise ParameterError(f"Spark needs {error.name or 'more libraries'}: {INSTALL}") from error
     if not isinstance(frame, DataFrame):
         raise ParameterError("frame must be a pyspark.sql.DataFrame; got "
                              f"{type(frame).__name__}. For other tables call "
