@@ -111,14 +111,14 @@ class TextnbError(Exception):
         error._parts = tuple(parts)
         return error
 
-    def after(self, words: str) -> Self:
-        """The same error, with words before its message."""
+    def add_prefix(self, prefix: str) -> Self:
+        """The same error, with a prefix before its message."""
         error = copy(self)
-        error.args = (f"{words}{self}",)
+        error.args = (f"{prefix}{self}",)
         for name in ("_problem", "_command_line"):
             if (message := getattr(self, name)) is not None:
-                setattr(error, name, f"{words}{message}")
-        error._parts = (words, *self._parts) if self._parts else ()
+                setattr(error, name, f"{prefix}{message}")
+        error._parts = (prefix, *self._parts) if self._parts else ()
         return error
 
     def message(self, write: Callable[[Mention], str]) -> str:

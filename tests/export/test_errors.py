@@ -22,7 +22,7 @@ from tests.export.tables import SPLITTING
 from textnb import ExportError, ModelFileError, ParameterError, TextClassifier, verify_export
 from textnb.export.bundle import bundle_of
 from textnb.export.golden import target_rows
-from textnb.export.portable import Words, portable
+from textnb.export.portable import Words, words_of
 from textnb.export.targets import program
 from textnb.export.targets.base import EngineMissing
 from textnb.export.targets.known import TARGETS
@@ -362,11 +362,11 @@ class MoreWords(Words):
 @pytest.mark.parametrize("to", [to for to in SPLITTING if to != "polars"])
 def test_a_new_setting_of_words_is_refused_until_a_target_knows_it(to, tmp_path, monkeypatch):
     def more(plan, columns):
-        words = portable(plan, columns)
+        words = words_of(plan, columns)
         return MoreWords(**{field.name: getattr(words, field.name) for field in fields(words)},
                          max_length=4)
 
-    monkeypatch.setattr("textnb.export.bundle.portable", more)
+    monkeypatch.setattr("textnb.export.bundle.words_of", more)
     with pytest.raises(ExportError, match="max_length=4: this target does not execute it"):
         textnb.export_model(plain(), tmp_path / "model", to=to, reads="text")
     assert not list(tmp_path.iterdir())

@@ -10,7 +10,7 @@ import textnb
 from tests.text import cases
 from tests.text.cases import EVERY, EXECUTORS, TOKENIZERS, Refusal, by_the_oracle, columns_of
 from textnb import ExportError, ModelFileError, ParameterError, TextClassifier, Tokenizer
-from textnb.export.portable import portable
+from textnb.export.portable import words_of
 from textnb.export.targets.known import TARGETS
 from textnb.export.targets.onnx_graph import split_of
 from textnb.export.targets.polars_code import source_of
@@ -163,7 +163,7 @@ class TestUnknownSteps:
         for run in (lambda: tokenizer.expr("text"), lambda: tokenizer.tokens("a"),
                     lambda: plain_tokens(plan, {"text": "a"}),
                     lambda: plain_tokens(plan, {"text": "\u0378"}),
-                    lambda: portable(plan, ("text",)), lambda: source_of(plan, ["text"]),
+                    lambda: words_of(plan, ("text",)), lambda: source_of(plan, ["text"]),
                     lambda: split_of(_split_at_spaces(plan), ["text"]),
                     lambda: pieces_of(tokenizer, ["text"], {"text": "a"}, {"a": 1.0}),
                     lambda: TextClassifier(tokenizer=tokenizer).fit(FRAME),
@@ -198,7 +198,7 @@ class TestUnknownSteps:
         plan, words = tokenizer.plan(), rf"{name}, a class of its own"
         assert separators_of(plan) is None
         assert reason_for_expressions(tokenizer)
-        for run in (lambda: portable(plan, ("text",)), lambda: source_of(plan, ["text"]),
+        for run in (lambda: words_of(plan, ("text",)), lambda: source_of(plan, ["text"]),
                     lambda: plain_tokens(plan, {"text": "a"})):
             with pytest.raises(Refusal, match=words):
                 run()

@@ -144,7 +144,7 @@ def relabel(
         try:
             changed = relabel(all_rows, reviewed, columns.label)
         except DataError as error:
-            raise error.after(f"{review.reviewed}: ") from None
+            raise error.add_prefix(f"{review.reviewed}: ") from None
     table.refuse_unreadable()
 
     def write() -> None:
@@ -168,7 +168,7 @@ def relabel(
         try:
             change_model(review.model, review.model, change, with_ledger=False, texts_only=True)
         except TextnbError as error:
-            raise error.after(f"{output.output} is written: " if is_written else "") from error
+            raise error.add_prefix(f"{output.output} is written: " if is_written else "") from error
     if not output.quiet:
         for name in changed.new_labels:
             note(f"note: no row had the label {name!r} before")

@@ -125,7 +125,7 @@ def train(
         try:
             _check_accuracy(trained.model, table, n_rows, options)
         except TextnbError as error:
-            raise error.after(f"{output.output} is written, but was not checked: ") from error
+            raise error.add_prefix(f"{output.output} is written, but was not checked: ") from error
     elif "checks_accuracy" in options and output.checks_accuracy:
         note("note: not checked: a model of feature tables has no leave-one-out here")
 

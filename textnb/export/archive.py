@@ -1,4 +1,7 @@
-"""A bundle on disk: a folder or a ZIP archive of it, which is written whole or not at all."""
+"""A bundle on disk: a folder or a ZIP archive of it, which is written whole or not at all.
+
+`textnb.export.bundle` lists the files of a bundle, and what each holds.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from textnb.bayes.features import FeatureMap, presence_map
 from textnb.bayes.forms import LinearForm
 from textnb.errors import ExportError, SourceError
 from textnb.export import golden
-from textnb.export.bundle import ANSWERS, Bundle, two_columns
+from textnb.export.bundle import ANSWERS, Bundle, expand_to_two_classes
 from textnb.export.portable import WORDS_FIELDS
 from textnb.export.readme import README_MARK
 from textnb.files.archive import (
@@ -54,9 +57,11 @@ FORMAT, VERSION = "textnb-bundle", 3
 FORM, WEIGHTS, GOLDEN, CHARACTERS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json")
 _OWN_FILES = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
+# The names of all files that a target writes begin so.
 _TARGET_PREFIX = "model."
 # Not among `_OWN_FILES`, because a user's own README may be in the folder.
 README = "README.md"
+# The endings of files that C compilers write beside the source.
 _OBJECT_SUFFIXES = (".o", ".obj")
 
 
@@ -64,7 +69,19 @@ def write_tables(
     bundle: Bundle, folder: Path, target: str, pruned: Mapping[str, Any] | None = None,
     precision: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the bundle's own files; the target's file and the checksums come later."""
+    """Write the bundle's own files; the target's file and the checksums come later.
+
+    Parameters
+    ----------
+    bundle : Bundle
+    folder : Path
+    target : str
+        The name of the target.
+    pruned : mapping, optional
+        The report of `textnb.export.reduce.keep_top`, if only some terms are exported.
+    precision : mapping, optional
+        The report of `textnb.export.reduce.round_weights`, if weights are rounded.
+    """
     features = bundle.form.features
     version = 3 if bundle.is_multilabel else 1 if features.is_simple else 2
     form = write_document(FORMAT, version, {
@@ -175,12 +192,12 @@ def open_bundle(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[Path]:
         with reading_errors(str(path), "bundle"):
             if not path.is_dir():
                 unpack_folder(path, folder, max_bytes)
-            check_sums(folder, str(path), max_bytes, (FORM, WEIGHTS, GOLDEN), _is_ignored)
+            check_sums(folder, str(path), max_bytes, (FORM, WEIGHTS, GOLDEN), _may_lack_checksum)
         yield folder
 
 
 def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, dict[str, Any]]:
-    """Read the bundle of an open folder, and its ``form.json``.
+    """Read the bundle of an open folder, and its ``form.json``; errors call the bundle ``name``.
 
     Raises
     ------
@@ -231,19 +248,20 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     require(reads == "features" or tokenizer is not None, "it has no tokenizer")
     if positive is not None:
         require(len(labels) == 2 and positive in labels, "its positive class is not one of two")
-        weights, intercept = two_columns(labels, positive, weights[:, 0], intercept[0])
+        weights, intercept = expand_to_two_classes(labels, positive, weights[:, 0], intercept[0])
     columns = form["columns"]
     require(isinstance(columns, list) and all(isinstance(name, str) for name in columns)
             and len(columns) > 0, "its columns are not names")
     return Bundle(
         LinearForm(classes, weights, intercept, tuple(terms.to_list()), features,
-                   "sigmoid" if is_multilabel else "softmax"), reads,
-        None if tokenizer is None else Tokenizer.from_file(tokenizer), tuple(columns), positive,
-        form["trained"],
+                   link="sigmoid" if is_multilabel else "softmax"),
+        reads, tokenizer=None if tokenizer is None else Tokenizer.from_file(tokenizer),
+        columns=tuple(columns), positive=positive, provenance=form["trained"],
         # Calibration and decision may be absent or null.
-        None if form.get("calibration") is None else Calibration.from_dict(form["calibration"]),
-        None if form.get("decision") is None else Decision.from_dict(form["decision"]),
-        _read_answers(form))
+        calibration=None if form.get("calibration") is None else Calibration.from_dict(
+            form["calibration"]),
+        decision=None if form.get("decision") is None else Decision.from_dict(form["decision"]),
+        answers=_read_answers(form))
 
 
 def _read_answers(form: Mapping[str, Any]) -> tuple[str, ...]:
@@ -303,7 +321,7 @@ def _is_bundle(path: Path) -> bool:
     return isinstance(form, dict) and form.get("format") == FORMAT
 
 
-def _is_ignored(name: str) -> bool:
+def _may_lack_checksum(name: str) -> bool:
     """Whether a file is no part of the bundle: a user compiled it in the folder, or added it."""
     name = name.casefold()
     return name.endswith(_OBJECT_SUFFIXES) or not (

@@ -28,10 +28,10 @@ from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats, LinearForm, RequiredTermsForm
 from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ExportError, ParameterError, quantity
-from textnb.export.portable import Words, portable
+from textnb.export.portable import Words, words_of
 from textnb.learning.fitted import fitted_texts
 from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens
-from textnb.text.tokens import Tokenizer, check_exact
+from textnb.text.tokens import Tokenizer, refuse_subclass
 
 Reads = Literal["text", "terms", "features"]
 # What a target's file may answer with in addition to labels.
@@ -87,6 +87,7 @@ class Bundle:
         form = self.form
         if form.terms is None or len(form.terms) != len(form.weights):
             raise ExportError("the form has no names for its weights")
+        # A `RequiredTermsForm` is for weights of -inf, which l = 0 gives.
         if isinstance(form, RequiredTermsForm) or not np.isfinite(form.weights).all():
             raise ExportError(_infinite_weights_message(form))
         if type(form) is not LinearForm:
@@ -191,7 +192,7 @@ class Bundle:
             If words are not runs of characters, or need a field of `Words` that the target does not
             execute.
         """
-        return portable(self.splitter.plan(), self.columns).executed_by(executes)
+        return words_of(self.splitter.plan(), self.columns).executed_by(executes)
 
     @cached_property
     def weights(self) -> Floats:
@@ -250,9 +251,10 @@ class Bundle:
         """Find the rows whose label rounding may change: bool (n_rows,).
 
         These are rows whose two best scores are equal within a tolerance. For lists of labels, they
-        are rows in which a score equals its threshold, or in which labels next to a limit
-        (``at_least`` or ``at_most``) have equal margins. A row without known terms is never a tie,
-        as its scores are exactly the intercepts.
+        are rows in which a score equals its threshold, or in which two labels next to each other,
+        of which only one is within a limit of the decision (``at_least`` or ``at_most``), have
+        equal margins (score - threshold). A row without known terms is never a tie, as its scores
+        are exactly the intercepts.
         """
         if self.is_multilabel:
             margins = scores - self.thresholds
@@ -301,6 +303,7 @@ class Bundle:
             return_dtype=pl.Int64).to_numpy()
         row = np.repeat(np.arange(len(tokens)), tokens.list.len().cast(pl.Int64).to_numpy())
         is_known = columns >= 0
+        # Equal tokens of a row are added up.
         n_known_tokens = np.bincount(row[is_known], minlength=len(tokens))
         return merge_tokens(n_known_tokens, columns[is_known], len(self.terms))
 
@@ -322,9 +325,7 @@ class Bundle:
         return Vocabulary(self.splitter, pl.Series(self.terms, dtype=pl.String))
 
 
-def bundle_of(
-    model: Any, reads: Reads | None = None, positive: Any = None
-) -> Bundle:
+def bundle_of(model: Any, reads: Reads | None = None, positive: Any = None) -> Bundle:
     """Make the bundle of a fitted classifier.
 
     Parameters
@@ -341,6 +342,7 @@ def bundle_of(
         If the form is not linear or has infinite weights.
     """
     fitted = fitted_texts(model)
+    # A classifier can be changed after its fit, and would export what it no longer is.
     if model is not fitted:
         model.check_unchanged("exporting")
     try:
@@ -351,18 +353,18 @@ def bundle_of(
                           "GaussianNB(shared_variance=True)") from None
     if positive is not None:
         positive = _form_label(form, positive)
-    # The part of the scores that all classes share has large weights and decides nothing.
+    # Leave out the part of the scores that all classes share: it decides nothing, and its weights
+    # are large.
     form = form.discriminant
     if fitted is None:
         if reads not in (None, "features"):
             raise ParameterError(f"a model of feature tables reads features, not {reads}")
         names = tuple(model.feature_names_)
-        form = replace(form, terms=names)
-        return Bundle(form, "features", tokenizer=None, columns=names, positive=positive,
-                      provenance=provenance(model))
+        return Bundle(replace(form, terms=names), "features", tokenizer=None, columns=names,
+                      positive=positive, provenance=provenance(model))
     columns, tokenizer = tuple(fitted.columns), fitted.settings.tokenizer
     try:
-        check_exact(tokenizer, "an export")
+        refuse_subclass(tokenizer, "an export")
     except ParameterError as error:
         raise ExportError(str(error)) from None
     # Replace a segmenter (a function) by its name, as in a file: the target reads tokens then.
@@ -371,7 +373,7 @@ def bundle_of(
                   provenance(model), fitted.calibration, fitted.decision)
 
 
-def two_columns(
+def expand_to_two_classes(
     labels: Sequence[Any], positive: Any, w: Floats, b: float
 ) -> tuple[Floats, Floats]:
     """The weights and intercepts of two classes whose scores differ by w·x + b.
@@ -404,6 +406,7 @@ def provenance(model: Any) -> dict[str, Any]:
         return _table_provenance(model.estimator_)
     log_prior = (None if fitted.is_multilabel
                  else fitted.solved_model.class_log_prior(fitted.counts))
+    # The number that ``l="auto"`` chose.
     chosen = {} if fitted.chosen_l is None else {"chosen": {"l": fitted.chosen_l}}
     return {"estimator": {"name": fitted.model.name,
                           "parameters": fitted.model.get_params(deep=False),

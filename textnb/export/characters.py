@@ -37,10 +37,10 @@ from textnb.text.characters import ACCENTS, COMBINING
 
 Ranges = tuple[tuple[int, int], ...]
 SIGMA, FINAL_SIGMA, SMALL_SIGMA = "Σ", "ς", "σ"
-Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+NormalizationForm = Literal["NFC", "NFD", "NFKC", "NFKD"]
 # The first and the last syllable of Hangul.
 _HANGUL = (pl.lit("\uac00"), pl.lit("\ud7a3"))
-# The mark of the highest class: normalisation moves it behind every other mark.
+# A mark of the highest combining class: normalisation moves it behind every other mark.
 _LAST_MARK = "\u0345"
 
 
@@ -94,7 +94,7 @@ def lowercase() -> Lowercase:
 
 
 def regex_class(ranges: Ranges, code: str = r"\x{{{:x}}}") -> str:
-    r"""Write the inside of a character class of regular expressions, each code point as ``code``.
+    r"""Write the inside of a character class of regular expressions; ``code`` formats a character.
 
     Examples
     --------
@@ -114,6 +114,7 @@ def final_sigma(lower: Lowercase, code: str, end: str) -> str:
 
     The first group is a cased character and ignorable ones. The second is ignorable ones and then a
     character that is neither, or the end. So the next match begins with a later cased character.
+    ``code`` formats a character, as in `regex_class`; ``end`` is the pattern of the end of a text.
     """
     cased, ignorable = regex_class(lower.cased, code), regex_class(lower.ignorable, code)
     return f"([{cased}][{ignorable}]*){SIGMA}([{ignorable}]*(?:[^{cased}{ignorable}]|{end}))"
@@ -171,10 +172,10 @@ class Decomposition:
 
 
 @lru_cache(maxsize=4)
-def decomposition(form: Form) -> Decomposition:
+def decomposition(form: NormalizationForm) -> Decomposition:
     """Find the tables of a form, as the installed Polars normalises."""
     characters = _characters()[1]
-    decomposed_form = cast(Form, form.replace("C", "D"))
+    decomposed_form = cast(NormalizationForm, form.replace("C", "D"))
     decomposed = characters.str.normalize(decomposed_form)
     changed = (characters != decomposed) & ~characters.is_between(*_HANGUL)
     mapping = dict(zip(characters.filter(changed), decomposed.filter(changed), strict=True))
@@ -202,12 +203,13 @@ def accents_to_drop(kind: str) -> Ranges:
 
 @lru_cache(maxsize=1)
 def _combining_classes() -> dict[str, int]:
+    """Find the combining class of each mark, by the order in which normalisation puts marks."""
     characters = _characters()[1]
     characters = characters.filter(characters == characters.str.normalize("NFD"))
     # Normalisation moves marks before the last mark, and nothing else.
     is_mark = (_LAST_MARK + characters).str.normalize("NFD").str.ends_with(_LAST_MARK)
     marks = characters.filter(is_mark)
-    # A mark of each class in Python's version of Unicode.
+    # A mark of each class in Python's version of Unicode, whose marks are below 0x20000.
     mark_of_class = {number: chr(code) for code in range(0x20000)
                      if (number := unicodedata.combining(chr(code)))
                      and unicodedata.is_normalized("NFD", chr(code))}
@@ -222,6 +224,7 @@ def _combining_classes() -> dict[str, int]:
 
 @lru_cache(maxsize=1)
 def _pairs() -> dict[str, str]:
+    """Find the pairs of characters that NFC joins: see `Decomposition`."""
     characters = _characters()[1]
     composed, decomposed = pl.col("composed"), pl.col("decomposed")
     frame = pl.DataFrame(
@@ -235,11 +238,13 @@ def _pairs() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _characters() -> tuple[NDArray[np.int64], pl.Series]:
+    """All code points except surrogates, and their characters."""
     codes = np.concatenate([np.arange(0xD800), np.arange(0xE000, 0x110000)])
     return codes, pl.Series([chr(code) for code in codes.tolist()])
 
 
 def _ranges(codes: NDArray[np.int64]) -> Ranges:
+    """First and last code points of runs; the codes ascend."""
     if not len(codes):
         return ()
     breaks = np.flatnonzero(np.diff(codes) > 1) + 1

@@ -9,7 +9,7 @@ import numpy as np
 from textnb.bayes.label_form import model_of_label
 from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
-from textnb.files.blocks import VERSION
+from textnb.files.blocks import VERSION as MODEL_FILE_VERSION
 from textnb.learning.fitted import Fitted, fitted_texts
 from textnb.learning.parameters import to_json_value
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
@@ -62,6 +62,7 @@ def describe_model(model: Any) -> dict[str, Any]:
     if fitted is not None and fitted.is_multilabel:
         log_prior = _label_log_priors(fitted)
     labels = (model.classes_ if fitted is None else fitted.classes).tolist()
+    # `to_json` writes -inf as a string.
     priors = [None] * len(labels) if log_prior is None else np.exp(
         [float(value) for value in log_prior]).tolist()
     scores_are_logs = (model.estimator_ if fitted is None else fitted.model
@@ -111,7 +112,7 @@ def describe_model(model: Any) -> dict[str, Any]:
                             else fitted.calibration.to_dict()),
             "decision": None if fitted.decision is None else to_json(fitted.decision.to_dict()),
         }
-    return {**card, "format": VERSION, "textnb": __version__}
+    return {**card, "format": MODEL_FILE_VERSION, "textnb": __version__}
 
 
 def _label_log_priors(fitted: Fitted) -> list[float] | None:

@@ -20,6 +20,7 @@ from textnb.export.targets.base import TargetRows
 from textnb.text.matrix import CountMatrix
 
 SEED = 13
+# How far rounding may move a score; an answer that depends on less is stored as null.
 TOLERANCE = 1e-9
 # The number of documents that are made of the vocabulary's terms.
 _N_TERM_DOCUMENTS = 40
@@ -152,6 +153,7 @@ def posterior_scores(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats)
         scores = scores * (np.arange(2) == k)
     if bundle.calibration is None:
         return scores
+    # A row's length, for the calibration, is the sum of the values that weights multiply.
     return bundle.calibration.apply(
         scores, np.asarray(bundle.form.used(rows).sum(axis=1), dtype=np.float64))
 
@@ -192,10 +194,14 @@ def decisions(
 
 
 def _documents_of_terms(bundle: Bundle) -> list[str]:
-    """Make documents of terms that a hash chooses, so that they are the same on every machine."""
+    """Make documents of terms that a hash chooses, so that they are the same on every machine.
+
+    Their lengths, case, repetitions and separators differ.
+    """
     terms = bundle.terms
     texts = []
     for number in range(_N_TERM_DOCUMENTS):
+        # 24 numbers of 8 bytes: each chooses a term.
         digest = hashlib.shake_256(f"{SEED} {number}".encode()).digest(8 * 24)
         choices = [int.from_bytes(digest[i:i + 8], "big") for i in range(0, len(digest), 8)]
         words = [terms[choice % len(terms)] for choice in choices[:2 + number % 22]]

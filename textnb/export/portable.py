@@ -5,10 +5,10 @@ within such runs, or if it makes n-grams of characters. These need no regular ex
 tables of characters, and every engine makes the same tokens of them.
 
 >>> from textnb.text.tokens import Tokenizer
->>> words = portable(Tokenizer(ngram_range=(1, 2)).plan(), ("text",))
+>>> words = words_of(Tokenizer(ngram_range=(1, 2)).plan(), ("text",))
 >>> words.min_length, words.ngram_range, words.lowercase
 (2, (1, 2), True)
->>> portable(Tokenizer(pattern="a|b").plan(), ("text",))  # doctest: +ELLIPSIS
+>>> words_of(Tokenizer(pattern="a|b").plan(), ("text",))  # doctest: +ELLIPSIS
 Traceback (most recent call last):
     ...
 textnb.errors.ExportError: pattern 'a|b' is not a run of one class of characters, and ...
@@ -27,7 +27,7 @@ from textnb.errors import ExportError
 from textnb.export import characters
 from textnb.export.characters import (
     Decomposition,
-    Form,
+    NormalizationForm,
     accents_to_drop,
     decomposition,
 )
@@ -37,9 +37,10 @@ from textnb.text.expressions import stop_tokens, unspaced_class
 
 # The fields of `Words` that ``characters.json`` describes. Every target that splits texts executes
 # them; a target that executes more fields adds them to these.
-WORDS_FIELDS = ("member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes",
-          "replacements", "kinds", "analyzer", "normalize", "accents", "columns", "prefixes",
-          "escaped")
+WORDS_FIELDS = (
+    "member", "min_length", "lowercase", "ngram_range", "stop_words", "sizes", "replacements",
+    "kinds", "analyzer", "normalize", "accents", "columns", "prefixes", "escaped")
+# The values of `Words.sizes` that engines know.
 _KNOWN_SIZES = (plans.PAIRS, plans.SINGLE, plans.BOTH)
 
 
@@ -89,7 +90,7 @@ class Words:
     replacements: tuple[tuple[str, str], ...] = ()
     kinds: tuple[str, ...] = ()
     analyzer: Literal["word", "char", "char_wb"] = "word"
-    normalize: Form | None = None
+    normalize: NormalizationForm | None = None
     accents: str | None = None
     columns: tuple[str, ...] = ("text",)
     prefixes: tuple[str, ...] = ("",)
@@ -138,12 +139,12 @@ class Words:
         return characters.lowercase() if self.lowercase else None
 
     @property
-    def normalizing(self) -> Decomposition | None:
+    def normalization(self) -> Decomposition | None:
         """The tables of the normalisation ``normalize``."""
         return None if self.normalize is None else decomposition(self.normalize)
 
     @property
-    def stripping(self) -> Decomposition | None:
+    def accent_decomposition(self) -> Decomposition | None:
         """The tables that decompose a text, so that its `dropped` characters can be removed."""
         return None if self.accents is None else decomposition("NFKD")
 
@@ -161,7 +162,7 @@ class Words:
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of ``characters.json``: see the reference page of file formats."""
-        lower, normal, stripping = self.lower, self.normalizing, self.stripping
+        lower, normal, decomposed = self.lower, self.normalization, self.accent_decomposition
         return {
             "members": self.members, "least": self.min_length, "stop_words": self.stop_words,
             "ngram_range": self.ngram_range, "unspaced": self.unspaced,
@@ -171,9 +172,9 @@ class Words:
             **({} if normal is None else {"normalize": {
                 "form": self.normalize, "mapping": normal.mapping,
                 "classes": normal.combining_class_ranges, "pairs": normal.pairs}}),
-            **({} if stripping is None else {"accents": {
-                "kind": self.accents, "mapping": stripping.mapping,
-                "classes": stripping.combining_class_ranges, "dropped": self.dropped}}),
+            **({} if decomposed is None else {"accents": {
+                "kind": self.accents, "mapping": decomposed.mapping,
+                "classes": decomposed.combining_class_ranges, "dropped": self.dropped}}),
             **({} if not self.kinds else {"kept": {
                 "kinds": self.kinds, "letters": characters.members(LETTER),
                 "letters_or_numbers": characters.members(LETTER_OR_NUMBER),
@@ -185,7 +186,7 @@ class Words:
 
 
 @lru_cache(maxsize=8)
-def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
+def words_of(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
     """Convert a plan to `Words`. Results are cached, because their tables take time to compute.
 
     Raises
@@ -204,7 +205,7 @@ def portable(plan: plans.Plan, columns: tuple[str, ...]) -> Words:
             case plans.TurkicLowercase(language="tr" | "az"):
                 words = replace(words, lowercase=True, replacements=TURKIC)
             case plans.Normalize(form="NFC" | "NFD" | "NFKC" | "NFKD"):
-                words = replace(words, normalize=cast(Form, step.form))
+                words = replace(words, normalize=cast(NormalizationForm, step.form))
             case plans.StripAccents(kind="unicode" | "ascii" | "marks"):
                 words = replace(words, accents=step.kind)
             case plans.Runs(members=members, min_length=min_length):

@@ -82,6 +82,7 @@ def _input(bundle: Bundle) -> str:
         origin = f" {origin[0].upper()}{origin[1:]}."
     match bundle.reads:
         case "text":
+            # The receiver must know the type of columns of tokens.
             content = _describe_columns(bundle).replace("tokens", "tokens (`List(String)`)", 1)
             return (f"{content[0].upper()}{content[1:]}, of "
                     f"{quantity(len(bundle.columns), 'column')}: {columns}. A missing "
@@ -107,6 +108,7 @@ def origin_of_tokens(tokenizer: Tokenizer, columns: Sequence[str]) -> str:
     """What makes the lists of tokens in some columns; "" if only the user knows."""
     if tokenizer.segmenter is not None:
         return f"the function {code(tokenizer.segmenter)} makes these lists from texts"
+    # The name of the column that the command writes.
     if TOKENS in columns:
         return "`textnb mail --tokens` writes those of mail"
     return ""

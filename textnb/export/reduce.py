@@ -23,7 +23,7 @@ import numpy as np
 from textnb.bayes.features import Length
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, ParameterError
-from textnb.export.bundle import Bundle, two_columns
+from textnb.export.bundle import Bundle, expand_to_two_classes
 from textnb.export.targets.packed import most_frequent
 
 Precision = Literal["float64", "float32", "int8"]
@@ -62,7 +62,7 @@ def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[st
         form = replace(form, weights=weights)
     else:
         # The only output is the difference of the scores of two classes.
-        columns, intercept = two_columns(
+        columns, intercept = expand_to_two_classes(
             bundle.labels, bundle.positive, weights[:, 0], bundle.intercept[0])
         form = replace(form, weights=columns, intercept=intercept)
     result = replace(bundle, form=form)
@@ -93,6 +93,7 @@ def _round(weights: Floats, precision: Precision) -> Floats:
     for k, column in enumerate(weights.T):
         center = most_frequent(column)
         distances = column - center
+        # If all weights are equal, any step will do.
         step = np.abs(distances).max(initial=0.0) / _STEPS or 1.0
         rounded[:, k] = center + step * np.rint(distances / step)
     return rounded

@@ -35,7 +35,7 @@ from textnb.files.require import reading_errors, require
 from textnb.frames.features import feature_columns
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import is_table, table_of_texts
-from textnb.runtime.removed import TARGETS as REMOVED
+from textnb.runtime.removed import TARGETS as REMOVED_TARGETS
 from textnb.runtime.removed import removal_message
 
 # The maximum difference between probabilities that count as equal.
@@ -137,13 +137,12 @@ def verify_export(
                           "bundle, or export again")
     with archive.open_bundle(bundle_file, max_bytes) as folder:
         bundle, form = archive.read(folder, str(path), max_bytes)
-        if form["target"] in REMOVED:
-            name = form["target"]
-            raise ExportError(removal_message(f"the target {name}", REMOVED[name]))
-        if form["target"] not in TARGETS:
-            raise ModelFileError.damaged(
-                str(path), f"its target {form['target']!r} is unknown", "bundle")
-        target = TARGETS[form["target"]]
+        name = form["target"]
+        if name in REMOVED_TARGETS:
+            raise ExportError(removal_message(f"the target {name}", REMOVED_TARGETS[name]))
+        if name not in TARGETS:
+            raise ModelFileError.damaged(str(path), f"its target {name!r} is unknown", "bundle")
+        target = TARGETS[name]
         file = folder / model_file(target)
         if target.suffix and not file.is_file():
             raise ModelFileError.damaged(str(path), f"{file.name} is missing", "bundle")
@@ -166,7 +165,10 @@ def verify_export(
 def read_golden(
     bundle: Bundle, folder: Path, name: str, max_bytes: int
 ) -> tuple[TargetRows, Floats]:
-    """Read the golden rows and their scores; check that the weights give the stored answers."""
+    """Read the golden rows and their scores; check that the weights give the stored answers.
+
+    Errors call the bundle ``name``.
+    """
     table = read_table((folder / archive.GOLDEN).read_bytes(), name, max_bytes)
     scores = np.array(table["scores"].to_list(), dtype=np.float64)
     require(scores.shape == (table.height, len(bundle.intercept)) and table.height > 0
@@ -180,7 +182,7 @@ def read_golden(
             pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
         rows = TargetRows(bundle.count_tokens(table["tokens"]), documents, table["tokens"])
     # The intercept includes the center of features. If it is large, scores lose digits, so the
-    # tolerance grows with it.
+    # tolerance grows with it. 1e-6 is more than rounding, and less than another weight, would move.
     magnitude = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
     require(bool((np.abs(bundle.scores(rows.values) - scores) <= 1e-6 * magnitude).all()),
             f"{archive.WEIGHTS} and {archive.FORM} give other scores")
@@ -239,6 +241,8 @@ def compare(
 ) -> Verified:
     """Compare an engine's answers with the model's.
 
+    ``file`` is the target's file, which the engine runs, and ``scores`` are the model's scores.
+
     Raises
     ------
     EngineMissing
@@ -275,12 +279,14 @@ def compare(
         wrong_decisions = _differing_answers(
             target, "decision", expected_decisions, answers.decisions or [])
     return Verified(
-        target.name, bundle.reads, len(expected), float(score_errors.max(initial=0.0)),
-        target.tolerance, _rows_with_any(is_wrong),
-        _differing_answers(target, "label", expected, labels), bundle.answers,
-        float(probability_errors.max(initial=0.0)),
-        _rows_with_any(~(probability_errors <= max(_MAX_PROBABILITY_ERROR, target.tolerance))),
-        wrong_decisions)
+        target.name, bundle.reads, rows=len(expected), tolerance=target.tolerance,
+        largest_difference=float(score_errors.max(initial=0.0)),
+        wrong_scores=_rows_with_any(is_wrong),
+        wrong_labels=_differing_answers(target, "label", expected, labels),
+        answers=bundle.answers, largest_error=float(probability_errors.max(initial=0.0)),
+        wrong_probabilities=_rows_with_any(
+            ~(probability_errors <= max(_MAX_PROBABILITY_ERROR, target.tolerance))),
+        wrong_decisions=wrong_decisions)
 
 
 def _rows_with_any(mask: NDArray[np.bool_]) -> list[int]:

@@ -167,8 +167,8 @@ def _export(
                 with (folder / model_file(target)).open("rb") as source:
                     shutil.copyfileobj(source, file)
     return Exported(
-        path, target.name, bundle.reads, single, pruned, len(bundle.weights), _size(path),
-        bundle.answers, rounding)
+        path, target.name, bundle.reads, single=single, pruned=pruned, weights=len(bundle.weights),
+        size=_size(path), answers=bundle.answers, precision=rounding)
 
 
 def _size(path: Path) -> int:
@@ -210,7 +210,7 @@ def _replace_after_bundle(path: Path) -> Iterator[IO[bytes]]:
     except SourceError as error:
         if not bundle_is_replaced:
             raise
-        raise error.after(f"{str(bundle_path(path))!r} is written: ") from error
+        raise error.add_prefix(f"{str(bundle_path(path))!r} is written: ") from error
 
 
 def give_answers(bundle: Bundle, target: Target, answer: str | None = None) -> Bundle:
@@ -267,7 +267,7 @@ def _write(target: Target, bundle: Bundle, folder: Path) -> None:
     except ExportError as error:
         message = f"{target.name}: {error}"
         if not error.refuses_tokenizer:
-            raise error.after(f"{target.name}: ") from None
+            raise error.add_prefix(f"{target.name}: ") from None
         if "terms" in target.reads:
             message += ("; export the form for tokens that you make yourself (--input terms), or "
                         "train with a portable tokenizer, such as the default")

@@ -214,8 +214,8 @@ class Ledger:
         try:
             self._settle_move(last)
         except SourceError as error:
-            raise error.after(f"{self._model} is written, which the next change notes in its "
-                              "ledger: ") from error
+            raise error.add_prefix(f"{self._model} is written, which the next change notes in its "
+                                   "ledger: ") from error
 
     def _note_changes(self, last: int, labels: Mapping[bytes, Any]) -> None:
         """Note what the model will have learned once it is moved."""

@@ -62,7 +62,7 @@ from textnb.storage.document import (
     check_text_document,
 )
 from textnb.storage.layout import MULTILABEL, TABLE_KIND, TEXT_ARRAYS, TEXT_KIND, check_arrays
-from textnb.text.tokens import Tokenizer, check_exact
+from textnb.text.tokens import Tokenizer, refuse_subclass
 from textnb.text.utf8 import bytes_of, strings_of
 
 # The document and the arrays of a model file.
@@ -184,7 +184,7 @@ def pack_text(fitted: Fitted) -> Packed:
         If no file can describe the class of the tokenizer.
     """
     settings, statistics = fitted.settings, fitted.statistics
-    check_exact(settings.tokenizer, "a model file")
+    refuse_subclass(settings.tokenizer, "a model file")
     # The file of a model whose weights come from counts has the counts of all terms, even of those
     # beyond its limits. Other models store their weights, and the counts of their columns.
     counts, terms = (fitted.counts, fitted.terms) if statistics is None else (

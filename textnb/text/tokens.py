@@ -343,7 +343,7 @@ def _plan(tokenizer: Tokenizer) -> Plan:
     return Plan((*plan.steps, OwnCode(cls.__name__)))
 
 
-def check_exact(tokenizer: Any, purpose: str) -> None:
+def refuse_subclass(tokenizer: Any, purpose: str) -> None:
     """Raise ParameterError for a subclass, whose meaning only its code defines."""
     if type(tokenizer) is not Tokenizer:
         raise ParameterError(f"{purpose} needs a Tokenizer itself; got {type(tokenizer).__name__}, "

@@ -125,7 +125,7 @@ def naming_key(key: str) -> Iterator[None]:
         raise SchemaError(f"{key}: {error.problem}. Say so with {advice}") from None
     except SchemaError as error:
         if error.missing_role not in ("text", "label", "features"):
-            raise error.after(f"{key}: ") from None
+            raise error.add_prefix(f"{key}: ") from None
         raise SchemaError(f"{key}: {error.problem}. Rename it, or say which with "
                           f"model.{error.missing_role}") from None
     except SourceError as error:

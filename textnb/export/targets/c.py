@@ -6,7 +6,7 @@ All numbers are little-endian:
 
     byte 0     ``textnbC2``
     byte 8     the size of the block (8 bytes)
-    byte 16    twelve numbers of 4 bytes, see `pack`
+    byte 16    twelve numbers of 4 bytes: see the end of `pack`
     byte 64    the CRC-32 of the numbers and of all bytes from 72 on (8 bytes)
     byte 72    the offset and size of each part (8 bytes each), in the order of the C program's list
     then       the parts, each at a multiple of 8
@@ -114,7 +114,11 @@ class C(Program):
 
 
 def read_answers(bundle: Bundle, output: bytes) -> NDArray[Any]:
-    """The records that the program of `C.run` writes, one per row."""
+    """The records that the program of `C.run` writes, one per row.
+
+    ``label`` and ``decision`` are indices of classes, -1 for none. For lists of labels, ``chosen``
+    says which labels a row has.
+    """
     n_outputs = len(bundle.intercept)
     record = np.dtype([("label", "i4"), ("decision", "i4"), ("scores", "f8", (n_outputs,)),
                        ("probabilities", "f8", (len(bundle.labels),)),
@@ -193,6 +197,7 @@ def pack(bundle: Bundle) -> bytes:
     labels = [_encode_label(label) for label in bundle.labels]
     positive = 0 if bundle.positive is None else bundle.labels.index(bundle.positive)
     splitting, (stop_words, stop_mask) = _NO_SPLITTING, _pack_table([])
+    # The parts of `_pack_characters` and `_pack_changes`, empty if no texts are read.
     characters, changes = [b""] * 4, [b""] * 9
     words = bundle.words(executes=WORDS_FIELDS) if bundle.reads == "text" else None
     term_names = [] if bundle.reads == "features" else [term.encode() for term in bundle.terms]
@@ -316,15 +321,16 @@ def _pack_ends(strings: Sequence[bytes]) -> bytes:
 def _pack_table(strings: Sequence[bytes], words: Words | None = None) -> tuple[list[bytes], int]:
     """A hash table (its slots, the ends and the bytes of its strings), and the mask of its hashes.
 
-    A search begins at the slot whose number is ``hash & mask``; a string is in the first slot from
-    there on that was free. There are some slots above ``mask``, so that no search wraps around.
-    A slot is 0 if it is free. Its low bits are the row of the string plus 1, its other bits are
-    those of the hash.
+    A search begins at the string's home, the slot whose number is ``hash & mask``; a string is in
+    the first slot from there on that was free. There are some slots above ``mask``, so that no
+    search wraps around. A slot is 0 if it is free. Its low bits are the row of the string plus 1,
+    its other bits are those of the hash. For terms of texts, ``words`` says how they are made.
     """
     ends = _pack_ends(strings)
     if not strings:
         return [b""] * 3, 0
     hashes = _hashes(strings, words)
+    # There are more than one and a half times as many slots as strings, so that searches are short.
     mask = (1 << (3 * len(strings) // 2).bit_length()) - 1
     home = (hashes & np.uint32(mask)).astype(np.int64)
     # In this order, each string is in its home slot, or in the slot after that of the string
@@ -395,9 +401,9 @@ def _pack_changes(words: Words) -> list[bytes]:
 
     All are empty if texts only change to lower case, or not at all.
     """
-    normal, stripping = words.normalizing, words.stripping
+    normal, accents = words.normalization, words.accent_decomposition
     splits_chars = words.analyzer != "word"
-    if not (normal or stripping or splits_chars or any(words.prefixes) or len(words.columns) > 1):
+    if not (normal or accents or splits_chars or any(words.prefixes) or len(words.columns) > 1):
         return [b""] * 9
     # The program escapes the colon, which ends a prefix, and nothing else.
     if words.escaped not in ("", ":"):
@@ -407,7 +413,7 @@ def _pack_changes(words: Words) -> list[bytes]:
     codes: list[int] = []
     mappings = []
     growth = 1.0
-    for table in (normal, stripping):
+    for table in (normal, accents):
         rows = []
         for character, parts in sorted(table.mapping.items()) if table else ():
             rows.append((ord(character), len(codes), len(parts)))
@@ -417,7 +423,7 @@ def _pack_changes(words: Words) -> list[bytes]:
     # How many bytes one byte of a text may become. In lower case, two bytes may become three; a
     # byte that is not UTF-8 becomes three.
     max_growth = max(3, ceil(1.5 * growth))
-    classes = next((table.combining_class_ranges for table in (normal, stripping) if table), ())
+    classes = next((table.combining_class_ranges for table in (normal, accents) if table), ())
     pairs = sorted((*map(ord, pair), ord(composed)) for pair, composed in normal.pairs.items()
                    ) if normal else []
     ngram_range = words.ngram_range if splits_chars else (1, 1)

@@ -43,6 +43,8 @@ _MAX_PADDED_CHARACTERS = 1 << 24
 
 
 class _Data(Target):
+    """Weights in a file that other programs read: they count terms and add weights themselves."""
+
     reads = ("terms", "features")
     # Readers of the file apply thresholds, but no minimum or maximum number of labels.
     decides = LABEL_LISTS
@@ -134,6 +136,7 @@ class Csv(_Data):
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with path.open(encoding="utf-8", newline="") as file:
+            # The largest limit on every system: Windows has longs of 32 bits.
             csv.field_size_limit(2**31 - 1)
             _, *lines = csv.reader(file)
         names = [name for kind, name, *_ in lines if kind == "weight"]

@@ -25,6 +25,7 @@ _INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
 # The first line of a part of a template, such as `#[text terms]` or `//[features]`. The part is
 # used for bundles that have one of these tags, see `_tags`.
 _TAGS_LINE = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
+# "within": n-grams of characters that are within words.
 _ANALYZER_TAGS = {"word": "words", "char": "characters", "char_wb": "within"}
 _PLACEHOLDER = re.compile(r"@([A-Z]+)@")
 
@@ -51,10 +52,11 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
 
 def _tags(bundle: Bundle) -> set[str]:
     """The tags of a bundle, which choose parts of templates."""
-    # A simple feature map has no step other than presence.
+    # A simple feature map has no step other than presence. "one": a row has one class.
     tags = {"all", bundle.reads, "simple" if bundle.form.features.is_simple else "mapped",
             "labels" if bundle.is_multilabel else "one"}
     if bundle.gives_decisions:
+        # "decidedtext": parts for decisions on texts that the program splits.
         tags |= {"decided", "decidedtext"} if bundle.reads == "text" else {"decided"}
     tokenizer = bundle.tokenizer
     if bundle.reads != "text" or tokenizer is None:

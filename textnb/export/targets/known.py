@@ -21,7 +21,7 @@ from textnb.export.targets.sql_clickhouse import ClickHouse
 from textnb.export.targets.sql_duckdb import DuckDb
 from textnb.export.targets.sql_postgres import Postgres
 from textnb.export.targets.sql_sqlite import Sqlite
-from textnb.runtime.removed import TARGETS as REMOVED
+from textnb.runtime.removed import TARGETS as REMOVED_TARGETS
 from textnb.runtime.removed import removal_message
 
 # A built-in target is one line here, and its import above.
@@ -73,9 +73,10 @@ def register_target(target: Target) -> None:
 
 def target_of(name: str) -> Target:
     """The target with this name; if there is none, a ParameterError lists all targets."""
-    if name not in TARGETS and name in REMOVED:
-        raise ParameterError.naming("{setting}: {reason}", setting=Mention("to"),
-                                    reason=removal_message(f"the target {name}", REMOVED[name]))
+    # `Mention("to")` is written as the caller knows the setting: ``to``, or ``--to`` of a command.
+    if name not in TARGETS and name in REMOVED_TARGETS:
+        reason = removal_message(f"the target {name}", REMOVED_TARGETS[name])
+        raise ParameterError.naming("{setting}: {reason}", setting=Mention("to"), reason=reason)
     if name not in TARGETS:
         raise ParameterError.unknown_choice("to", name, TARGETS, _SYNONYMS)
     return TARGETS[name]

@@ -24,7 +24,6 @@ from typing import IO
 import numpy as np
 import scipy.sparse as sp
 
-from textnb.bayes.features import canonical
 from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, Mention
 from textnb.export.bundle import Bundle
@@ -126,7 +125,8 @@ def _values_of(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
     """The values of the data file: counts, presence or features, without zeros."""
     values = sp.csr_array(rows.values).astype(np.float64)
     if not bundle.form.features.is_simple:
-        values = bundle.form.features.sparse(canonical(values))
+        # The values after the steps of the feature map.
+        values = bundle.form.features.sparse(values)
     elif bundle.presence_above is not None:
         values.data = (values.data > bundle.presence_above).astype(np.float64)
     # The program refuses subnormal numbers, which C's strtod reports as out of range.

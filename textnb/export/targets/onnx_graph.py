@@ -45,9 +45,10 @@ from textnb.text.expressions import stop_tokens
 from textnb.text.plan import Escape, Matches, NGrams, Plan, Splitting, StopWords, TokenColumns
 from textnb.text.tokens import Tokenizer
 
-# Versions that onnxruntime 1.31 loads. StringSplit and StringConcat need OPSET 20, and LabelEncoder
-# needs ML_OPSET 2.
+# Versions of the format, of its operators and of those of ``ai.onnx.ml`` that onnxruntime 1.31
+# loads. StringSplit and StringConcat need OPSET 20, and LabelEncoder needs ML_OPSET 2.
 IR_VERSION, OPSET, ML_OPSET = 10, 22, 4
+# The value of ``format`` in the metadata.
 FORMAT = "textnb-onnx 1"
 # The maximum size of weights and terms. A protobuf message must be smaller than 2 GiB, and the
 # graph itself takes less than 1 MiB.
@@ -137,7 +138,11 @@ class Onnx(Program):
 
 
 class _Graph:
-    """The graph of a bundle. Methods ``add_...`` add nodes, and return the name of an output."""
+    """The graph of a bundle. Methods ``add_...`` add nodes, and return the name of an output.
+
+    ``separator`` is the character between tokens or words, and ``split`` is how the graph splits
+    texts; both are None if the graph does not need them.
+    """
 
     def __init__(self, bundle: Bundle, separator: str | None, split: Split | None) -> None:
         try:
@@ -272,7 +277,8 @@ class _Graph:
         words = nodes.add("Compress", words, nodes.cast(is_word, "BOOL"), axis=0)
         separator, ngrams = nodes.strings([self.separator or ""]), [words]
         for n in range(1, max_n):
-            # Add the word that follows to each n-gram of n words, except to the last.
+            # Add the word that follows to each n-gram of n words, except to the last. The slice of
+            # these words ends at 2**62, which is beyond every end.
             start = nodes.add("StringConcat", nodes.add("Slice", ngrams[-1], [0], [-1]), separator)
             ngrams.append(nodes.add(
                 "StringConcat", start, nodes.add("Slice", words, [n], [2**62])))
@@ -328,6 +334,7 @@ class _Graph:
     # Documentation in the file
 
     def properties(self) -> dict[str, str]:
+        """The ``metadata_props`` of the file."""
         bundle = self.bundle
         properties = {
             "format": FORMAT, "reads": bundle.reads,

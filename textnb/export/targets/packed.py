@@ -112,10 +112,12 @@ def most_frequent(column: Floats) -> float:
 
 
 def _pack_integers(name: str, values: NDArray[np.int64]) -> dict[str, Any]:
+    """As `_pack_numbers`, in the smallest type that holds the integers, which are not negative."""
     return _pack_numbers(name, values.astype(np.min_scalar_type(int(values.max(initial=0)))))
 
 
 def _pack_numbers(name: str, values: NDArray[Any]) -> dict[str, Any]:
+    """An array, as the top of this module describes it, by its name."""
     with np.errstate(over="ignore"):
         if values.dtype == np.float64 and np.array_equal(values.astype(np.float32), values):
             values = values.astype(np.float32)

@@ -25,6 +25,7 @@ from textnb.files.parquet import ENGINE_ERRORS
 from textnb.text import expressions
 from textnb.text.plan import OwnCode, Plan, Segments
 
+# Runs in a new process: the name of the file, and of its function that answers, are its arguments.
 _PROGRAM = """
 import importlib.util, sys
 import polars as pl
@@ -111,6 +112,7 @@ def source_of(plan: Plan, columns: Sequence[str]) -> str:
         part0 = pl.col(columns[0]).cast(pl.String).fill_null('').str.extract_all('[a-z]+')
         return pl.concat_list([part0, part0.list.eval(((pl.element() + pl.lit(' ')) + ...
     """
+    # These steps call functions of the user.
     for step in plan.steps:
         if isinstance(step, OwnCode | Segments):
             raise ExportError.for_tokenizer(

@@ -143,7 +143,10 @@ class Sql(Program, sql_texts.Dialect):
     def load_terms(
         self, columns: Sequence[str], shared: Sequence[float] | None, rows: Iterable[list[Any]]
     ) -> Iterator[str]:
-        """Write statements that insert rows; ``shared`` has the numbers if all rows share them."""
+        """Write statements that insert rows: terms and their numbers.
+
+        If all rows have the same numbers, ``shared`` has them, else it is None.
+        """
         yield from self.load("textnb_weights", columns, rows)
 
     def unnest(
@@ -196,7 +199,8 @@ class Sql(Program, sql_texts.Dialect):
                 short_words = (
                     f"\nUNION ALL SELECT id, {prefix}{sql_texts.escape(self, words)} AS term "
                     f"FROM textnb_words\nWHERE {length} < {words.ngram_range[0] - 2}")
-        ngrams = sql_texts.ngrams_of(self, words.ngram_range, "textnb_pieces", keys, "", prefix)
+        ngrams = sql_texts.ngrams_of(
+            self, words.ngram_range, "textnb_pieces", keys, separator="", prefix=prefix)
         yield f"CREATE VIEW textnb_terms AS {ngrams}{short_words};"
 
     def check(self, bundle: Bundle) -> None:
@@ -373,7 +377,10 @@ def map_counts(bundle: Bundle) -> tuple[str, str]:
 def answer_views(
     bundle: Bundle, greatest: str, list_of: Callable[[Sequence[tuple[str, str]]], str]
 ) -> Iterator[str]:
-    """Write the views ``textnb_scores`` and ``textnb_labels``."""
+    """Write the views ``textnb_scores`` and ``textnb_labels``.
+
+    ``greatest`` and ``list_of`` are those of the dialect: see `Sql`.
+    """
     outputs = [f"s{k}" for k in range(bundle.weights.shape[1])]
     if bundle.positive is None:
         cases = " ".join(f"WHEN {k} THEN s.{s}" for k, s in enumerate(outputs))
@@ -544,6 +551,7 @@ class WeightRows:
 
     def _rows(self, rows: NDArray[np.int64], columns: list[int]) -> Iterator[list[Any]]:
         """A term and its numbers for each row, except for terms that are left out."""
+        # A thousand rows at a time become Python's numbers, to save memory.
         for start in range(0, len(rows), 1000):
             block = rows[start:start + 1000]
             for row, numbers in zip(

@@ -13,25 +13,23 @@ from textnb.export.targets.sql_texts import number
 
 # For lower exponents, `exp` underflows, and some engines raise an error.
 _MIN_EXPONENT = "-700e0"
-LABELS = "SELECT * FROM textnb_labels ORDER BY id"
-PROBABILITIES = "SELECT probability FROM textnb_probabilities ORDER BY id, position"
-DECISIONS = "SELECT position FROM textnb_decisions ORDER BY id"
+_LABELS_QUERY = "SELECT * FROM textnb_labels ORDER BY id"
+_PROBABILITIES_QUERY = "SELECT probability FROM textnb_probabilities ORDER BY id, position"
+_DECISIONS_QUERY = "SELECT position FROM textnb_decisions ORDER BY id"
 
 
 def queries(bundle: Bundle) -> list[str]:
     """The queries that `read_answers` asks for a bundle."""
-    return [LABELS, *([PROBABILITIES] if "probability" in bundle.answers else []),
-            *([DECISIONS] if bundle.gives_decisions else [])]
+    return [_LABELS_QUERY, *([_PROBABILITIES_QUERY] if "probability" in bundle.answers else []),
+            *([_DECISIONS_QUERY] if bundle.gives_decisions else [])]
 
 
-def read_answers(
-    bundle: Bundle, ask: Callable[[str], Iterable[Sequence[Any]]]
-) -> TargetAnswers:
+def read_answers(bundle: Bundle, ask: Callable[[str], Iterable[Sequence[Any]]]) -> TargetAnswers:
     """Read the views of answers. ``ask`` runs one of `queries`, and returns its rows.
 
     A list of labels is JSON if the engine has no lists.
     """
-    rows = list(ask(LABELS))
+    rows = list(ask(_LABELS_QUERY))
     if bundle.is_multilabel:
         # Columns: id, labels, scores.
         scores = [row[2:] for row in rows]
@@ -44,7 +42,7 @@ def read_answers(
         labels = bundle.labels_at(row[1] for row in rows)
     probabilities, positions = (
         [row[0] for row in ask(query)] if query in queries(bundle) else []
-        for query in (PROBABILITIES, DECISIONS))
+        for query in (_PROBABILITIES_QUERY, _DECISIONS_QUERY))
     return TargetAnswers.of(bundle, scores, labels, probabilities, bundle.labels_at(positions))
 
 
@@ -73,7 +71,8 @@ def ranked_labels_view(
 ) -> str:
     """Write the view ``textnb_labels`` of a decision that ranks lists of labels.
 
-    Labels are ranked by score - threshold; of equal ones, the first label ranks higher.
+    Labels are ranked by score - threshold; of equal ones, the first label ranks higher. ``list_of``
+    writes the list of the strings whose conditions are true, from pairs (condition, string).
     """
     assert bundle.decision is not None
     at_least, at_most = bundle.decision.at_least, bundle.decision.at_most
@@ -150,7 +149,8 @@ def _condition(min_log_odds: float) -> str:
 def _calibrated_scores(bundle: Bundle, score: str, source: str) -> str:
     """Write the query of id, position, label and x, the score after the calibration's link.
 
-    For the sigmoid, x = min(y, 0) - ln(1 + exp(-|y|)), which is ln sigmoid(y).
+    ``score`` is the SQL of `_score`, and ``source`` that of the tables ``s`` and ``c``. For the
+    sigmoid, x = min(y, 0) - ln(1 + exp(-|y|)), which is ln sigmoid(y).
     """
     columns = f"SELECT s.id, c.position, c.label, {score}"
     if bundle.calibration is None or bundle.calibration.link == "softmax":

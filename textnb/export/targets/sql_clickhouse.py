@@ -40,6 +40,7 @@ class ClickHouse(Re2Sql):
     needs = "pip install 'textnb[clickhouse]'"
     engine = "ClickHouse"
     command = "clickhouse-client --queries-file model.sql"
+    # The classes from which this one derives say what each piece of SQL is for.
     text_type = "Nullable(String)"
     number_type = "Nullable(Float64)"
     # Few and large, because each INSERT makes a part of a table on disk.
@@ -79,6 +80,7 @@ class ClickHouse(Re2Sql):
         yield "SET max_query_size = 1000000000, max_ast_elements = 10000000;"
         yield "SET max_expanded_ast_elements = 10000000, max_parser_depth = 100000;"
         yield "SET precise_float_parsing = 1;"
+        # A view of earlier releases.
         yield "DROP VIEW IF EXISTS textnb_splits;"
 
     def closing(self) -> Iterator[str]:

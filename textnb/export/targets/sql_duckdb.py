@@ -22,6 +22,7 @@ class DuckDb(Re2Sql):
     needs = "pip install 'textnb[duckdb]'"
     engine = "DuckDB"
     command = "duckdb my.db < model.sql"
+    # The classes from which this one derives say what each piece of SQL is for.
     weight_type = "DOUBLE NOT NULL"
     reads_lists = True
     hex_literal = "decode(unhex('{}'))"

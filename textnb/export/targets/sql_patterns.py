@@ -79,10 +79,13 @@ class PatternSql(Sql):
                 f"GROUP BY {keys}")
 
     def separate_pairs(self, words: Words, text: str, condition: str = "") -> str:
-        """Write an expression that separates tokens of scripts without spaces from other words."""
+        """Write an expression that separates tokens of scripts without spaces from other words.
+
+        ``condition`` is a test that such texts pass, followed by AND; "" for none.
+        """
         unspaced = self.one_of(words.unspaced)
         pairs = text
-        for pattern, replacement in tokens_by_replacing(unspaced, words.sizes, r"\1"):
+        for pattern, replacement in tokens_by_replacing(unspaced, words.sizes, group=r"\1"):
             pairs = self.replace_all.format(pairs, self.pattern(pattern), self.pattern(replacement))
         has_pairs = self.matches.format(text, self.pattern(unspaced))
         return f"CASE WHEN {condition}{has_pairs} THEN\n{pairs} ELSE {text} END"

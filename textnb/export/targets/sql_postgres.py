@@ -27,6 +27,7 @@ _SET_SERVER = (
     f"Set the environment variable {SERVER_ENV} to a server, as libpq names it, such as "
     "'host=localhost dbname=test'. The tables are made in a new schema, which is dropped at "
     "the end")
+# PostgreSQL cuts longer names.
 _MAX_NAME_BYTES = 63
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -40,6 +41,7 @@ class Postgres(PatternSql):
         f"{SERVER_ENV} names as libpq does: host=localhost dbname=test")
     engine = "PostgreSQL"
     command = "psql -v ON_ERROR_STOP=1 -f model.sql"
+    # The classes from which this one derives say what each piece of SQL is for.
     term_type = 'TEXT COLLATE "C" NOT NULL'
     bytewise = 'COLLATE "C"'
     # A row must fit a page of 8 kB.

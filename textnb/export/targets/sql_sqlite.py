@@ -79,6 +79,7 @@ class Sqlite(Sql):
     needs = "SQLite 3.38 or newer, with Python's sqlite3"
     engine = "SQLite"
     command = "sqlite3 my.db < model.sql"
+    # The classes from which this one derives say what each piece of SQL is for.
     bytewise = "COLLATE BINARY"
     # A row, or a result, has 2000 columns.
     max_columns = 1900
@@ -220,6 +221,7 @@ WHERE {is_word}{drop_stop_words};""")
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if sqlite3.sqlite_version_info < _MIN_VERSION:
             raise EngineMissing(f"this is SQLite {sqlite3.sqlite_version}: {self.needs} is needed")
+        # The timer of `deadline` interrupts the connection from its own thread.
         with (closing(sqlite3.connect(":memory:", isolation_level=None,
                                       check_same_thread=False)) as connection,
               deadline(connection.interrupt)):

@@ -192,8 +192,8 @@ def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
             for k, name in enumerate(words.columns))
         statements.append(f"CREATE VIEW textnb_fields AS {fields};")
         source = "textnb_fields"
-    if words.normalizing is not None:
-        table = words.normalizing
+    if words.normalization is not None:
+        table = words.normalization
         # Marks do not change, but are in the table for their classes.
         marks = dict(zip(table.classes, table.classes, strict=True))
         fold = Fold("normalized", {**marks, **table.mapping, **syllables()}, table.classes)
@@ -228,7 +228,10 @@ def add_prefixes(target: Dialect, words: Words) -> str:
 
 
 def escape(target: Dialect, words: Words, text: str = "' ' || word || ' '") -> str:
-    """Write the code that puts a backslash before each character that is escaped."""
+    """Write the code that puts a backslash before each character of a text that is escaped.
+
+    ``text`` is SQL; the default is a word with a space before and after.
+    """
     for character in "\\" + words.escaped if words.escaped else "":
         replacement = target.literal("\\" + character)
         text = f"replace({text}, {target.literal(character)}, {replacement})"
@@ -271,11 +274,11 @@ def _single_spaces(target: Dialect, keys: str, rows: str) -> str:
 
 def _cleaning_fold(target: Dialect, words: Words) -> Fold:
     """The fold of texts to lower case, and to texts without accents."""
-    lower, stripping = words.lower_mapping, words.stripping
+    lower, decomposition = words.lower_mapping, words.accent_decomposition
     otherwise = "text" if words.lower is None else target.ascii_lower
-    if stripping is None:
+    if decomposition is None:
         return Fold("cleaned", lower, otherwise=otherwise)
-    decomposed = stripping.mapping
+    decomposed = decomposition.mapping
     # A capital letter becomes the decomposed small letter.
     parts = {**lower, **decomposed, **{
         c: "".join(decomposed.get(part, part) for part in small) for c, small in lower.items()}}
@@ -287,9 +290,9 @@ def _cleaning_fold(target: Dialect, words: Words) -> Fold:
         return Fold("cleaned", parts, ascii_only=True, otherwise=otherwise)
     dropped = frozenset(chr(code) for first, last in words.dropped
                         for code in range(first, last + 1))
-    marks = sorted(dropped.union(stripping.classes))
+    marks = sorted(dropped.union(decomposition.classes))
     return Fold("cleaned", {**dict(zip(marks, marks, strict=True)), **parts, **syllables()},
-                stripping.classes, dropped, otherwise=otherwise)
+                decomposition.classes, dropped, otherwise=otherwise)
 
 
 def _fold_views(
