@@ -148,6 +148,7 @@ class ModelToExtend:
         summary = (_note_learned if keeps_weights else _mark_stale)(
             document, contents, len(basic["terms/ends"]))
         document["textnb"] = __version__
+        # `write` adds these again.
         for name in ("format", "version", "requires", "arrays"):
             del document[name]
         version2.write(target, document, stored_arrays(
@@ -161,6 +162,7 @@ def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> 
     if any(settings[name] != value or type(settings[name]) is not type(value)
            for name, value in _NO_LIMITS.items()):
         return "limits on terms, or weights of classes"
+    # `with_missing` adds the settings that did not exist when the file was written.
     if set(with_missing(settings["tokenizer"])) != set(settings["tokenizer"]):
         return "a tokenizer of an earlier version"
     if not model.from_counts and not (
@@ -219,6 +221,11 @@ def _add_counts(
         Whether a term counts once per document.
     adds_terms : bool
         Whether terms that the file does not have are added.
+
+    Returns
+    -------
+    dict of str to array
+        The arrays of terms and counts, from which `stored_arrays` derives the others.
     """
     terms, occurrences = [term for term, _ in counts], np.array(
         [count for _, count in counts], dtype=np.int64)
@@ -236,6 +243,7 @@ def _add_counts(
     to_add = np.ones(len(terms), dtype=np.int64) if counts_presence else occurrences
     if not adds_terms:
         terms = [term for term, known in zip(terms, is_known, strict=True) if known]
+        # From here on, all terms are known.
         positions, occurrences = positions[is_known], occurrences[is_known]
         to_add, is_known = to_add[is_known], is_known[is_known]
     classes, values = arrays["counts/classes"], arrays["counts/values"].astype(np.int64)

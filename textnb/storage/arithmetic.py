@@ -150,7 +150,7 @@ def check_weights(weights: NDArray[Any]) -> None:
 def stored_arrays(
     document: Mapping[str, Any], model: Model, l: Any, basic: Arrays, within: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """All arrays of a file, in their order: ``basic`` ones, and `derived_arrays`."""
+    """All arrays of a file, in their order: ``basic`` ones, and `derived_arrays` of these."""
     all_arrays = {**basic, **derived_arrays(document, model, l, basic, within)}
     return {name: all_arrays[name] for name in TEXT_ARRAYS if name in all_arrays}
 
@@ -159,6 +159,8 @@ def check_derived(
     document: Mapping[str, Any], model: Model, l: Any, arrays: Arrays, within: NDArray[np.bool_]
 ) -> None:
     """Check that the derived arrays of a file are what `derived_arrays` computes.
+
+    ``arrays`` are all arrays of the file; the other parameters are those of `derived_arrays`.
 
     Raises
     ------
@@ -206,7 +208,8 @@ class _Sums:
     """Sums of each class over the terms within the limits: a method for each array of ``totals/``.
 
     A sum of logarithms is computed in two parts: the sum that a class would have if all its counts
-    were 0, and the differences that its counts make.
+    were 0, and the differences that its counts make. For a count, `log_without` gives this
+    difference: log((total - count + l) / (total + l)).
     """
 
     def __init__(

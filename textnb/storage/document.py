@@ -18,7 +18,7 @@ from textnb.errors import ModelFileError, ParameterError
 from textnb.files.require import check_labels, require
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.base import Model
-from textnb.runtime.removed import PARAMETERS
+from textnb.runtime.removed import PARAMETERS as REMOVED_PARAMETERS
 from textnb.runtime.settings import check_json, is_number
 from textnb.storage.layout import CHOICE_KEYS, MULTILABEL
 from textnb.text.plan import Plan, plan_of, with_missing
@@ -100,7 +100,8 @@ def check_text_document(
     require(type(document["layers"]) is int and document["layers"] == 1,
             "its counts have other layers than one")
     classes, estimator = document["classes"], document["estimator"]
-    is_multilabel = check_classes(path, classes, MULTILABEL in document["requires"])
+    is_multilabel = MULTILABEL in document["requires"]
+    check_classes(path, classes, is_multilabel)
     settings, columns, plan = _check_settings(path, document["settings"])
     model = _model(path, estimator, find_model)
     parameters, n_classes, l = estimator["parameters"], len(classes["labels"]), document.get("l")
@@ -137,6 +138,7 @@ def check_text_document(
     for name, keys in CHOICE_KEYS.items():
         if isinstance(values := document.get(name), dict):
             refuse_unknown(path, f"the value of the {name}", values, keys)
+    # The conditions of arrays depend on the other contents, and are added below.
     contents = TextDocument(
         model, model.l if l is None else l, settings, columns, plan, set(),
         {"classes": n_classes}, *_choices(document, classes["labels"], is_multilabel))
@@ -188,7 +190,7 @@ def without_removed(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     ...     "C": 2.0, "early_stopping": False, "max_iter": 5, "tol": None})
     {'C': 2.0}
     """
-    removed = set(PARAMETERS.get(name, ()))
+    removed = set(REMOVED_PARAMETERS.get(name, ()))
     if removed & parameters.keys() and parameters.get("tol") is None:
         # Without `tol`, the old solver ended after `max_iter` passes; now both mean something else.
         removed |= {"tol", "max_iter"}
@@ -198,6 +200,7 @@ def without_removed(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _conditions(
     document: Mapping[str, Any], contents: TextDocument, is_multilabel: bool, has_sample: bool
 ) -> set[str]:
+    """The conditions of arrays that hold for the file: see `TextDocument.array_conditions`."""
     model, settings, binary = contents.model, contents.settings, contents.settings["binary"]
     conditions = {"lists of labels"} if is_multilabel else set()
     conditions |= {"sample"} if has_sample else set()
@@ -208,7 +211,8 @@ def _conditions(
         conditions.add("limits")
     if limits.need_document_frequency:
         classes = document["classes"]
-        # Raises an error if min_df and max_df contradict each other.
+        # Raises an error if min_df and max_df contradict each other for this number of documents.
+        # With sample weights it is "rows", and for lists of labels "total".
         limits.bounds(classes.get("rows", classes.get("total", sum(classes["documents"]))))
         conditions.add("limits on documents")
     if model.presence_above(binary) is not None and not binary:
@@ -228,8 +232,8 @@ def names_of_sums(document: Mapping[str, Any], model: Model, l: Any) -> tuple[st
     return () if needs_more or not is_number(l) or l <= 0 else getattr(model, "sums", ())
 
 
-def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = False) -> bool:
-    """Check the labels and the number of documents of each; return ``is_multilabel``."""
+def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = False) -> None:
+    """Check the labels, and the number of documents of each."""
     refuse_unknown(path, "the value of the classes", classes, _CLASSES_KEYS)
     labels, documents = check_labels(classes), classes["documents"]
     # With sample weights, documents are sums of weights, and "rows" is their number.
@@ -241,7 +245,6 @@ def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = F
     require(is_multilabel == ("total" in classes) and (not is_multilabel or (
         type(classes["total"]) is number and 0 <= classes["total"] < EXACT_LIMIT)),
         "its documents have one label each and lists of labels")
-    return is_multilabel
 
 
 def _check_settings(

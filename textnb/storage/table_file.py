@@ -94,6 +94,7 @@ def unpack_table(
         require(bool(class_count.any()), "no class has documents")
         # A covariance matrix of float64 per class.
         check_size(path, len(classes) * n_features ** 2 * 8, max_bytes)
+        # For messages of errors.
         estimator.name_features(names)
         learned = document["estimator"]["learned"]
         sizes = {"classes": len(classes), "features": n_features}
@@ -108,6 +109,7 @@ def unpack_table(
         sizes["products"] = n_features if estimator.diagonal else n_features * (n_features + 1) // 2
         check_arrays(declared_types(arrays), TABLE_ARRAYS, {"moments"}, sizes)
         statistics = _unpack_moments(arrays, classes, class_count, estimator.diagonal)
+        # ``learned`` has what moments alone do not give.
         return settings, names, estimator.fit_statistics(statistics, **learned)
 
 
@@ -116,6 +118,7 @@ def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> A
     refuse_unknown(path, "the value of the estimator", entry, ("name", "parameters", "learned"))
     name = entry["name"]
     parameters = without_removed(name, entry["parameters"])
+    # If another package offers the model, its import registers it.
     import_offered(name)
     if name not in _models_by_name():
         raise ModelFileError.unknown_model(path, name)
@@ -213,7 +216,7 @@ def _is_in_search(choice: Any, search: Mapping[str, Any]) -> bool:
 
 
 def _is_quick(density: Any, choice: Mapping[str, Any]) -> bool:
-    """Whether a density whose settings are replaced by a choice is estimated in a short time."""
+    """Whether a density is estimated in a short time; ``choice`` replaces some of its settings."""
     if type(density).__name__ != "GaussianMixture":
         return True
     settings = {**density.get_params(), **choice}

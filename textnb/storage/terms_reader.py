@@ -31,6 +31,7 @@ from textnb.text.plan import Plan
 # The maximum number of characters of a document. For a longer one Polars is faster, even with its
 # import.
 _MAX_CHARACTERS = 1 << 20
+# A number for each class.
 Weights = list[float]
 
 
@@ -90,7 +91,7 @@ class TermsReader(ExitStack):
         with reading_errors(self._name):
             weights = {}
             for term, row in self._find_terms(sorted({term.encode("utf-8") for term in terms})):
-                weights[term.decode("utf-8")] = self._weights(row)
+                weights[term.decode("utf-8")] = self._weigh(row)
             return weights
 
     # Opening
@@ -120,7 +121,7 @@ class TermsReader(ExitStack):
             self._file.arrays, TEXT_ARRAYS, contents.array_conditions, contents.sizes)
         self._arrays = {name: self._file.slices(name) for name in self._file.arrays}
         self._read_index()
-        self._weights = (
+        self._weigh = (
             self._reader_of_counts(contents) if model.from_counts
             else self._reader_of_weights(contents))
 
@@ -157,6 +158,7 @@ class TermsReader(ExitStack):
                 require(term_at(0) == self._index[entry], "its index is not that of its terms")
             place = bisect_right(range(count), term, key=term_at) - 1
             row = entry * INDEX_STEP + place
+            # A byte of the mask has the bits of eight rows.
             if place >= 0 and term_at(place) == term and (
                     self._mask is None or self._mask[row >> 3] >> (row & 7) & 1):
                 yield term, row
@@ -169,7 +171,7 @@ class TermsReader(ExitStack):
         return last - first, bounds, text
 
     def _read_row(self, name: str, row: int) -> dict[int, float]:
-        """The stored values of a term, by class."""
+        """The stored values of a term, by class: its ``counts`` or its ``weights``."""
         ends, classes, values = (
             self._arrays[f"{name}/{part}"] for part in ("ends", "classes", "values"))
         start, end = _bounds(ends, row, row + 1, classes.count)
@@ -230,6 +232,7 @@ class TermsReader(ExitStack):
     def _log_prior(self, model: Any) -> Weights:
         n, rows = len(self.labels), sum(self.documents)
         priors = model.class_prior or [None] * n
+        # `log_ratio` computes with Python's numbers, as there is no NumPy here.
         return [log_prior(documents, rows, n, prior, model.fit_prior, log_ratio)
                 for documents, prior in zip(self.documents, priors, strict=True)]
 

@@ -162,6 +162,7 @@ def begin_document(
     **before_classes
         Further values, which are written before the classes.
     """
+    # Integers beyond 64 bits can't be stored.
     check_int64(classes)
     parameters = model.get_params(deep=False)
     weight = parameters.pop(CLASS_WEIGHT, None)
@@ -287,6 +288,7 @@ def unpack_text(
         parameters = {name: value for name, value in contents.settings.items()
                       if name != CLASS_WEIGHT}
         parameters["tokenizer"] = Tokenizer.from_file(parameters["tokenizer"])
+        # Files hold the values of defaults; these make them defaults again.
         settings = TextSettings.of(model, **without_defaults(parameters, model)).restore_defaults()
         counts = _unpack_counts(path, document, arrays, contents, model, max_bytes)
         # Checked before the fit, which needs much more memory.
@@ -297,6 +299,7 @@ def unpack_text(
         else:
             weights = unpack_weights(arrays, counts.n_features, len(counts.classes))
             check_weights(weights)
+            # `as_columns` leaves out what only counts of texts have, such as terms.
             fitted = fit_from_weights(settings, counts.terms, model.restore(
                 counts.as_columns(), weights, np.array(document["intercept"]),
                 binary=settings.binary))
@@ -309,6 +312,7 @@ def unpack_text(
 
 
 def _find_model(path: str, name: str) -> type[Model]:
+    # If another package offers the model, its import registers it.
     import_offered(name)
     by_name = {model.name: model for model in text_models().values()}
     if name not in by_name:
@@ -359,15 +363,15 @@ def _unpack_counts(
     frequency, occurrences = (arrays.get(f"terms/{name}") for name in ("documents", "occurrences"))
     pruned = document.get("pruned")
     counts = Counts(
-        classes, class_count, arrays["counts/ends"][0].astype(np.int64),
-        arrays["counts/classes"].astype(np.int32),
-        arrays["counts/values"].astype(count_type), entry.get("total"),
-        None if total is None else total.astype(count_type), terms,
-        None if frequency is None else frequency.astype(np.int64),
-        None if occurrences is None else occurrences.astype(np.int64), n_documents,
-        None if pruned is None else Pruned.from_dict(pruned))
+        classes, class_count, ends=arrays["counts/ends"][0].astype(np.int64),
+        codes=arrays["counts/classes"].astype(np.int32),
+        values=arrays["counts/values"].astype(count_type), rows=entry.get("total"),
+        total=None if total is None else total.astype(count_type), terms=terms,
+        document_frequency=None if frequency is None else frequency.astype(np.int64),
+        occurrences=None if occurrences is None else occurrences.astype(np.int64),
+        n_weighted=n_documents, pruned=None if pruned is None else Pruned.from_dict(pruned))
     require(not counts.totals_are_too_small, "a label has more than all documents")
-    # The model with a number for l "auto".
+    # The model with the number that l "auto" chose. Not all models can have sparse weights.
     solved = model if document.get("l") is None else model.with_smoothing(contents.l)
     if counts_are_sparse and not (hasattr(model, "has_sparse_weights") and stays_sparse(
             solved, counts, np.asarray(solved.l, dtype=np.float64))):

@@ -205,6 +205,7 @@ def _declared_arrays(document: Mapping[str, Any], blocks: Blocks) -> dict[str, D
         if member is None:
             raise ValueError(f"it has no member {name + _NPY}")
         start = member.start + len(array_header(kind, shape))
+        # A type ends with its number of bytes, as "<i4".
         n_bytes = prod(shape, start=int(kind[2:]))
         require(start + n_bytes == member.end, f"the array {name!r} is not of its size")
         declared[name] = DeclaredArray(kind, tuple(shape), start, member.end)
