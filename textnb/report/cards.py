@@ -48,8 +48,9 @@ class Bar:
 class Card:
     """One label: its figures, the chart of its scores, its terms, and what it is confused with.
 
-    ``row`` is its row in `Scored.labels`. ``chart`` is an SVG with the lowest and the highest
-    score. ``bars`` are terms with their weights, and ``measure`` says what a weight is; of many
+    ``row`` is its row in `Scored.labels`, ``anchor`` is where links to the card lead, and
+    ``letter`` is the first of its name. ``chart`` is an SVG with the lowest and the highest score.
+    ``bars`` are terms with their weights, and ``measure`` says what a weight is; of many
     labels, ``terms`` are terms without weights. ``confused`` are pairs of a wrong answer, or of a
     label that is predicted wrongly, and its number of documents.
     """
@@ -137,12 +138,15 @@ def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
     with np.errstate(invalid="ignore"):
         excess = np.nan_to_num(scored.odds[:, k] - threshold, nan=-np.inf, neginf=-np.inf,
                                posinf=np.inf)
+    # The outer bins count infinite values, too.
     table = histogram(excess, {"own": scored.has_label(k), "other": ~scored.has_label(k)})
     low, high = table["low"].to_numpy().min(), table["high"].to_numpy().max()
     middle, step = _HEIGHT / 2, _WIDTH / (table.height / 2)
     parts = []
     for (_, bins), colour, sign in zip(
             table.group_by("group", maintain_order=True), (RIGHT, WRONG), (-1, 1), strict=True):
+        # A bar for each bin that is not empty: at most 3 pixels less than half the chart, and never
+        # too small to be seen.
         counts = bins["documents"].to_list()
         path = "".join(
             f"M{i * step:.4g} {middle:g}v{sign * max(n / max(counts) * (middle - 3), 0.8):.1f}"
@@ -192,7 +196,7 @@ def _mistake(
     model, [(k, log_odds)] = scored.model, answers
     certainty = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
                  if scored.has_probabilities else f"margin {number(log_odds, 1)}")
-    label = scored.classes[scored.held.actual[row]]
+    label = scored.classes[scored.held_out.actual[row]]
     answer, [other] = names_of([scored.classes[k]]), names_of([label])
     mistake = Mistake(f"{row:,}", answer, "instead of", other, certainty, [_features(columns)])
     if not isinstance(model, TextClassifier):
@@ -212,7 +216,7 @@ def _list_mistake(
     assert isinstance(scored.model, TextClassifier)
     labels = [scored.classes[k] for k, _ in answers]
     names = names_of(labels)
-    actual = names_of(scored.held.classes[scored.held.actual[row]])
+    actual = names_of(scored.held_out.classes[scored.held_out.actual[row]])
     more = f" and {len(names) - _MAX_EXPLAINED} more" if len(names) > _MAX_EXPLAINED else ""
     relation = f"{more} missed" if missed else f"{more} predicted wrongly"
     mistake = Mistake(

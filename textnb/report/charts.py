@@ -29,12 +29,12 @@ def check_installed() -> None:
     missing = [name for name in ("altair", "jinja2", "vl_convert") if find_spec(name) is None]
     if missing:
         raise ParameterError(f"a report needs {', '.join(missing)}: {INSTALL}")
+    # Each of them may lack one of its own dependencies.
     try:
         import altair
         import jinja2
         import vl_convert
     except ImportError as error:
-        # A dependency of one of these is missing.
         raise ParameterError(f"a report needs {error.name or 'more libraries'}: {INSTALL}"
                              ) from error
     del altair, jinja2, vl_convert

@@ -56,11 +56,11 @@ class Scored:
     ----------
     model : TextClassifier or TableClassifier
     evaluation : Evaluation or LabelEvaluation
-    held : HeldOut
+    held_out : HeldOut
         Not calibrated. For lists of labels, the scores of at most `MAX_LABELS` known labels.
     posterior : HeldOut
         The same documents, calibrated if the model is. Decisions compare these scores; for lists of
-        labels, they compare the scores of ``held``.
+        labels, they compare the scores of ``held_out``.
     answers : (n_documents,) or (n_documents, n_labels)
         The answers: the model's decisions (-1 for unsure) or, if it has none, its predictions, as
         in `HeldOut.predicted`.
@@ -73,7 +73,7 @@ class Scored:
 
     model: Model
     evaluation: Evaluation | LabelEvaluation
-    held: HeldOut
+    held_out: HeldOut
     posterior: HeldOut
     answers: NDArray[Any]
     right: NDArray[np.bool_]
@@ -82,7 +82,7 @@ class Scored:
     @property
     def of_lists(self) -> bool:
         """Whether documents have lists of labels."""
-        return self.held.is_multilabel
+        return self.held_out.is_multilabel
 
     @property
     def noun(self) -> str:
@@ -101,7 +101,7 @@ class Scored:
     @property
     def classes(self) -> list[Any]:
         """The labels that have scores."""
-        labels: list[Any] = self.held.classes.tolist()
+        labels: list[Any] = self.held_out.classes.tolist()
         return labels
 
     @property
@@ -148,7 +148,7 @@ class Scored:
 
     def has_label(self, k: int) -> NDArray[np.bool_]:
         """Which documents have the label: (n_documents,)."""
-        return _has_code(self.held.actual, k)
+        return _has_code(self.held_out.actual, k)
 
     def has_answer(self, k: int) -> NDArray[np.bool_]:
         """Which documents get the label as an answer: (n_documents,)."""
@@ -165,22 +165,22 @@ class Scored:
         Log-odds of classes, equal for all classes in impossible rows; for lists, uncalibrated
         scores of labels.
         """
-        return self.held.scores if self.of_lists else self.posterior.fair_odds
+        return self.held_out.scores if self.of_lists else self.posterior.fair_odds
 
     @cached_property
     def curves(self) -> list[Curve]:
         """The curves of each label against the rest; see `curves`."""
-        return curves(self.classes, self.held.actual, self.odds)
+        return curves(self.classes, self.held_out.actual, self.odds)
 
     @cached_property
     def reliability(self) -> Mapping[str, Reliability]:
         """Probabilities against right answers: not calibrated, and calibrated if the model is."""
         if not self.of_lists and (len(self.classes) < 2 or not (
-                self.held.judged & (self.held.predicted != UNKNOWN)).any()):
+                self.held_out.judged & (self.held_out.predicted != UNKNOWN)).any()):
             return {}
         tables = {} if self.calibration is None else {"calibrated": reliability(self.posterior)}
         if self.estimator.scores_are_log_probabilities:
-            tables[UNCALIBRATED] = reliability(self.held)
+            tables[UNCALIBRATED] = reliability(self.held_out)
         return tables
 
     @cached_property
@@ -252,28 +252,30 @@ def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -
     documents = dict(result.labels.select("label", "documents").iter_rows())
     sizes = np.array([documents[label] for label in fitted.labels])
     shown = np.sort(np.argsort(-sizes, kind="stable")[:MAX_LABELS])
-    held = HeldOut(
+    held_out = HeldOut(
         fitted.classes[shown], np.concatenate([block[:, shown] for block in lists.scores()]),
         known_labels(lists.actual, fitted.labels.gather(pl.Series(shown))),
-        np.zeros(len(lists.actual)), lists.watch.novelty.result.method, link="sigmoid")
+        # The calibration of labels needs no lengths.
+        lengths=np.zeros(len(lists.actual)), method=lists.watch.novelty.result.method,
+        link="sigmoid")
     calibration = None if model.calibration_ is None else replace(
         model.calibration_, sigmoids=tuple(model.calibration_.sigmoids[k] for k in shown))
-    return Scored(model, result, held, held.calibrated(calibration),
+    return Scored(model, result, held_out, held_out.calibrated(calibration),
                   lists.predicted[:, shown].toarray().astype(np.bool_), lists.right,
-                  lists.watch.coverage)
+                  coverage=lists.watch.coverage)
 
 
 def _score_classes(model: Model, frame: Any, progress: Progress | None) -> Scored:
     fitted, batches = fitted_texts(model), list[HeldOut]()
     watch = None if fitted is None else ScoringWatch(fitted)
     result = evaluate_classes(model, frame, progress, batches, watch)
-    held = HeldOut.joined(batches)
-    posterior = held.calibrated(getattr(model, "calibration_", None))
+    held_out = HeldOut.joined(batches)
+    posterior = held_out.calibrated(getattr(model, "calibration_", None))
     decision = getattr(model, "decision_", None)
-    answers = held.predicted if decision is None else decision.decide(
+    answers = held_out.predicted if decision is None else decision.decide(
         log_odds(posterior.scores), model.classes_.tolist())
-    return Scored(model, result, held, posterior, answers, held.right,
-                  None if watch is None else watch.coverage)
+    return Scored(model, result, held_out, posterior, answers, held_out.right,
+                  coverage=None if watch is None else watch.coverage)
 
 
 def rows_at(model: Model, frame: Any, rows: list[int]) -> dict[int, dict[str, Any]]:
@@ -300,16 +302,15 @@ def wrong_answers(
         of each: the log-odds (base e) of a wrong class; for lists, how far the score of the label
         is from its threshold.
     """
-    held, thresholds = scored.held, scored.thresholds
+    held_out, thresholds, actual = scored.held_out, scored.thresholds, scored.held_out.actual
     if scored.of_lists and thresholds is not None:
-        is_wrong = held.actual & ~scored.answers if missed else scored.answers & ~held.actual
+        is_wrong = actual & ~scored.answers if missed else scored.answers & ~actual
         rows, codes = np.nonzero(is_wrong)
         with np.errstate(invalid="ignore"):
-            sure = (held.scores[rows, codes] - thresholds[codes]) * (-1 if missed else 1)
+            sure = (held_out.scores[rows, codes] - thresholds[codes]) * (-1 if missed else 1)
     else:
-        rows = np.flatnonzero(~scored.right & (held.actual != UNKNOWN)
-                              & (held.predicted != UNKNOWN))
-        codes = held.predicted[rows]
+        rows = np.flatnonzero(~scored.right & (actual != UNKNOWN) & (held_out.predicted != UNKNOWN))
+        codes = held_out.predicted[rows]
         sure = scored.odds[rows, codes]
     order = np.argsort(-np.nan_to_num(sure, nan=-np.inf, posinf=np.inf, neginf=-np.inf),
                        kind="stable")
@@ -359,6 +360,7 @@ def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[C
 
 
 def _curve(label: Any, has_label: NDArray[np.bool_], odds: Floats) -> Curve:
+    # For each threshold, how many rows without the label, and with it, reach it.
     _, wrong, hits = errors_by_threshold(has_label, odds)
     false_rate, recall, precision = wrong / wrong[-1], hits / hits[-1], hits / (hits + wrong)
     x, y = np.append(0.0, false_rate), np.append(0.0, recall)
@@ -370,8 +372,9 @@ def _curve(label: Any, has_label: NDArray[np.bool_], odds: Floats) -> Curve:
 def rates_of(is_positive: NDArray[np.bool_], is_called: NDArray[np.bool_]) -> Rates:
     """The counts and rates of answers: rows that are positive, and rows that are called so."""
     hits = int((is_positive & is_called).sum())
-    return Rates(hits, int(is_called.sum()) - hits, int(is_positive.sum()) - hits,
-                 int((~is_positive & ~is_called).sum()))
+    return Rates(true_positives=hits, false_positives=int(is_called.sum()) - hits,
+                 false_negatives=int(is_positive.sum()) - hits,
+                 true_negatives=int((~is_positive & ~is_called).sum()))
 
 
 def histogram(values: Floats, groups: dict[str, NDArray[np.bool_]]) -> pl.DataFrame:

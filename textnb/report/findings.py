@@ -23,11 +23,12 @@ from textnb.text.tokens import Tokenizer
 
 # With fewer test rows, the 95 % interval of a share of one half is wider than 20 points each way.
 _MIN_TESTED = 20
+# With fewer rows, what a model has learned of a class is mostly chance.
 _MIN_LEARNED = 10
 # Classes are unbalanced if the largest has more than this many times the rows of the smallest.
 _MAX_RATIO = 10.0
-# A larger share of copies gives a warning, as it may change figures.
-_MAX_COPIES = 0.01
+# A larger share of copies, or of texts without a known term, gives a warning instead of a note.
+_MAX_COPIES, _MAX_WITHOUT_TERMS = 0.01, 0.05
 # With a larger calibration error, calibration is a next step.
 _MAX_CALIBRATION_ERROR = 0.05
 # The maximum number of labels that a finding names.
@@ -68,7 +69,7 @@ def _check_staleness(scored: Scored) -> Findings:
 
 
 def _check_labels(scored: Scored) -> Findings:
-    unit, result, held = scored.unit, scored.evaluation, scored.held
+    unit, result, held_out = scored.unit, scored.evaluation, scored.held_out
     if result.unknown_labels:
         counted = "missed" if scored.of_lists else "errors, and in no figure of probabilities"
         yield "warning", (
@@ -79,17 +80,17 @@ def _check_labels(scored: Scored) -> Findings:
     if absent:
         yield "note", (f"{quantity(len(absent), scored.noun)} of the model without a test {unit} "
                        f"({_enumerate(absent)}): the figures say nothing about them.")
-    if held.without_class is not None:
-        yield "warning", (f"{quantity(int(held.without_class.sum()), unit)} with labels of which "
-                          "the model has learned no row: counted as errors, and in no figure of "
-                          "probabilities.")
+    if held_out.without_class is not None:
+        yield "warning", (f"{quantity(int(held_out.without_class.sum()), unit)} with labels of "
+                          "which the model has learned no row: counted as errors, and in no figure "
+                          "of probabilities.")
     if isinstance(result, Evaluation) and result.impossible:
         yield "warning", (f"{quantity(result.impossible, unit)} impossible under every class "
                           "(l = 0): without an answer, and counted as errors.")
     if scored.of_lists:
-        sizes = held.actual.sum(axis=1)
+        sizes = held_out.actual.sum(axis=1)
         yield "note", (f"A document has {sizes.mean():.2f} labels on average, and "
-                       f"{scored.answers.sum() / len(held):.2f} are predicted; "
+                       f"{scored.answers.sum() / len(held_out):.2f} are predicted; "
                        f"{int((sizes == 0).sum()):,} have none.")
 
 
@@ -122,8 +123,8 @@ def _check_texts(scored: Scored) -> Findings:
     if coverage.textless:
         yield "warning", f"{quantity(coverage.textless, 'document')} without a text: {basis}."
     if coverage.without:
-        share = coverage.without / len(scored.held)
-        yield ("warning" if share > 0.05 else "note",
+        share = coverage.without / len(scored.held_out)
+        yield ("warning" if share > _MAX_WITHOUT_TERMS else "note",
                f"{quantity(coverage.without, 'document')} ({percent(share)}) with a text but "
                f"without any term that the model knows: {basis}.")
     if coverage.message:
@@ -144,7 +145,7 @@ def _check_sizes(scored: Scored) -> Findings:
     elif not scored.of_lists and filled.max() > _MAX_RATIO * filled.min():
         yield "note", (f"The classes are unbalanced ({filled.max():,} {unit}s against "
                        f"{filled.min():,}): always answering the largest would be right in "
-                       f"{percent(filled.max() / len(scored.held))}. Read the figures per class.")
+                       f"{percent(filled.max() / len(scored.right))}. Read the figures per class.")
     rare = [label for label, n in zip(scored.classes, scored.n_learned_rows, strict=True)
             if n < _MIN_LEARNED]
     if rare:
@@ -158,6 +159,7 @@ def _check_copies(scored: Scored, frame: Any, train: Any) -> Findings:
     if not isinstance(model, TextClassifier):
         yield "note", "Duplicates are looked for in texts, not in feature tables."
         return
+    # near=None: only texts that are the same word for word.
     find = partial(
         find_duplicates, text=model.text_columns, label=model.label_column, near=None,
         tokenizer=Tokenizer(token_columns=tuple(model.fitted_.token_columns)))

@@ -70,7 +70,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """The tables and charts under one heading."""
+    """The tables and charts under one heading; ``key`` chooses the explanation in the templates."""
 
     key: str
     title: str
@@ -277,7 +277,7 @@ def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
         return {"decision": (float(scored.thresholds[k]), scored.rates(k))}
     threshold = 0.0 if len(scored.classes) == 2 else np.nan
     marks = {"most probable": (
-        threshold, rates_of(scored.has_label(k), scored.held.predicted == k))}
+        threshold, rates_of(scored.has_label(k), scored.held_out.predicted == k))}
     if scored.thresholds is not None:
         # If both give the same answers, there is one mark.
         if marks["most probable"][1] == scored.rates(k):
@@ -297,6 +297,7 @@ def _curve_figure(
         points_of_label = table[places].unique(maintain_order=True).rows()
         rows += [[label, percent(x), percent(y)] for x, y in points_of_label]
     return _figure(
+        # Only in a ROC, guessing is always the diagonal.
         curve_chart(tables, points, *axes, chance=name == "ROC"),
         f"{name} of {about}: {axes[1]} over {axes[0]}", f"{name}: {about}. {caption}",
         Table(f"Some points of the curve: {name}", ["class", *axes], rows))
