@@ -22,7 +22,7 @@ from textnb.text.counting import CountSpec
 from textnb.text.counts import count_by_label
 from textnb.text.expression_table import Interner
 from textnb.text.expressions import separators_of
-from textnb.text.matrix import Vocabulary, count_matrix, merge_tokens, stack_blocks
+from textnb.text.matrix import Vocabulary, count_matrix, csr_of_codes, stack_blocks
 from textnb.text.vocabulary import Limits
 
 NAMES = ["default", "alternatives", "pairs", "within words"]
@@ -170,7 +170,7 @@ class TestMergeTokens:
     def test_any_codes(self, rows, width):
         """Narrow and wide matrices are sorted in different ways."""
         flat = np.array([code for row in rows for code in row], dtype=np.uint32)
-        counts = merge_tokens(np.array([len(row) for row in rows], dtype=np.int64), flat, width)
+        counts = csr_of_codes(np.array([len(row) for row in rows], dtype=np.int64), flat, width)
         assert_canonical(counts)
         assert counts.shape == (len(rows), width)
         assert counts.toarray().tolist() == [
@@ -178,7 +178,7 @@ class TestMergeTokens:
 
     def test_stacking_nothing(self):
         assert stack_blocks([], 3).shape == (0, 3)
-        assert stack_blocks([merge_tokens(np.zeros(2, dtype=np.int64), np.zeros(0), 3)], 3).nnz == 0
+        assert stack_blocks([csr_of_codes(np.zeros(2, dtype=np.int64), np.zeros(0), 3)], 3).nnz == 0
 
 
 class TestCountsByLabel:

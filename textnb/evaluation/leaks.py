@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import Labels
-from textnb.text.matrix import CountMatrix, merge_tokens
+from textnb.text.matrix import CountMatrix, csr_of_codes
 
 Ints = NDArray[np.int64]
 # The minimum correlation of a class with a line or words at one place of the texts, with a term
@@ -49,7 +49,7 @@ def leaks(
     ``columns`` are neither texts nor labels. ``counts`` are those of ``terms`` in the texts:
     (n_rows, n_terms).
     """
-    has_class = merge_tokens(np.bincount(labels.rows, minlength=len(labels)), labels.codes,
+    has_class = csr_of_codes(np.bincount(labels.rows, minlength=len(labels)), labels.codes,
                              len(labels.classes))
     sizes, names = labels.sizes, labels.classes.tolist()
     is_large = (sizes >= _MIN_ROWS) & (len(labels) - sizes >= _MIN_ROWS)
@@ -118,7 +118,7 @@ def _count_features(
     cells = pl.concat(parts).unique().filter(
         (pl.len().over("feature") >= _MIN_ROWS // 2) & (pl.col("feature") != "")).sort("row")
     names = cells["feature"].unique().sort()
-    presence = merge_tokens(np.bincount(cells["row"], minlength=n_rows),
+    presence = csr_of_codes(np.bincount(cells["row"], minlength=n_rows),
                             names.search_sorted(cells["feature"]).to_numpy(), len(names))
     return place, names, presence, _MIN_PHI_AT_PLACE
 

@@ -30,7 +30,7 @@ from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ExportError, ParameterError, quantity
 from textnb.export.portable import Words, words_of
 from textnb.learning.fitted import fitted_texts
-from textnb.text.matrix import CountMatrix, Vocabulary, merge_tokens
+from textnb.text.matrix import CountMatrix, Vocabulary, csr_of_codes
 from textnb.text.tokens import Tokenizer, refuse_subclass
 
 Reads = Literal["text", "terms", "features"]
@@ -305,7 +305,7 @@ class Bundle:
         is_known = columns >= 0
         # Equal tokens of a row are added up.
         n_known_tokens = np.bincount(row[is_known], minlength=len(tokens))
-        return merge_tokens(n_known_tokens, columns[is_known], len(self.terms))
+        return csr_of_codes(n_known_tokens, columns[is_known], len(self.terms))
 
     def select(self, mask: NDArray[np.bool_]) -> Bundle:
         """A bundle with the terms that a mask selects."""

@@ -23,7 +23,7 @@ from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
 from textnb.runtime.caller import warn_caller
 from textnb.text.matrix import Vocabulary
-from textnb.text.plan import name_of
+from textnb.text.plan import name_of_segmenter
 
 RECALIBRATED = "the model's calibration has changed since"
 OTHER_CLASSES = "the classes have changed: the {}, whose {} were for others, is dropped"
@@ -170,9 +170,10 @@ class Fitted:
             If the model has the name of another function, or none.
         """
         tokenizer = self.settings.tokenizer
-        if tokenizer.segmenter is None or name_of(segmenter) != name_of(tokenizer.segmenter):
+        name = name_of_segmenter(segmenter)
+        if tokenizer.segmenter is None or name != name_of_segmenter(tokenizer.segmenter):
             raise ParameterError(f"the model was trained with segmenter={tokenizer.segmenter!r}; "
-                                 f"got {name_of(segmenter)}: give the function of that name")
+                                 f"got {name}: give the function of that name")
         tokenizer = tokenizer.with_params(segmenter=segmenter)
         return replace(self, settings=self.settings.with_parameters(tokenizer=tokenizer),
                        vocabulary=Vocabulary(tokenizer, self.terms))

@@ -63,7 +63,7 @@ from textnb.runtime.caller import warn_caller
 from textnb.runtime.memory import explaining_memory_errors
 from textnb.runtime.progress import Size, current_progress
 from textnb.text.counts import check_complete
-from textnb.text.coverage import BlankTexts, warn_of_lone_terms
+from textnb.text.coverage import BlankTexts, warn_of_terms_seen_once
 from textnb.text.limited import count_within, keep_within
 from textnb.text.matrix import Vocabulary
 
@@ -126,8 +126,9 @@ def fit(
     fitted = replace(fitted, has_separate_labels=labels_are_separate(X, y))
     # Weighted counts do not show which terms occurred once.
     if settings.vocabulary is None and fitted.counts.class_count.dtype.kind == "i":
-        warn_of_lone_terms(fitted.terms, fitted.counts.total_counts, n_tokens, n_documents,
-                           not fitted.settings.tokenizer.splits_unspaced)
+        warn_of_terms_seen_once(
+            fitted.terms, fitted.counts.total_counts, n_tokens, n_documents,
+            phrases_are_words=not fitted.settings.tokenizer.splits_unspaced)
     _log("fit", started, fitted)
     return fitted
 
@@ -302,7 +303,7 @@ def labelled_batches(
         raise ParameterError.model_of_one_label(settings.model.name)
     frames = batches(frame, columns, progress=progress)
     return LabelledBatches(
-        frames if blank is None else blank.of(frames), settings.count_spec, weight)
+        frames if blank is None else blank.count_while_reading(frames), settings.count_spec, weight)
 
 
 def labelled_rows(

@@ -113,8 +113,9 @@ def predict_lazily(
 
 def coverage_of(fitted: Fitted) -> TermCoverage:
     """Create a counter of texts without a term that the model knows."""
-    return TermCoverage(fitted.columns, not fitted.settings.tokenizer.splits_unspaced,
-                        fitted.model.without_terms)
+    return TermCoverage(
+        fitted.columns, phrases_are_words=not fitted.settings.tokenizer.splits_unspaced,
+        without_terms=fitted.model.without_terms)
 
 
 def matrices(

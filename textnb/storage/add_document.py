@@ -37,7 +37,7 @@ from textnb.storage.arithmetic import (
 from textnb.storage.document import EXACT_LIMIT, OPTIONAL_SETTINGS, WEIGHT_SETTINGS, TextDocument
 from textnb.storage.layout import TEXT_ARRAYS, check_arrays
 from textnb.storage.terms_reader import known_document, tokens_of
-from textnb.text.plan import with_missing
+from textnb.text.plan import add_missing_settings
 from textnb.text.utf8 import begins_of, is_ascending
 
 _OCCURRENCES = "terms/occurrences"
@@ -162,8 +162,8 @@ def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> 
     if any(settings[name] != value or type(settings[name]) is not type(value)
            for name, value in _NO_LIMITS.items()):
         return "limits on terms, or weights of classes"
-    # `with_missing` adds the settings that did not exist when the file was written.
-    if set(with_missing(settings["tokenizer"])) != set(settings["tokenizer"]):
+    # Settings are missing that did not exist when the file was written.
+    if set(add_missing_settings(settings["tokenizer"])) != set(settings["tokenizer"]):
         return "a tokenizer of an earlier version"
     if not model.from_counts and not (
             model.can_count_without_refit and _WEIGHTS in contents.array_conditions):

@@ -21,7 +21,7 @@ from textnb.models.base import Model
 from textnb.runtime.removed import PARAMETERS as REMOVED_PARAMETERS
 from textnb.runtime.settings import check_json, is_number
 from textnb.storage.layout import CHOICE_KEYS, MULTILABEL
-from textnb.text.plan import Plan, plan_of, with_missing
+from textnb.text.plan import Plan, add_missing_settings, plan_of
 from textnb.text.token_settings import TokenSettings
 from textnb.text.vocabulary import Limits
 
@@ -275,7 +275,7 @@ def _check_settings(
 def _plan(path: str, stored: Mapping[str, Any], columns: Collection[str]) -> Plan:
     defaults = {field.name: field.default for field in fields(TokenSettings)}
     refuse_unknown(path, "the tokenizer's setting", stored, defaults)
-    settings = {**defaults, **with_missing(stored)}
+    settings = {**defaults, **add_missing_settings(stored)}
     try:
         check_json(TokenSettings, stored)
         plan = plan_of(settings)

@@ -22,9 +22,18 @@ _MAX_BLOCKWISE_BYTES, _BLOCK_BITS = 1 << 21, 8
 class CharacterClass:
     """A table with a number for each code point: 1 for members of a character class, 0 for others.
 
-    With ``pairs``, members whose runs become pairs of characters have a 2. With ``with_kinds``,
-    numbers also have the bits that `textnb.text.native.spans.words` reads for the tokens of
-    `WordsAndKinds`. The engine classifies a code point once, when a text first holds it.
+    The engine classifies a code point once, when a text first holds it.
+
+    Parameters
+    ----------
+    members : str
+        The inside of the class in a regular expression, such as ``\\p{L}_``.
+    pairs : bool
+        Whether members in scripts without spaces have a 2, because their runs become single
+        characters and pairs of characters.
+    with_kinds : bool
+        Whether numbers also have a bit for letters (4), for letters and digits (8), and for emoji
+        (16), to find the other kinds of tokens of `textnb.text.characters.KINDS`.
     """
 
     def __init__(self, members: str, pairs: bool = False, with_kinds: bool = False):
@@ -37,7 +46,7 @@ class CharacterClass:
     def of(self, text: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The table, complete for the code points of this text in UTF-8."""
         largest_byte = int(text.max(initial=0))
-        # A character's first byte bounds its code point.
+        # A first byte below 0xF0 begins a character of at most three bytes, up to U+FFFF.
         n_points = 0x100 if largest_byte < 0x80 else 0x10000 if largest_byte < 0xF0 else 0x110000
         if self._is_classified[:n_points >> _BLOCK_BITS].all():
             return self._table
@@ -73,6 +82,7 @@ class CharacterClass:
 
 
 def _are_members(points: Ints, pattern: str) -> NDArray[np.bool_]:
+    """Whether each code point is in a character class; ``pattern`` is the class or its inside."""
     characters = points.astype("<u4").tobytes().decode("utf-32-le")
     # Every character that is not a member becomes NUL, which is in no class.
     replaced = pl.Series([characters]).str.replace_all(f"[^{pattern}]", "\0").item()

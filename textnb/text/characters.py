@@ -41,6 +41,7 @@ COMBINING_RANGES = """
 
 
 def _class_of(ranges: str) -> str:
+    """The pattern of a run of characters of these ranges, in Rust syntax."""
     def bounds(item: str) -> str:
         return "-".join(rf"\x{{{code}}}" for code in item.split("-"))
 
@@ -48,7 +49,8 @@ def _class_of(ranges: str) -> str:
 
 
 COMBINING = _class_of(COMBINING_RANGES)
-# Arabic's tatweel makes a word longer on the page, and has no other meaning.
+# Arabic's tatweel makes a word longer on the page, and has no other meaning. It is stripped with
+# the accents.
 TATWEEL = "640"
 ACCENTS = _class_of(f"{COMBINING_RANGES} {TATWEEL}")
 
@@ -64,7 +66,7 @@ UNSPACED_RANGES: tuple[tuple[int, int], ...] = (
     (0xFF66, 0xFF9F), (0x116D0, 0x116FF), (0x16FE2, 0x16FE3), (0x16FF0, 0x16FFF),
     (0x1AFF0, 0x1B16F), (0x20000, 0x3FFFF))
 
-# As the inside of a character class, in Rust syntax and in Python's.
+# These ranges as the inside of a character class, in Rust syntax and in Python's.
 UNSPACED = "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in UNSPACED_RANGES)
 _UNSPACED_IN_PYTHON = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED_RANGES)
 _ONE_SCRIPT = re.compile(rf"(?P<unspaced>[{_UNSPACED_IN_PYTHON}]+)|[^{_UNSPACED_IN_PYTHON}]+")
@@ -81,9 +83,9 @@ def tokens_by_replacing(
     Parameters
     ----------
     unspaced : str
-        The class of unspaced characters, in the syntax of the engine.
+        The class of characters of scripts without spaces, in the syntax of the engine.
     sizes : sequence of int
-        See `textnb.text.plan.WordsAndPairs`.
+        The numbers of characters of a token: 1 for each character, 2 for overlapping pairs.
     group : str
         A match's first group, in the syntax of the engine.
 
@@ -129,6 +131,7 @@ def split_by_script(run: str) -> Iterator[tuple[str, bool]]:
 # each character is a token, except joiners.
 EMOJI = (r"[\x{231a}\x{231b}\x{23e9}-\x{23f3}\x{2600}-\x{2775}\x{2794}-\x{27bf}\x{2b1b}\x{2b1c}"
          r"\x{2b50}\x{2b55}\x{1f000}-\x{1f0ff}\x{1f1e6}-\x{1f1ff}\x{1f300}-\x{1faff}]")
+# Letters, and letters or digits, of scripts with spaces between words.
 LETTER = rf"[\p{{L}}--[{UNSPACED}]]"
 LETTER_OR_NUMBER = rf"[\p{{L}}\p{{N}}--[{UNSPACED}]]"
 CURRENCIES = "$€£¥"

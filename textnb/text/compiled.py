@@ -52,7 +52,7 @@ def describe_engine(tokenizer: Tokenizer) -> str:
 
 
 def reason_for_expressions(tokenizer: Tokenizer) -> str:
-    """A clause that says why expressions read texts; empty if the kernel reads them."""
+    """A clause that says why expressions find the words; empty if the kernel finds them."""
     return usable(KERNEL).reason or uncompiled_reason(tokenizer.plan())
 
 
@@ -79,8 +79,10 @@ class Tables:
             shared = ExpressionTable(tokenizer)
             self._new_table: Callable[[], Table] = lambda: shared
         else:
-            self._new_table = partial(TermTable, kernel, tokenizer, random_hash_keys())
+            # Tables that are merged must share the keys of their hash.
+            self._new_table = partial(TermTable, kernel, tokenizer, hash_keys=random_hash_keys())
         self._tables: list[Any] = []
+        # The numbers of the tables that no thread uses.
         self._idle: deque[int] = deque()
         self._lock = Lock()
 
@@ -101,7 +103,8 @@ class Tables:
         self._idle.append(number)
 
     def merge(self) -> tuple[Table, list[Codes]]:
-        """One table of all terms, and for each table an array from its codes to the new codes."""
+        """One table of all terms, and for each earlier table an array: the new code of each code.
+        """
         if not self._tables:
             return self._new_table(), []
         first, *others = self._tables

@@ -30,14 +30,14 @@ class CompiledPlan(NamedTuple):
 
     Attributes
     ----------
-    words : bool
-        Whether terms are words and their n-grams; otherwise they are n-grams of characters.
     members : str
         The inside of a character class: of words or, for n-grams of characters, of white space.
     min_length : int
         The minimum number of characters of a word.
     ngram_range : (int, int)
         Minimum and maximum number of words, or of characters, of an n-gram.
+    words : bool
+        Whether terms are words and their n-grams; otherwise they are n-grams of characters.
     within_words : bool
         Whether n-grams of characters stay within words.
     prefixed : bool
@@ -51,10 +51,10 @@ class CompiledPlan(NamedTuple):
         Other kinds of tokens: a bit for each of `characters.KINDS`, the lowest for the first one.
     """
 
-    words: bool
     members: str
     min_length: int
     ngram_range: tuple[int, int]
+    words: bool
     within_words: bool = False
     prefixed: bool = False
     escaped: str = ""
@@ -73,7 +73,7 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
     --------
     >>> from textnb.text.plan import Lowercase
     >>> compiled_plan(Plan((Lowercase(), Runs("[a-z]+", "a-z", 1), NGrams(1, 2))))[:4]
-    (True, 'a-z', 1, (1, 2))
+    ('a-z', 1, (1, 2), True)
     """
     splitting, *steps = plan.after_cleaning
     step_types = set(map(type, steps))
@@ -85,16 +85,16 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
     # The kernel escapes nothing in words, and only the colon of a prefix in n-grams of characters.
     match splitting:
         case Runs(members=members, min_length=min_length) if not escaped:
-            compiled = CompiledPlan(True, members, min_length, ngram_range)
+            compiled = CompiledPlan(members, min_length, ngram_range, words=True)
         case WordsAndPairs(members=members, min_length=min_length, sizes=sizes) if not escaped:
-            compiled = CompiledPlan(True, members, min_length, ngram_range, sizes=sizes)
+            compiled = CompiledPlan(members, min_length, ngram_range, words=True, sizes=sizes)
         case WordsAndKinds(members=members, min_length=min_length, sizes=sizes, kinds=kinds) if (
                 not escaped and set(kinds) <= set(KINDS)):
-            compiled = CompiledPlan(True, members, min_length, ngram_range, sizes=sizes, kinds=sum(
-                1 << KINDS.index(kind) for kind in set(kinds)))
+            compiled = CompiledPlan(members, min_length, ngram_range, words=True, sizes=sizes,
+                                    kinds=sum(1 << KINDS.index(kind) for kind in set(kinds)))
         case Characters(min_n=n, max_n=m) | CharactersInWords(min_n=n, max_n=m) if (
                 ngram_range == (1, 1) and escaped in ("", ":")):
-            compiled = CompiledPlan(False, WHITE, 1, (n, m),
+            compiled = CompiledPlan(WHITE, min_length=1, ngram_range=(n, m), words=False,
                                     within_words=isinstance(splitting, CharactersInWords))
     if compiled is None or (escaped and not prefixed) or (
             StopWords in step_types and not compiled.words):

@@ -29,14 +29,14 @@ from textnb.bayes.counts import Counts
 from textnb.runtime.memory import check_room, has_room
 from textnb.runtime.threads import run_in_threads
 from textnb.text.compiled import Tables, usable_kernel
-from textnb.text.matrix import columns_of, merge_tokens
+from textnb.text.matrix import columns_of_codes, csr_of_codes
 from textnb.text.tokens import TextColumns, Tokenizer
 from textnb.text.utf8 import begins_of
 from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
-# Tables of up to `_FEW_LABELS` labels start with this width, as they would soon grow to it.
+# Tables of up to `_FEW_LABELS` labels start with `_MIN_WIDTH` codes, as they would soon grow to it.
 _MIN_WIDTH, _FEW_LABELS = 1 << 17, 32
 _MAX_INT32 = 2**31 - 1
 # Up to this number of cells, a dense table counts faster than a list of cells that are not 0.
@@ -102,7 +102,7 @@ class Counting:
         self._spec, self._row_functions = spec, None if kernel is None else kernel.rows
         self._tables = Tables(kernel, spec.tokenizer)
         self._sums: dict[int, _Sums] = {}
-        # At most 8, as each thread has a table of all classes and terms. This is not a constant of
+        # At most 8, as each thread has a table of all labels and terms. This is not a constant of
         # the module: `thread_pool_size` starts Polars' threads, which an import must not do.
         n_threads = self._tables.threads
         self.threads = min(8, pl.thread_pool_size()) if n_threads is None else n_threads
@@ -149,9 +149,11 @@ class Counting:
             The number of documents of each class.
         """
         table, new_codes = self._tables.merge()
+        # The codes of the terms, in the order of the terms.
         order = table.sort(table.terms())
-        n_terms, columns = len(order), columns_of(order, len(table))
-        # For each thread, its sums and the column of each of its codes.
+        n_terms, columns = len(order), columns_of_codes(order, len(table))
+        # For each thread, its sums and the column of each of its codes: the place of the term in
+        # this order, or -1.
         tables = [(self._sums.pop(number), columns[new_codes[number]]) for number in [*self._sums]]
         # Strings of terms, which one thread makes while others add up tables.
         terms: list[pl.Series] = []
@@ -181,7 +183,8 @@ class _Sums:
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
         self.cells: list[tuple[Ints, NDArray[Any]]] | None = None
         self._max_count = 0
-        # `_seen` is for the kernel: the last document of each code, and its occurrences there.
+        # Documents and occurrences of each code; and for the kernel, as `_seen`, the last document
+        # that held each code, and the code's occurrences there.
         self.totals, self._seen = np.zeros((2, 2, 1024 if self._has_totals else 0), dtype=np.int64)
         self._n_documents = 0
 
@@ -253,7 +256,7 @@ class _Sums:
 
         If presence is counted, the codes are those of present terms, once per document.
         """
-        counts = merge_tokens(ends - begins_of(ends), codes, int(codes.max(initial=0)) + 1)
+        counts = csr_of_codes(ends - begins_of(ends), codes, int(codes.max(initial=0)) + 1)
         width = counts.shape[1]
         if with_totals:
             self.totals[0, :width] += np.bincount(counts.indices, minlength=width)
@@ -273,7 +276,10 @@ class _Sums:
 
 
 def _sum_totals(tables: list[tuple[_Sums, Codes]], n_terms: int) -> Ints:
-    """The documents and the occurrences of each term, over all threads: (2, n_terms)."""
+    """The documents and the occurrences of each term, over all threads: (2, n_terms).
+
+    ``tables`` has each thread's sums, and the column of each of its codes, or -1.
+    """
     totals = np.zeros((2, n_terms), dtype=np.int64)
     for sums, columns in tables:
         # The array is empty if there are no totals.
@@ -287,9 +293,10 @@ def _add_tables(
 ) -> Cells:
     """The cells of all terms, in the order of these labels, from the tables of all threads.
 
-    While threads add up blocks of terms, one of them calls ``meanwhile``.
+    ``tables`` has each thread's sums, and the column of each of its codes, or -1. While threads add
+    up blocks of terms, one of them calls ``meanwhile``.
     """
-    # For each table, the code of each column; -1 if the table lacks the term.
+    # For each table, the code of each term; -1 if the table lacks it.
     codes_of_tables, n_rows = [], int(labels.max(initial=-1)) + 1
     for sums, columns in tables:
         sums.widen(n_rows, len(columns))
@@ -334,7 +341,7 @@ def _add_cells(tables: list[tuple[_Sums, Codes]], labels: Ints, n_terms: int) ->
         masks = [(keys >= min_key) & (keys < end_key) for keys, _ in cells]
         share = [(keys[mask] - min_key, counts[mask])
                  for (keys, counts), mask in zip(cells, masks, strict=True)]
-        return cells_of_keys(*_merge_cells(share), end - begin, len(labels))
+        return cells_of_keys(*_merge_cells(share), n_features=end - begin, n_classes=len(labels))
 
     # A share of the terms at a time, to bound memory.
     bounds = [n_terms * share // _N_SHARES for share in range(_N_SHARES + 1)]
@@ -370,8 +377,9 @@ def concatenate_rows(codes: NDArray[Any], begins: Ints, ends: Ints) -> tuple[NDA
     return codes[places_between(begins, ends)], new_ends
 
 
-def add_at(counts: Ints, codes: NDArray[Any]) -> Ints:
-    """A copy of counts with 1 added for each of these codes; new codes make it longer."""
+def add_one_per_code(counts: Ints, codes: NDArray[Any]) -> Ints:
+    """A copy of the counts of codes with 1 added for each of these codes; new ones make it longer.
+    """
     larger = np.bincount(codes, minlength=len(counts))
     larger[:len(counts)] += counts
     return larger

@@ -23,7 +23,7 @@ from textnb.bayes.counts import Counts
 from textnb.errors import DataError
 from textnb.runtime.memory import explaining_memory_errors
 from textnb.runtime.threads import map_in_threads
-from textnb.text.counting import Counting, CountSpec, add_at
+from textnb.text.counting import Counting, CountSpec, add_one_per_code
 from textnb.text.expression_table import Interner
 
 Ints = NDArray[np.int64]
@@ -49,7 +49,19 @@ def count_by_label(frames: Iterable[pl.DataFrame], spec: CountSpec) -> Counts:
 
 
 class LabelCounter:
-    """Counts batches, as `count_by_label`; ``rows`` is the number of rows read so far."""
+    """Counts batches, as `count_by_label`.
+
+    Parameters
+    ----------
+    spec : CountSpec
+    first_row : int
+        The number of rows that other counters have read before, for errors that name a row.
+
+    Attributes
+    ----------
+    rows : int
+        The number of rows read so far, with those of other counters.
+    """
 
     def __init__(self, spec: CountSpec, first_row: int = 0) -> None:
         self._spec = spec
@@ -67,28 +79,29 @@ class LabelCounter:
         counting = self._counting = self._counting or Counting(self._spec)
 
         def count(frame: pl.DataFrame) -> tuple[int, pl.Series, Ints | None]:
-            labels, rows = self._label_codes(frame[self._spec.label])
-            if labels.null_count() or _row_of_repeated(labels, rows) is not None:
+            codes, rows = self._label_codes(frame[self._spec.label])
+            if codes.null_count() or _row_of_repeated(codes, rows) is not None:
                 # Batches are checked in order, because the error names the number of the row.
-                return frame.height, labels, rows
+                return frame.height, codes, rows
             # One class after the other: the counts of a class may fit into the cache.
-            order = labels.arg_sort()
-            codes = labels.gather(order).to_numpy()
+            order = codes.arg_sort()
+            ordered_codes = codes.gather(order).to_numpy()
             if rows is None:
-                counting.read(frame[order], codes)
+                counting.read(frame[order], ordered_codes)
             else:
-                counting.read(frame, codes, rows[order.to_numpy()])
-            return frame.height, labels, rows
+                counting.read(frame, ordered_codes, rows[order.to_numpy()])
+            return frame.height, codes, rows
 
         with explaining_memory_errors(lambda: self.size):
-            for n_rows, labels, rows in map_in_threads(count, frames, threads=counting.threads):
-                check_labels(labels, rows, self._spec.label, self.rows)
+            for n_rows, codes, rows in map_in_threads(count, frames, threads=counting.threads):
+                check_labels(codes, rows, self._spec.label, first_row=self.rows)
                 self.rows += n_rows
-                codes = labels.to_numpy()
-                self._labels.note_codes(codes - self._has_lists)
+                all_codes = codes.to_numpy()
+                self._labels.note_codes(all_codes - self._has_lists)
                 if rows is not None:
-                    codes = np.append(codes, np.zeros(n_rows, dtype=np.int64))
-                self._class_count = add_at(self._class_count, codes)
+                    # Code 0, once for each document.
+                    all_codes = np.append(all_codes, np.zeros(n_rows, dtype=np.int64))
+                self._class_count = add_one_per_code(self._class_count, all_codes)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -167,7 +180,10 @@ def check_complete(counts: Counts, spec: CountSpec) -> None:
 
 
 def _row_of_repeated(labels: pl.Series, rows: Ints | None) -> int | None:
-    """The row of a list that holds a label twice; None if there is none."""
+    """The row of a list that holds a label twice; None if there is none.
+
+    ``labels`` has the codes of labels, and ``rows`` the row of each of them.
+    """
     if rows is None or not len(rows):
         return None
     codes = labels.to_numpy()
@@ -188,7 +204,19 @@ def _null_in_list(column: str, row: int) -> DataError:
 
 
 def check_labels(labels: pl.Series, rows: Ints | None, column: str, first_row: int) -> None:
-    """Raise DataError for a null label, or one that is twice in a list; its row is named."""
+    """Raise DataError for a null label, or one that is twice in a list; its row is named.
+
+    Parameters
+    ----------
+    labels : Series
+        Labels or their codes.
+    rows : int64 (n_labels,), or None
+        The row of each label, as from `each_label`.
+    column : str
+        The name of the label column.
+    first_row : int
+        The number of the batch's first row.
+    """
     if labels.null_count():
         number = int(labels.is_null().arg_true()[0])
         row = first_row + (number if rows is None else int(rows[number]))

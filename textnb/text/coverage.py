@@ -18,9 +18,10 @@ from textnb.errors import EmptyTextWarning, UnknownTermsWarning, quantity
 from textnb.runtime.caller import warn_caller
 from textnb.text.characters import UNSPACED
 
-# In scripts without spaces, a token is a phrase or a sentence if the tokenizer does not split it.
+# A character of a script without spaces between words. There, a token is a phrase or a sentence if
+# the tokenizer does not split it.
 _SPACELESS = f"[{UNSPACED}]"
-# In fewer texts, the share without a known term means nothing.
+# In fewer texts, the share of those without a known term means nothing.
 _MIN_TEXTS = 20
 # Of fewer learned documents, nearly all terms occur once, in any language.
 _MIN_DOCUMENTS = 100
@@ -28,9 +29,10 @@ _MIN_DOCUMENTS = 100
 # the share is at most 5 % on nine corpora in English and Bengali, and 93 % if a tokenizer of words
 # reads a language without spaces.
 _MAX_SHARE_WITHOUT_TERMS = 0.3
-# If terms that occur once have more than this share of all tokens, the terms are examined.
-_MAX_UNKNOWN_TOKENS = 0.5
-# The number of terms that are examined.
+# If terms that occur once have more than this share of all tokens, the terms are examined: they may
+# be whole phrases.
+_MAX_SHARE_UNKNOWN = 0.5
+# The number of terms that are examined for phrases.
 _SAMPLE_SIZE = 1000
 # In scripts without spaces, single words have two or three characters; longer terms are phrases.
 _MIN_PHRASE_LENGTH = 4
@@ -74,7 +76,7 @@ class BlankTexts:
         self._columns = list(columns)
         self._n_rows = self._n_blank = 0
 
-    def of(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    def count_while_reading(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         """Pass all batches on, and count their rows; each call counts anew."""
         self._n_rows = self._n_blank = 0
         for rows in frames:
@@ -95,10 +97,11 @@ class TermCoverage:
     ----------
     columns : sequence of str
         Text columns.
-    words : bool
+    phrases_are_words : bool
         Whether whole phrases of scripts without spaces are words for the model.
     without_terms : str
-        What the answers for texts without known terms are based on, for messages.
+        What the answers for texts without known terms are based on, for messages, such as "the
+        classes' priors alone".
 
     Attributes
     ----------
@@ -113,10 +116,10 @@ class TermCoverage:
     """
 
     def __init__(
-        self, columns: Sequence[str], words: bool = True, without_terms: str = "no term"
+        self, columns: Sequence[str], phrases_are_words: bool = True, without_terms: str = "no term"
     ) -> None:
-        self._columns, self._words, self._lock = list(columns), words, Lock()
-        self._without_terms = without_terms
+        self._columns, self._lock = list(columns), Lock()
+        self._phrases_are_words, self._without_terms = phrases_are_words, without_terms
         self.texts = self.textless = self.without = self.spaceless = 0
 
     def add(self, documents: pl.DataFrame, counts: Any) -> None:
@@ -143,7 +146,7 @@ class TermCoverage:
         return (f"{self.without:,} of {quantity(self.texts, 'text')} "
                 f"({self.without / self.texts:.0%}) hold "
                 "no term that the model knows, and all get the same answer. "
-                f"{_CAUSE[self._words and 2 * self.spaceless > self.without]}")
+                f"{_CAUSE[self._phrases_are_words and 2 * self.spaceless > self.without]}")
 
     @property
     def blank_message(self) -> str:
@@ -173,8 +176,8 @@ class TermCoverage:
         self.texts = self.textless = self.without = self.spaceless = 0
 
 
-def warn_of_lone_terms(
-    terms: pl.Series, total: NDArray[Any], tokens: int, documents: int, words: bool,
+def warn_of_terms_seen_once(
+    terms: pl.Series, total: NDArray[Any], tokens: int, documents: int, phrases_are_words: bool,
 ) -> None:
     """Warn if most of the learned terms will not occur in new documents.
 
@@ -191,18 +194,18 @@ def warn_of_lone_terms(
         Number of occurrences of each term.
     tokens, documents : int
         Number of tokens, including tokens of terms that are not in the model; number of documents.
-    words : bool
+    phrases_are_words : bool
         See `TermCoverage`.
     """
     if documents < _MIN_DOCUMENTS or not tokens:
         return
     unknown_share = 1.0 - float(total[total >= 2].sum()) / tokens
-    if unknown_share <= _MAX_UNKNOWN_TOKENS:
+    if unknown_share <= _MAX_SHARE_UNKNOWN:
         return
     share_without_terms = unknown_share ** (tokens / documents)
     sample = terms if len(terms) <= _SAMPLE_SIZE else terms.gather_every(len(terms) // _SAMPLE_SIZE)
     is_phrase = sample.str.contains(_SPACELESS) & (sample.str.len_chars() >= _MIN_PHRASE_LENGTH)
-    spaceless = words and float(np.mean(is_phrase.to_numpy())) > 0.5
+    spaceless = phrases_are_words and float(np.mean(is_phrase.to_numpy())) > 0.5
     if share_without_terms > _MAX_SHARE_WITHOUT_TERMS or spaceless:
         warn_caller(f"{unknown_share:.0%} of the tokens are of terms that occur once, or are left "
                     f"out: new documents will have few known terms. {_CAUSE[spaceless]}",

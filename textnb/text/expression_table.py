@@ -19,7 +19,7 @@ from textnb.text.utf8 import begins_of, byte_order, bytes_of
 
 # Look-ups add unknown words to the pool of terms. After this number of bytes of text, a new pool,
 # of the terms alone, replaces it.
-_POOL_BYTES = 256 << 20
+_MAX_BYTES_LOOKED_UP = 256 << 20
 
 
 class Interner:
@@ -32,6 +32,7 @@ class Interner:
     """
 
     def __init__(self, strings: pl.Series | None = None) -> None:
+        # Random categories share their pool with no other type.
         dtype = pl.Categorical(pl.Categories.random())
         first = pl.Series([], dtype=pl.String) if strings is None else strings
         # Polars frees the pool with the last series of its type, so an empty one is kept.
@@ -56,7 +57,9 @@ class Interner:
 
 
 class ExpressionTable:
-    """Has the methods of `textnb.text.termtable.TermTable`; all threads share a table.
+    """Terms and their codes, with the methods of `textnb.text.termtable.TermTable`.
+
+    All threads share a table. The code of a term is its place in a pool of strings.
 
     Parameters
     ----------
@@ -64,7 +67,8 @@ class ExpressionTable:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        # Without separators (None), the plan itself finds the words.
+        # The characters between words, at which texts are split. Without separators (None), the
+        # tokenizer's own expression finds the words.
         self._tokenizer, self._separators = tokenizer, separators_of(tokenizer.plan())
         self._terms = pl.Series([], dtype=pl.String)
         self._lock, self._thread_local, self._pool = Lock(), local(), Interner()
@@ -90,7 +94,7 @@ class ExpressionTable:
         """Codes as in `add_texts`; the codes of unknown terms start at the number of terms."""
         size = int(frame.estimated_size())
         with self._lock:
-            if self._bytes_looked_up > _POOL_BYTES:
+            if self._bytes_looked_up > _MAX_BYTES_LOOKED_UP:
                 self._pool, self._bytes_looked_up = Interner(self._terms), 0
             self._bytes_looked_up += size
             # A local name keeps this pool alive if another thread replaces it.
@@ -108,12 +112,12 @@ class ExpressionTable:
             self._separators is None or bool(self._separators.are_words(strings).any()))
 
     def look_up_few(self, texts: Any) -> None:
-        """Do nothing, which says that a frame is needed (`look_up`)."""
+        """Return None, which says that a frame is needed (`look_up`)."""
 
     def add_terms(self, terms: pl.Series) -> Codes:
         """Add terms to a new table, to look them up, and return their codes."""
         # Lists of strings between separators also hold those that are too short for a word. If a
-        # term is so short, it must not be found there, so the plan itself finds the words.
+        # term is so short, it must not be found there, so the tokenizer's expression finds words.
         if self._separators is not None and not self._separators.are_words(terms).all():
             self._separators = None
         self._terms = terms
@@ -121,7 +125,8 @@ class ExpressionTable:
         return np.arange(len(terms), dtype=np.int32)
 
     def absorb(self, other: ExpressionTable) -> Codes:
-        """The codes of the other table, unchanged, as all threads share a table."""
+        """From the codes of the other table to those of this one: unchanged, as all share a table.
+        """
         return np.arange(len(other), dtype=np.int32)
 
     def terms(self) -> Codes:
@@ -150,6 +155,7 @@ class ExpressionTable:
     def _encode(
         self, pool: Interner, frame: pl.DataFrame, text: TextColumns
     ) -> tuple[NDArray[Any], Ints]:
+        """The codes of the tokens of all rows, one row after the other, and the end of each row."""
         tokens = (self._tokenizer.expr(text) if self._separators is None
                   else split_expr(self._tokenizer.plan(), text))
         lists = frame.select(tokens.cast(pl.List(pool.dtype)).alias("codes"))["codes"]

@@ -50,7 +50,8 @@ from textnb.text.plan import (
 def tokens_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
     """The tokens of one or several columns of strings, or of lists of tokens, as List(String).
 
-    Null counts as empty. The tokens of several columns follow each other.
+    ``text`` has the names of the columns. Null counts as empty. The tokens of several columns
+    follow each other.
 
     Raises
     ------
@@ -126,22 +127,22 @@ def separators_of(plan: Plan) -> Separators | None:
 
 
 def split_expr(plan: Plan, text: str | Sequence[str]) -> pl.Expr:
-    """`tokens_expr` by `separators_of`; the lists also hold strings that are too short for a word.
+    """`tokens_expr` by splitting: the lists also hold strings that are too short for a word.
 
     Raises
     ------
     ParameterError
-        If the plan has no separators.
+        If the plan does not split at separators: see `separators_of`.
     """
-    between_words = separators_of(plan)
-    if between_words is None:
+    separators = separators_of(plan)
+    if separators is None:
         raise ParameterError(f"{plan!r} does not end in runs of characters")
     step = plan.find(WordsAndPairs)
     texts = cleaned_exprs(plan, text) if step is None else [
-        _with_pairs(plan.cleaning, _text(name), between_words.unspaced, step.sizes)
+        _with_pairs(plan.cleaning, _text(name), separators.unspaced, step.sizes)
         for name in _column_names(text)]
     return _concatenate([
-        each.str.replace_all(between_words.pattern, " ").str.split(" ") for each in texts])
+        each.str.replace_all(separators.pattern, " ").str.split(" ") for each in texts])
 
 
 def stop_tokens(plan: Plan) -> frozenset[str]:
@@ -232,7 +233,10 @@ def _run_on_tokens(plan: Plan, lists: pl.Expr, prefix: str) -> pl.Expr:
 
 def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
     """The result of steps: ``value`` is a text column or lists of tokens, as the first step needs.
+
+    ``prefix`` is the column's, "" for none.
     """
+    # `_with_pairs` cleans the original text again.
     text = value
     for number, step in enumerate(steps):
         match step:
@@ -287,7 +291,7 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
 
 
 def unspaced_class(members: str) -> str:
-    """The class of the members that are written without spaces between words."""
+    """The members that are written without spaces between words, as a class of characters."""
     return f"[{members}&&[{UNSPACED}]]"
 
 
@@ -302,7 +306,8 @@ def _with_pairs(
 ) -> pl.Expr:
     """Cleaned text in which each run of unspaced characters is replaced by its tokens.
 
-    Texts without such characters are null while the others change, which saves time.
+    ``unspaced`` is the class of these characters, and ``sizes`` are the numbers of characters of
+    their tokens. Texts without such characters are null while the others change, which saves time.
     """
     cleaned = _run(cleaning, text, "")
     # Lower-casing does not change unspaced characters, and it is faster to search the original.

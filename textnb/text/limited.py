@@ -41,7 +41,8 @@ _STRING_COST = 2
 # Batches with more labels than `_FEW_LABELS` are cut into slices of `_MIN_ROWS` rows or more, each
 # of which may take 1 / `_N_SLICES` of the limit.
 _FEW_LABELS, _N_SLICES, _MIN_ROWS = 64, 64, 16
-# The estimated bytes of text per new term, a low estimate for short texts.
+# The estimated number of bytes of text for each new term: as low as in short texts, in which few
+# terms repeat.
 _TEXT_BYTES_PER_TERM = 6
 # Terms are divided into this many shares, which are added one after the other.
 _N_SHARES = 64
@@ -113,20 +114,23 @@ def _with_few_labels(
 def _until_full(
     frames: Iterator[pl.DataFrame], counter: LabelCounter, memory: int
 ) -> Iterator[pl.DataFrame]:
-    """Pass batches on until their counts take this memory."""
+    """Pass batches on until their counts, which ``counter`` makes, take this memory."""
     text_bytes = 0
     for frame in frames:
         yield frame
         text_bytes += int(frame.estimated_size())
         labels, terms = counter.size
-        # An estimate, as the terms' bytes are not known before the terms are listed.
+        # An estimate of 16 bytes per term, as their number is not known before terms are listed.
         term_bytes = min(text_bytes, 16 * terms)
         if _cost(terms, term_bytes, labels) > memory:
             return
 
 
 def _cost(terms: Any, term_bytes: Any, labels: int) -> Any:
-    """The bytes that terms take whose strings have ``term_bytes`` together."""
+    """The bytes that a number of terms takes whose strings have ``term_bytes`` together.
+
+    ``labels`` is the number of counts of each term.
+    """
     return terms * (_TERM_COST + _CLASS_COST * labels) + _STRING_COST * term_bytes
 
 
@@ -137,7 +141,8 @@ def _cost_of_all(counts: Counts) -> int:
 
 
 def _counts_per_term(counts: Counts) -> int:
-    """One per class and, with lists of labels, one more for all documents."""
+    """How many counts a term has: one per class and, with lists of labels, one for all documents.
+    """
     return len(counts.classes) + counts.is_multilabel
 
 
@@ -206,7 +211,8 @@ def keep_within(counts: Counts, memory: int) -> Counts:
 
 
 def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
-    """The counts of the terms that fit. ``shares`` gives the counts of shares of the terms, twice.
+    """The counts of the terms that fit. Each call of ``shares`` gives the counts, in shares of the
+    terms.
     """
     # The rows of this table are explained in `_sum_by_occurrences`.
     table, labels = np.zeros((3, 0), dtype=np.int64), 0
@@ -221,7 +227,8 @@ def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
     if not cutoff:
         return frequent
     occurrences, terms, _ = table[:, table[0] <= cutoff]
-    pruned = Pruned(int(terms.sum()), int((occurrences * terms).sum()), cutoff)
+    pruned = Pruned(
+        terms=int(terms.sum()), occurrences=int((occurrences * terms).sum()), at_most=cutoff)
     return replace(frequent, pruned=pruned if frequent.pruned is None else frequent.pruned + pruned)
 
 

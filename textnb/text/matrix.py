@@ -105,6 +105,7 @@ class Vocabulary:
         check_fork()
         kernel = usable_kernel()
         with self._lock:
+            # `TEXTNB_KERNEL` may have turned the kernel on or off since the last call.
             if self._known is None or self._known.kernel is not kernel:
                 self._known = _KnownTerms(kernel, self._tokenizer, self.terms)
             return self._known
@@ -119,7 +120,10 @@ class Vocabulary:
 
 
 class _KnownTerms:
-    """Terms in a table, and the column of each of its codes."""
+    """Terms in a table, and the column of each of its codes.
+
+    A column is the place of the term in the vocabulary.
+    """
 
     def __init__(self, kernel: Kernel | None, tokenizer: Tokenizer, terms: pl.Series):
         self.kernel = kernel
@@ -127,10 +131,11 @@ class _KnownTerms:
                              else TermTable(kernel, tokenizer))
         codes = self.table.add_terms(terms)
         # In an `ExpressionTable`, the codes of terms are their columns.
-        self._columns = None if kernel is None else columns_of(codes, len(self.table))
+        self._columns = None if kernel is None else columns_of_codes(codes, len(self.table))
         self._builder = CsrBuilder(kernel, len(terms))
 
     def rows(self, codes: Codes, ends: Ints) -> SparseRows:
+        """The counts of documents, from the codes of a look-up and the end of each document."""
         return self._builder.rows(codes, ends, self._columns)
 
     def are_known(self, codes: Codes) -> bool:
@@ -162,6 +167,7 @@ class CsrBuilder:
         codes : int32
             The codes of each document's terms, one document after the other. They are overwritten.
         ends : int64 (n_documents,)
+            The end of each document's codes.
         columns : int32 (n_codes,), optional
             The column of each code, -1 for none. The kernel needs it; codes below 0 have no column.
             Without it, codes are columns, and codes beyond the last column are left out.
@@ -173,7 +179,7 @@ class CsrBuilder:
             if not has_column.all():
                 ends = np.append(0, np.cumsum(has_column))[ends]
                 column_of_token = column_of_token[has_column]
-            counts = merge_tokens(np.diff(ends, prepend=0), column_of_token, self._width)
+            counts = csr_of_codes(np.diff(ends, prepend=0), column_of_token, self._width)
             return SparseRows(counts.data, counts.indices, counts.indptr, self._width)
         rows = self._kernel.rows
         if self._width <= _MAX_UNSORTED_COLUMNS:
@@ -196,6 +202,7 @@ class CsrBuilder:
     def _scratch(self) -> tuple[Codes, NDArray[Any], NDArray[Any]]:
         """The arrays ``sums``, ``low`` and ``high`` of `native.rows.count_rows`.
 
+        They have a number for each column, a bit for each column, and a bit for each 64 columns.
         They hold zeros, and `count_rows` leaves zeros for the next call of this thread.
         """
         if not hasattr(self._thread_local, "scratch"):
@@ -206,7 +213,7 @@ class CsrBuilder:
         return scratch
 
 
-def columns_of(codes: Codes | Ints, size: int) -> Codes:
+def columns_of_codes(codes: Codes | Ints, size: int) -> Codes:
     """For each of ``size`` codes, its column: its place among ``codes``, or -1."""
     columns = np.full(size, -1, dtype=np.int32)
     columns[codes] = np.arange(len(codes), dtype=np.int32)
@@ -253,11 +260,12 @@ def count_matrix(
     tables = Tables(kernel, tokenizer)
 
     def encode(frame: pl.DataFrame) -> tuple[int, Codes, Ints]:
+        """The number of the table, the codes of the terms, and the end of each document's codes."""
         with tables.take() as (number, table):
             codes, ends = table.add_texts(frame, text)
             return number, codes if kernel is None else _copy_to_pages(codes), ends
 
-    batches = list(map_in_threads(encode, frames, tables.threads))
+    batches = list(map_in_threads(encode, frames, threads=tables.threads))
     current_progress().begin("building the matrix")
     merged, new_codes = tables.merge()
     n_documents, term_codes = sum(len(ends) for _, _, ends in batches), merged.terms()
@@ -274,7 +282,7 @@ def count_matrix(
         term_codes = term_codes[limits.select(
             len(term_codes), frequency[term_codes], total[term_codes], n_documents)]
         order = term_codes if may_have_ties else merged.sort(term_codes)
-    columns = columns_of(order, len(merged))
+    columns = columns_of_codes(order, len(merged))
     columns_of_tables = [columns[codes] for codes in new_codes]
     builder = CsrBuilder(kernel, len(order))
     terms: list[pl.Series] = []
@@ -295,8 +303,8 @@ def count_matrix(
     keep = limits.select(
         len(order), np.bincount(counts.indices, minlength=len(order)),
         np.bincount(counts.indices, counts.data, len(order)), n_documents)
-    return choose_columns(counts, columns_of(np.flatnonzero(keep), len(order)), int(keep.sum())), (
-        terms[0].filter(pl.Series(keep)))
+    new_columns = columns_of_codes(np.flatnonzero(keep), len(order))
+    return choose_columns(counts, new_columns, int(keep.sum())), terms[0].filter(pl.Series(keep))
 
 
 def _copy_to_pages(codes: Codes) -> Codes:
@@ -310,7 +318,19 @@ def _copy_to_pages(codes: Codes) -> Codes:
 def _term_sums(
     kernel: Kernel, batches: list[tuple[int, Codes, Ints]], new_codes: list[Codes], size: int
 ) -> tuple[Ints, Ints]:
-    """The number of documents that hold each term, and its occurrences."""
+    """The number of documents that hold each term, and its occurrences.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    batches : list of (int, int32, int64)
+        For each batch, the number of the table that gave the codes, the codes, and the end of each
+        document's codes.
+    new_codes : list of int32
+        For each table, the code in the merged table of each of its codes.
+    size : int
+        The number of codes of the merged table.
+    """
     frequency, total = np.zeros((2, size), dtype=np.int64)
     dtype = np.int32 if sum(len(codes) for _, codes, _ in batches) < 2**31 else np.int64
     for table, new_code in enumerate(new_codes):
@@ -337,7 +357,9 @@ def as_csr(matrix: NDArray[Any]) -> CountMatrix:
 
 
 def choose_columns(counts: CountMatrix, columns: Ints | Codes, width: int) -> CountMatrix:
-    """The counts in other columns. ``columns`` has each new column, ascending, -1 to drop it.
+    """The counts in other columns: ``columns`` has the new place of each column, or -1 to drop it.
+
+    The new places ascend, and ``width`` is the new number of columns.
 
     Examples
     --------
@@ -354,12 +376,14 @@ def choose_columns(counts: CountMatrix, columns: Ints | Codes, width: int) -> Co
                         shape=(counts.shape[0], width))
 
 
-def merge_tokens(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array:
+def csr_of_codes(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array:
     """CSR counts (int32) from the codes of each document's tokens, in any order and repeated.
+
+    ``lengths`` has the number of tokens of each document; codes are columns, ``width`` of them.
 
     Examples
     --------
-    >>> merge_tokens(np.array([3, 0, 1]), np.array([2, 0, 2]  + [1]), 3).toarray().tolist()
+    >>> csr_of_codes(np.array([3, 0, 1]), np.array([2, 0, 2]  + [1]), 3).toarray().tolist()
     [[1, 0, 2], [0, 0, 0], [0, 1, 0]]
     """
     import scipy.sparse as sp

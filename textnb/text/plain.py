@@ -55,11 +55,12 @@ from textnb.text.plan import (
 
 # Polars knows all characters of this version of Unicode; Python's may be newer.
 _MAX_UNICODE = (16, 0, 0)
+# The general categories of Unicode that a pattern may name.
 _CATEGORIES = ("L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No")
-# A member of a character class in a pattern.
+# A member of a character class in a pattern: a category, a shorthand, a range or a character.
 _MEMBER = re.compile(r"\\p\{(?P<category>\w+)\}|\\(?P<shorthand>[wd])|(?P<first>.)-(?P<last>.)"
                      r"|(?P<single>.)")
-# Bits of the classes of characters.
+# Bits that say in which classes a character is.
 _WORD, _UNSPACED, _LETTER, _LETTER_OR_NUMBER = 1, 2, 4, 8
 _AMOUNT = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _EMOJI = re.compile(re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), EMOJI))
@@ -126,6 +127,7 @@ def clean(plan: Plan, text: str) -> str | None:
 
 
 def _clean_all(plan: Plan, text: str) -> str:
+    """The text after all cleaning steps."""
     return reduce(lambda text, step: _clean(step, text), plan.cleaning, text)
 
 
@@ -152,7 +154,10 @@ def _clean(step: Step, text: str) -> str:
 def _run(
     steps: tuple[Step, ...], text: str, prefix: str, tokens: Sequence[str] = ()
 ) -> list[str] | None:
-    """The tokens that steps make of a text, or of other tokens; None as in `plain_tokens`."""
+    """The tokens that steps make of a text, or of other tokens; None as in `plain_tokens`.
+
+    ``prefix`` is the column's, "" for none.
+    """
     tokens = list(tokens)
     for number, step in enumerate(steps):
         match step:
@@ -234,6 +239,7 @@ def _is_supported(text: str) -> bool:
 
 
 def _words_and_pairs(run: str, min_length: int, sizes: Sequence[int]) -> list[str]:
+    """The tokens of `WordsAndPairs` in a run of characters of words."""
     if run.isascii():
         return [run] if len(run) >= min_length else []
     tokens: list[str] = []
@@ -246,7 +252,10 @@ def _words_and_pairs(run: str, min_length: int, sizes: Sequence[int]) -> list[st
 
 
 def _split_unspaced(run: str, sizes: Sequence[int]) -> list[str]:
-    """Each character, each pair of a character with the next one, or both in this order."""
+    """Each character, each pair of a character with the next one, or both in this order.
+
+    ``sizes`` are the numbers of characters of a token; a single character is a token anyhow.
+    """
     return [run[start:start + size] for start in range(len(run)) for size in sizes
             if start + size <= len(run)] or [run]
 
@@ -312,7 +321,7 @@ def _words_and_kinds(
     >>> _words_and_kinds("c# x, u.s. 5%!", str.isalnum, 2, (2,), ("symbols", "abbreviations"))
     ['c#', 'u.s.', '5%']
     """
-    tokens, classes = [], _character_classes(is_member, bool(sizes))
+    tokens, classes = [], _character_classes(is_member, pairs=bool(sizes))
     # No name, percentage or word begins before these places.
     at = no_name = no_percentage = no_word = 0
     while at < len(text):
@@ -377,7 +386,7 @@ def _others_to_spaces(members: str) -> _OthersToSpaces:
 
 @lru_cache(maxsize=8)
 def _membership(members: str) -> Callable[[str], bool]:
-    """A function that says whether a character is in a class."""
+    """A function that says whether a character is in the class with these members."""
     tests = [_member_test(member) for member in _MEMBER.finditer(members)]
     return lambda character: any(test(character) for test in tests)
 

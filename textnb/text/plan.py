@@ -30,7 +30,8 @@ _VALUES_BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_column
 PAIRS, SINGLE, BOTH = (2,), (1,), (1, 2)
 
 # Patterns whose matches are runs of m or more characters of one class: `[...]{m,}`, `[...]+`,
-# `\w{m,}`, and scikit-learn's `\b\w\w+\b`. No member is a space, a colon or a backslash.
+# `\w{m,}`, and scikit-learn's `\b\w\w+\b`. No member of a class is a space, a colon or a
+# backslash.
 _MEMBER = r"(?:\\p\{[LMN][a-z]?\}|\\[wd]|[A-Za-z]-[A-Za-z]|[0-9]-[0-9]|[A-Za-z0-9_'])"
 _RUN = re.compile(rf"(?:\[(?P<members>{_MEMBER}+)\]|(?P<single>\\w))(?:\+|\{{(?P<min>\d+),\}})")
 _SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
@@ -39,7 +40,10 @@ WHITE = r"\s\x1c-\x1f"
 
 
 class Step(Value):
-    """One step of a plan. A new kind of step may be a frozen dataclass."""
+    """One step of a plan. A new kind of step may be a frozen dataclass.
+
+    A `Value` is used like one: the annotations of its class are its fields.
+    """
 
     # A template for `setting` with the step's fields; if it is empty, `setting` is the step's repr.
     _setting = ""
@@ -55,7 +59,7 @@ class Cleaning(Step):
 
 
 class Splitting(Step):
-    """The step from text to tokens."""
+    """A step from text to tokens, of which a plan has one."""
 
 
 class Normalize(Cleaning):
@@ -386,6 +390,7 @@ class Plan(Value):
 
     @property
     def _split_at(self) -> int:
+        """The place of the step that splits the text."""
         return next(place for place, step in enumerate(self.steps) if isinstance(step, Splitting))
 
     def find(self, kind: type[Kind]) -> Kind | None:
@@ -467,12 +472,12 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     return Plan((*cleaning, *splitting, *([Escape(":")] if prefix else []), *prefix))
 
 
-def with_missing(settings: Mapping[str, Any]) -> dict[str, Any]:
+def add_missing_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings from a file, and values for the settings that are newer than the file.
 
     Examples
     --------
-    >>> with_missing({"analyzer": "word"})
+    >>> add_missing_settings({"analyzer": "word"})
     {'unspaced': 'whole', 'keep': (), 'token_columns': False, 'segmenter': None, 'analyzer': 'word'}
     """
     complete = {**_VALUES_BEFORE, **settings}
@@ -500,7 +505,7 @@ def steps_of_stop_words(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def _cleaning_steps(name: str, value: Any) -> tuple[Step, ...]:
-    """The steps of a setting's value."""
+    """The cleaning steps that the value of a setting asks for."""
     for known_value, steps in _CLEANING_STEPS[name]:
         if isinstance(value, type(known_value)) and value == known_value:
             return steps
@@ -508,7 +513,10 @@ def _cleaning_steps(name: str, value: Any) -> tuple[Step, ...]:
 
 
 def _sizes(unspaced: str, ngram_range: tuple[int, int]) -> tuple[int, ...]:
-    """The numbers of characters of the tokens of scripts without spaces; empty for words."""
+    """The numbers of characters of the tokens of scripts without spaces.
+
+    Empty if such characters are part of words as others are.
+    """
     match unspaced:
         case "both":
             # N-grams join single characters to pairs, so that no n-gram is made of two pairs.
@@ -540,7 +548,7 @@ def _splitting_steps(
     if segmenter is not None and token_columns:
         raise ParameterError.naming("{segmenter} makes words of texts: it needs no {token_columns}")
     if callable(segmenter):
-        words = Segments(str(name_of(segmenter)), segmenter)
+        words = Segments(str(name_of_segmenter(segmenter)), segmenter)
     elif not isinstance(segmenter, str | None):
         raise _no_step("segmenter", segmenter)
     yield words
@@ -549,7 +557,7 @@ def _splitting_steps(
         yield TokenColumns(_hashable(token_columns or True))
 
 
-def name_of(segmenter: Any) -> str | None:
+def name_of_segmenter(segmenter: Any) -> str | None:
     """The dotted name of a segmenter, for files: of the function, or of a callable's class."""
     if segmenter is None or isinstance(segmenter, str):
         return segmenter

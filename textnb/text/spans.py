@@ -123,15 +123,17 @@ def _locate(
         splitting = plan.after_cleaning[0]
         if isinstance(splitting, Characters | CharactersInWords):
             # N-grams within words have a space in place of any other white space.
-            spans, covering = _find_character_ngrams(
-                cleaned if isinstance(splitting, Characters) else re.sub(r"\s", " ", cleaned),
-                contributions, plan.prefixes(columns)[[*columns].index(column)])
+            if isinstance(splitting, CharactersInWords):
+                cleaned = re.sub(r"\s", " ", cleaned)
+            prefixes = dict(zip(columns, plan.prefixes(columns), strict=True))
+            spans, covering = _find_character_ngrams(cleaned, contributions, prefixes[column])
             return _Column(text, _map_to_original(spans, origins), covering)
         split = Plan((*plan.cleaning, splitting))
         spans, words = _find_words(tokens(tokens_expr(split, column)), cleaned,
                                    singles=1 in getattr(splitting, "sizes", ()))
         spans = _map_to_original(spans, origins)
     else:
+        # Tokens are shown with a space between them.
         ends = list(accumulate(len(token) + 1 for token in text))
         spans = [(end - len(token) - 1, end - 1) for token, end in zip(text, ends, strict=True)]
         words = [(word, [place]) for place, word in enumerate(cleaned_strings(plan, text)) if word]
@@ -146,7 +148,7 @@ def _locate(
 def _ngrams_of(plan: Plan, words: Covering, remaining: set[str], terms: list[str]) -> Covering:
     """The terms with the spans of their words; none if terms are not n-grams of these words.
 
-    ``remaining`` are the words that are not stop words.
+    ``remaining`` are the words that are not stop words, and ``terms`` the terms of the text.
     """
     spans_of_words = [spans for word, spans in words if word in remaining]
     step = plan.find(NGrams) or NGrams(1, 1)
@@ -169,12 +171,12 @@ def _find_words(words: Sequence[str], cleaned: str, *, singles: bool) -> tuple[S
     for word in words:
         is_unspaced = next(split_by_script(word)) == (word, True)
         is_pair = is_unspaced and len(word) == 2
-        n_before = len(covering[-1][1]) if covering else 0
-        if singles and is_unspaced and not is_pair and n_before == 2:
+        n_spans_before = len(covering[-1][1]) if covering else 0
+        if singles and is_unspaced and not is_pair and n_spans_before == 2:
             # The second character of the pair before.
             covering.append((word, [len(spans) - 1]))
             continue
-        overlaps = (is_pair and n_before == (1 if singles else 2)
+        overlaps = (is_pair and n_spans_before == (1 if singles else 2)
                     and cleaned.startswith(word, end - 1))
         start = end - 1 if overlaps else cleaned.find(word, end)
         if start < 0:

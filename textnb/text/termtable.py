@@ -60,7 +60,8 @@ class TermTable:
         compiled = compiled_plan(self._plan)
         # Whether the kernel finds the words; otherwise expressions do.
         self._finds_words = compiled is not None
-        self._compiled = compiled or CompiledPlan(True, "", 1, ngram_range_of(self._plan))
+        self._compiled = compiled or CompiledPlan(
+            members="", min_length=1, ngram_range=ngram_range_of(self._plan), words=True)
         self.hash_keys = random_hash_keys() if hash_keys is None else hash_keys
         self._terms_are_words, self._min_length = self._compiled.words, self._compiled.min_length
         self._table, self._thread_local = kernel.terms.Table(self.hash_keys), local()
@@ -128,14 +129,19 @@ class TermTable:
         for n in range(2, int(n_strings.max(initial=1)) + 1):
             pairs = np.flatnonzero(n_strings == n)
             new_codes = np.empty(len(pairs), dtype=np.int32)
-            self._table.pairs(codes[heads[pairs]], codes[tails[pairs]], True, new_codes)
+            self._table.pairs(
+                codes[heads[pairs]], codes[tails[pairs]], add=True, codes=new_codes)
             codes[pairs] = new_codes
         return codes
 
     def terms(self) -> Codes:
-        """The codes of terms: without stop words, prefixes, and heads that are too short."""
+        """The codes of terms: without stop words, prefixes, and n-grams that are too short.
+
+        Tables have these n-grams because they are the heads of longer ones.
+        """
         n_strings = self._count_strings(self._arrays()[2])
         min_n = self._compiled.ngram_range[0] if self._terms_are_words else 1
+        # An n-gram has one string for each word, and one more if it has a prefix.
         codes = np.flatnonzero(n_strings >= min_n + self._strings_per_word - 1).astype(np.int32)
         return codes[codes >= len(self._stops)]
 
@@ -227,17 +233,18 @@ class TermTable:
             prefixes = prefixes.zip_with(is_valid, words)
             plain = plain.zip_with(is_valid, pl.Series([""]))
         codes = self._add_strings(plain)
-        self._table.pairs(self._add_strings(prefixes), codes, True, codes)
+        self._table.pairs(self._add_strings(prefixes), codes, add=True, codes=codes)
         return codes
 
     def _add_strings(self, strings: pl.Series) -> Codes:
+        """Add strings as they are, and return their codes."""
         text, ends = bytes_of(strings)
         return self._add_spans(text, begins_of(ends), ends)
 
     def _add_spans(self, text: NDArray[np.uint8], begins: Ints, ends: Ints) -> Codes:
         """Add spans of bytes, and return their codes."""
         codes = np.empty(len(begins), dtype=np.int32)
-        self._table.strings(text, begins, ends, True, codes)
+        self._table.strings(text, begins, ends, add=True, codes=codes)
         return codes
 
     def _sort_by(self, keys: Codes, order: Codes) -> Codes:
@@ -258,6 +265,7 @@ class TermTable:
         return self._encode_bytes(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, add=False)
 
     def _encode(self, frame: pl.DataFrame, text: TextColumns, add: bool) -> tuple[Codes, Ints]:
+        """The codes of each row's terms, and the rows' ends; with ``add``, new terms are added."""
         if not self._finds_words:
             return self._encode_lists(frame, text, add)
         columns = cleaned_exprs(self._plan, text)
@@ -340,13 +348,14 @@ class TermTable:
         spans = self._kernel.spans
         kinds, sizes = self._compiled.kinds, self._compiled.sizes
         members = character_class(
-            self._compiled.members, bool(sizes), bool(kinds)).of(source)
+            self._compiled.members, pairs=bool(sizes), with_kinds=bool(kinds)).of(source)
         if self._terms_are_words:
             # The minimum number of bytes from one token to the next bounds the number of tokens.
             # Other kinds of tokens may be single bytes; a character and a pair may begin at one
             # character; a pair may directly follow a word; words have a separator between them.
             distance = 1 if kinds or len(sizes) > 1 else 2 if sizes else self._min_length + 1
             buffer = self._buffer((len(source) + len(ends)) // distance + 1)
+            # The sum of the sizes (1 and 2) has a bit for each of them.
             settings = (members, self._min_length, sum(sizes), kinds)
             return self._encode_spans(
                 partial(spans.words, source), settings, source, ends, buffer, add)
@@ -367,8 +376,9 @@ class TermTable:
     ) -> tuple[Codes, Ints]:
         """The codes of spans, written into ``buffer``, and the end of each text's codes.
 
-        ``find_spans`` finds a portion of the spans, from a byte and a text on. Portions stay in the
-        cache, and between them an interrupt takes effect.
+        ``find_spans`` finds a portion of the spans, from a byte and a text on; ``settings`` are its
+        arguments that say what a span is. Portions stay in the cache, and between them an interrupt
+        takes effect.
         """
         code_ends = np.empty(len(ends), dtype=np.int64)
         edges, begins, stops = self._scratch(_SPANS_PER_PORTION)
@@ -425,11 +435,12 @@ def random_hash_keys() -> NDArray[Any]:
 
 
 def _escape(words: pl.Series, characters: str) -> pl.Series:
+    """Words with a backslash before each of these characters and each backslash."""
     return words.str.replace_all(rf"([\\{characters}])", r"\${1}") if characters else words
 
 
 def _with_nulls(values: Ints, valid: NDArray[np.bool_]) -> pl.Series:
     """The values as a series; null where they are not valid."""
-    indices = pl.Series(values)
-    return indices if valid.all() else pl.select(
-        pl.when(pl.Series(valid)).then(indices)).to_series()
+    series = pl.Series(values)
+    return series if valid.all() else pl.select(
+        pl.when(pl.Series(valid)).then(series)).to_series()

@@ -17,6 +17,7 @@ from textnb.runtime.settings import (
 )
 from textnb.text.characters import KINDS
 
+# The default pattern: runs of two or more letters, marks, numbers and underscores.
 WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
 # The same, with words of a single character.
 SHORT_WORD = r"[\p{L}\p{M}\p{N}_]+"

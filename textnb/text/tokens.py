@@ -32,12 +32,13 @@ from textnb.text.plan import (
     Runs,
     Segments,
     WordsAndKinds,
-    name_of,
+    add_missing_settings,
+    name_of_segmenter,
     plan_of,
-    with_missing,
 )
 from textnb.text.token_settings import SHORT_WORD, WORD, TokenSettings
 
+# The words of scikit-learn's `CountVectorizer`, which ends a word at a combining mark.
 SKLEARN_WORD = r"[\p{L}\p{N}_]{2,}"
 MAX_PATTERN_LENGTH = 10_000
 # Settings of scikit-learn's `CountVectorizer` that `TextClassifier` has, not the tokenizer.
@@ -143,7 +144,8 @@ class Tokenizer(TokenSettings):
 
     @classmethod
     def _advice_on(cls, name: str) -> str:
-        """The class that has a setting which a tokenizer lacks, in words; "" if unknown."""
+        """For `check_parameter_names`: which class has a setting that a tokenizer lacks, or "".
+        """
         return "it is one of TextClassifier" if name in _CLASSIFIER_SETTINGS else ""
 
     @classmethod
@@ -203,10 +205,8 @@ class Tokenizer(TokenSettings):
         ['new\\ york city']
         """
         dtype = pl.List(pl.String) if self.columns_of_tokens(["text"]) else pl.String
-        tokens: list[str] = (
-            pl.DataFrame({"text": [text]}, schema={"text": dtype})
-            .select(self.expr("text").alias("text")).item().to_list()
-        )
+        row = pl.DataFrame({"text": [text]}, schema={"text": dtype})
+        tokens: list[str] = row.select(self.expr("text").alias("text")).item().to_list()
         return tokens
 
     def columns_of_tokens(self, columns: Sequence[str]) -> list[str]:
@@ -272,7 +272,7 @@ class Tokenizer(TokenSettings):
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON-ready values; `from_dict` is the inverse."""
-        as_dict = {**self.get_params(), "segmenter": name_of(self.segmenter)}
+        as_dict = {**self.get_params(), "segmenter": name_of_segmenter(self.segmenter)}
         return {name: list(value) if isinstance(value, tuple) else value
                 for name, value in as_dict.items()}
 
@@ -296,11 +296,11 @@ class Tokenizer(TokenSettings):
         >>> Tokenizer.from_file({"lowercase": False})
         Tokenizer(lowercase=False, unspaced='whole')
         """
-        return cls.from_dict(with_missing(settings))
+        return cls.from_dict(add_missing_settings(settings))
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         # A pickle may be older than a setting.
-        self.__dict__.update(with_missing(state))
+        self.__dict__.update(add_missing_settings(state))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings by name, for scikit-learn: ``tokenizer__ngram_range`` of a classifier."""
@@ -333,6 +333,7 @@ class Tokenizer(TokenSettings):
 
 @lru_cache(maxsize=256)
 def _plan(tokenizer: Tokenizer) -> Plan:
+    """The plan of a tokenizer's settings, and of the own code of a subclass."""
     cls = type(tokenizer)
     has_own_expr, has_own_plan = cls.expr is not Tokenizer.expr, cls.plan is not Tokenizer.plan
     # The own code of a subclass reads the settings that it adds; without it they are refused here.
@@ -353,6 +354,8 @@ def refuse_subclass(tokenizer: Any, purpose: str) -> None:
 
 @lru_cache(maxsize=64)
 def _check_pattern(pattern: str) -> None:
+    """Raise ParameterError if it is too long, not valid, has a group, or matches the empty string.
+    """
     if pattern in (WORD, SHORT_WORD, SKLEARN_WORD):
         # These are valid. A check would start Polars' threads, which no import may do.
         return

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 # The number of a string's bytes in a key; the key's eighth byte is the length.
 _KEY_BYTES = 7
-# Strings that agree in more bytes are sorted by Python.
+# Strings that agree in more than this number of bytes are sorted by Python.
 _MAX_SKIPPED = 112
 
 
@@ -30,7 +30,9 @@ def begins_of(ends: Ints) -> Ints:
 
 
 def _eight_bytes_at(pool: NDArray[np.uint8], last: int) -> NDArray[Any]:
-    """For each place up to ``last``, the eight bytes from there as a number, with zeros at the end.
+    """For each place up to ``last``, the eight bytes from there as a big-endian number.
+
+    Behind the end of the pool there are zeros.
     """
     if len(pool) < last + 8:
         pool = np.append(pool, np.zeros(8, np.uint8))

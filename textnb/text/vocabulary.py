@@ -53,6 +53,7 @@ class Limits:
 
     @property
     def need_document_frequency(self) -> bool:
+        """Whether ``min_df`` or ``max_df`` leaves terms out, by the number of their documents."""
         any_term = self.min_df == 0.0 or (isinstance(self.min_df, Integral) and self.min_df == 1)
         any_share = not isinstance(self.max_df, Integral) and self.max_df == 1.0
         return not (any_term and any_share)
@@ -82,13 +83,20 @@ class Limits:
                            counts.documents)
 
     def select(
-        self,
-        n_terms: int,
-        document_frequency: NDArray[np.int64] | None,
-        total: NDArray[Any],
+        self, n_terms: int, document_frequency: NDArray[np.int64] | None, total: NDArray[Any],
         documents: int,
     ) -> NDArray[np.bool_]:
         """A mask of the terms that are within the limits.
+
+        Parameters
+        ----------
+        n_terms : int
+        document_frequency : int64 (n_terms,), or None
+            The number of documents that hold each term; None if the limits do not need it.
+        total : (n_terms,)
+            The number of occurrences of each term.
+        documents : int
+            The number of all documents.
 
         Raises
         ------
@@ -109,8 +117,7 @@ class Limits:
             order = np.argsort(-total[terms], kind="stable")
             keep[terms[order[self.max_features:]]] = False
         if not keep.any():
-            raise VocabularyError.all_pruned(
-                n_terms, self.min_df, self.max_df, documents)
+            raise VocabularyError.all_pruned(n_terms, self.min_df, self.max_df, documents)
         return keep
 
 
