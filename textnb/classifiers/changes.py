@@ -56,7 +56,7 @@ def _changes(
         after: Any = current.get(name)
         full_name = f"{prefix}{name}"
         if name == "token_columns" and after is False:
-            # It was not changed: `fit` replaces False according to the types of the columns.
+            # Not a change: `fit` itself replaces False, according to the types of the columns.
             continue
         if _has_parameters(before) and type(before) is type(after):
             changed += _changes(before.get_params(deep=False), after.get_params(deep=False),
@@ -67,10 +67,12 @@ def _changes(
 
 
 def _has_parameters(value: Any) -> bool:
+    """Whether a value is an estimator or a tokenizer, whose parameters are compared one by one."""
     return hasattr(value, "get_params") and not isinstance(value, type)
 
 
 def _is_same(before: Any, after: Any, *, compare_types: bool) -> bool:
+    """Whether values are equal; with ``compare_types``, 1 differs from 1.0."""
     if before is after:
         return True
     if compare_types and isinstance(before, float) != isinstance(after, float):

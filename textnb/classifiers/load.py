@@ -47,6 +47,7 @@ def load(
         If ``segmenter`` is given, but the model was fitted with another one, or with none.
     """
     name = os.fspath(path)
+    # The JSON of the file, and its arrays by name.
     document, arrays = read_model(path, max_bytes)
     # Imported here, because each kind of model needs other modules.
     if is_table_model(document):

@@ -126,7 +126,8 @@ class TableClassifier(Parameters):
                 rows = np.concatenate([rows for rows, _ in collected])
                 labels = pl.concat([labels for _, labels in collected])
                 estimator.fit_rows(rows, labels.to_numpy())
-        self.set_fitted(estimator, columns, names, parameters, labels_are_separate(X, y))
+        self.set_fitted(estimator, columns, names, parameters,
+                        has_separate_labels=labels_are_separate(X, y))
         self._log("fit", started)
         return self
 
@@ -176,9 +177,8 @@ class TableClassifier(Parameters):
             total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
         estimator.name_features(names)
         estimator.fit_statistics(total)
-        has_separate_labels = (
-            labels_are_separate(X, y) if fitted is None else fitted.has_separate_labels)
-        self.set_fitted(estimator, columns, names, parameters, has_separate_labels)
+        self.set_fitted(estimator, columns, names, parameters, has_separate_labels=(
+            labels_are_separate(X, y) if fitted is None else fitted.has_separate_labels))
         self._log("partial_fit", started)
         return self
 
@@ -214,8 +214,9 @@ class TableClassifier(Parameters):
             if probability or scores:
                 raise ParameterError("probability and scores add columns: pass a frame")
             return fitted.predict(check_values(X, fitted.feature_names))
-        answers = Answers(bool(probability), bool(scores))
+        answers = Answers(probability=bool(probability), scores=bool(scores))
         lazy = fitted.scan(X)
+        # `Answers()` asks for no column beside the predicted class.
         if in_memory(X) and fitted.has_separate_labels and answers == Answers():
             predictions = [fitted.predict(rows) for rows, _ in read_rows(
                 lazy, fitted.columns, progress=progress)]
@@ -224,7 +225,7 @@ class TableClassifier(Parameters):
             return labels
 
         def answer(batch: pl.DataFrame) -> pl.DataFrame:
-            # None: the number of the batch's first row is not known, as rows may be filtered out.
+            # Without ``first_row``, which is not known here, as rows may be filtered out before.
             joint_scores = fitted.estimator.score_rows(feature_matrix(batch, fitted.columns))
             if progress is not None:
                 progress(batch.height)
@@ -326,7 +327,8 @@ class TableClassifier(Parameters):
         """
         self._fitted = FittedTable(
             self._parameters() if parameters is None else parameters, columns, names, estimator,
-            pl.Series("label", estimator.classes_.tolist()), has_separate_labels)
+            labels=pl.Series("label", estimator.classes_.tolist()),
+            has_separate_labels=has_separate_labels)
         return self
 
     def check_unchanged(self, action: str) -> None:
@@ -382,6 +384,7 @@ class TableClassifier(Parameters):
         return self._fitted.label if hasattr(self, "_fitted") else self.label
 
     def _log(self, verb: str, started: float) -> None:
+        """Log what was learned since ``started``, a time of `time.perf_counter`."""
         estimator, names = self.estimator_, self.feature_names_
         rows = int(np.sum(estimator.class_count_ if hasattr(estimator, "class_count_")
                           else estimator.statistics_.class_count))

@@ -69,7 +69,10 @@ class FittedTable:
 def scan_to_learn(
     X: Any, y: ArrayLike | None, parameters: dict[str, Any]
 ) -> tuple[pl.LazyFrame, list[str], list[str]]:
-    """The frame to learn from, its feature columns, and the features' names."""
+    """The frame to learn from, its feature columns, and the features' names.
+
+    ``parameters`` are those of the classifier: ``features`` and ``label``.
+    """
     frame = scan_rows(X, y, parameters)
     columns = feature_columns(frame, parameters["features"], parameters["label"])
     return frame, columns, feature_names(frame, columns)
@@ -94,7 +97,10 @@ def read_rows(
     frame: pl.LazyFrame, features: list[str], label: str | None = None,
     progress: Progress | None = None,
 ) -> Iterator[tuple[NDArray[Any], pl.Series]]:
-    """The feature matrix and the labels of each batch. Ignore these if ``label`` is None."""
+    """The feature matrix and the labels of each batch.
+
+    Without ``label``, there are no labels: callers ignore the column that stands in their place.
+    """
     columns: Sequence[str] = [*features, *([] if label is None else [label])]
     first_row = 0
     for batch in batches(frame.select(columns), max_rows=BATCH_ROWS, progress=progress):

@@ -41,7 +41,7 @@ from textnb.learning.fitting import Weight
 from textnb.learning.merging import merge
 from textnb.learning.parameters import DEFAULTS
 from textnb.learning.settings import ColumnSettings, LimitSettings
-from textnb.learning.text_settings import TextSettings, columns_of
+from textnb.learning.text_settings import TextSettings, text_columns_of
 from textnb.learning.unlabelled import check_vectors
 from textnb.models.base import Model
 from textnb.models.protocol import MissingAttributeError, Parameters, check_fitted, unfitted
@@ -149,6 +149,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
     @classmethod
     def _advice_on(cls, name: str) -> str:
+        """For `check_parameter_names`: what has a setting that this class lacks, or ""."""
         return advice_on_setting(cls, name)
 
     def fit(
@@ -206,6 +207,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         """
         is_search = is_auto(self.estimator)
         check_fit_options(is_search, warm_start, keep_sample, unlabelled)
+        # Labels in a matrix of 0 and 1 become lists; `indicator` has the matrix's columns.
         y, indicator = split_indicator(y)
         with show_progress(progress, "training", lambda: size_of(X)) as advance:
             if is_search:
@@ -213,8 +215,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
                 parameters = {name: getattr(self, name) for name in DEFAULTS}
                 # A search fits many models, and itself tells the line how far it has come.
-                self.tuned_ = fit_by_search(
-                    parameters, X, y, sample_weight, None if progress is True else advance)
+                self.tuned_ = fit_by_search(parameters, X, y, sample_weight,
+                                            progress=None if progress is True else advance)
                 self._fitted = self.tuned_.fitted
             else:
                 settings = self.text_settings()
@@ -396,7 +398,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         """
         return texts.predict(
             self.fitted_, X, Answers(
-                bool(probability), bool(scores), explain, top, bool(known_terms)), progress)
+                probability=bool(probability), scores=bool(scores), explain=explain, top=top,
+                known_terms=bool(known_terms)), progress)
 
     def predict_joint_log_proba(self, X: Rows) -> Floats:
         """The raw scores, as ``predict(..., scores=True)``: float64 (n_documents, n_classes).
@@ -676,7 +679,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         """The text columns, one or several; after `fit`, those of the fit."""
         if hasattr(self, "_fitted"):
             return self._fitted.columns
-        return columns_of(self.text, self.label)
+        return text_columns_of(self.text, self.label)
 
     @property
     def label_column(self) -> str:
@@ -691,6 +694,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def _fitted_for(self, action: str) -> Fitted:
         """The fitted state, after a check that no parameter was changed since."""
         fitted, cached = self.fitted_, getattr(self, "_cached_estimator", None)
+        # The estimator that a user may have changed, if ``estimator_`` was read since the fit.
         estimator = None if cached is None or cached[0] is not fitted else cached[1]
         check_parameters_unchanged(self, fitted.settings, estimator, action)
         return fitted

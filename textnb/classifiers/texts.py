@@ -73,7 +73,7 @@ def check_parameters_unchanged(
     by_default = settings.by_default if current["tokenizer"] is None else (
         settings.by_default - {"subwords"})
     current |= {name: parameters[name] for name in by_default if current[name] is None}
-    # The settings have the limit in bytes, even if it was set as text such as "500M".
+    # The settings of the fit have the limit in bytes, even if it was set as text such as "500M".
     current["memory_limit"] = memory_size(classifier.memory_limit)
     check_unchanged({**parameters, "estimator": estimator}, current,
                     estimator if fitted_estimator is None else fitted_estimator, action)
@@ -82,7 +82,8 @@ def check_parameters_unchanged(
 def term_settings_to_change(estimator: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The default tokenizer and subwords, of which some ``settings`` of the tokenizer will change.
 
-    For a search, and for another analyzer than "word", they are plain words.
+    For a search, and for another analyzer than "word", they are those of `MultinomialNB`: words
+    without subwords.
     """
     if is_auto(estimator) or settings.get("analyzer", "word") != "word":
         return default_term_settings(MultinomialNB())
@@ -98,6 +99,7 @@ def advice_on_setting(classifier: type, name: str) -> str:
     name : str
         The setting as the user wrote it.
     """
+    # Settings of earlier releases, with what to use instead.
     if name in SETTINGS:
         return removal_message("it", SETTINGS[name])
     classifier_parameters = list(signature(classifier).parameters)
@@ -129,6 +131,7 @@ def resolve_estimator(estimator: Any) -> Any:
         return MultinomialNB()
     if not isinstance(estimator, str) or estimator == AUTO:
         return estimator
+    # The model may be one that another package offers.
     import_offered(estimator)
     if estimator not in text_models():
         raise ParameterError.unknown_choice(

@@ -6,7 +6,7 @@ from typing import Any
 
 from textnb.classifiers.text import TextClassifier
 from textnb.frames.kinds import convert_table
-from textnb.learning.text_settings import columns_of
+from textnb.learning.text_settings import text_columns_of
 from textnb.runtime.progress import show_progress
 from textnb.selection.search import FOLDS, Advance, search
 
@@ -90,7 +90,7 @@ def tune(
     <BLANKLINE>
     model = TextClassifier(NBLinear()).fit(rows)
     """
-    columns = [*columns_of(text, label), label,
+    columns = [*text_columns_of(text, label), label,
                *(name for name in (groups, time) if name is not None)]
     with show_progress(progress, "tuning") as advance:
         result = search(

@@ -19,7 +19,7 @@ from textnb.evaluation.similarity import shingles, similar_before
 from textnb.frames.batches import batches
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
-from textnb.learning.text_settings import columns_of, text_names
+from textnb.learning.text_settings import text_columns_of, text_columns_without_label
 from textnb.runtime import notebook
 from textnb.runtime.settings import is_number, is_whole
 from textnb.selection.splits import LEARNED_ONLY
@@ -153,7 +153,7 @@ def find_duplicates(
         raise ParameterError.out_of_range("near", "above 0 and at most 1, or None", near)
     if not is_whole(shingle) or shingle < 1:
         raise ParameterError.out_of_range("shingle", "an int >= 1", shingle)
-    columns = text_names(text) if label is None else columns_of(text, label)
+    columns = text_columns_without_label(text) if label is None else text_columns_of(text, label)
     tables = {"the training set": train} | ({} if test is None else {"the test set": test})
     interner = Interner()
     parts = [_read(table, name, tokenizer, columns, label, interner)
@@ -193,8 +193,8 @@ def same_texts(
     >>> same_texts(pl.DataFrame({"text": ["aa bb", "", "AA bb!", ""]})).tolist()
     [0, 1, 0, 3]
     """
-    return _first_rows(_read(frame, "the input", tokenizer, text_names(text), label=None,
-                 interner=Interner()))
+    return _first_rows(_read(frame, "the input", tokenizer, text_columns_without_label(text),
+                             label=None, interner=Interner()))
 
 
 def copies_learned(first_rows: Ints, folds: Ints) -> int:

@@ -17,6 +17,14 @@ def update_counts(fitted: Fitted, documents: LabelledBatches, forget: bool = Fal
 
     Only terms that have weights are counted. The next fit learns others.
 
+    Parameters
+    ----------
+    fitted : Fitted
+        A model of one label per document.
+    documents : LabelledBatches
+    forget : bool
+        Whether to subtract the documents.
+
     Raises
     ------
     ParameterError
@@ -25,6 +33,7 @@ def update_counts(fitted: Fitted, documents: LabelledBatches, forget: bool = Fal
         If a class is not known, or the model can't have learned some of the documents to forget.
     """
     check_one_label(fitted, "counting beside weights")
+    # Without sample weights, documents are counted as integers.
     if fitted.counts.class_count.dtype.kind != "i":
         raise weights_not_exact()
     # The counts of such a model are numbers of documents with each term.

@@ -45,7 +45,17 @@ class LabelledBatches:
 
 @dataclass(frozen=True, eq=False)
 class DocumentTermMatrix:
-    """A document-term matrix with its terms, labels and sample weights."""
+    """A document-term matrix with its terms, labels and sample weights.
+
+    Attributes
+    ----------
+    counts : csr_array (n_documents, n_terms)
+    terms : Series of String
+        Sorted, one for each column.
+    labels : Labels
+        The labels of each document.
+    weights : float64 (n_documents,), or None
+    """
 
     counts: CountMatrix
     terms: pl.Series
@@ -69,8 +79,17 @@ def counts_of_matrix(
 ) -> Counts:
     """Counts per class of the rows of a matrix, with the result of `count_by_label`.
 
-    Sample weights change the counts of classes, but not the numbers of documents and occurrences by
-    which terms are limited.
+    Parameters
+    ----------
+    spec : CountSpec
+    counts : csr_array (n_documents, n_terms)
+    terms : Series of String
+        One for each column.
+    labels : Labels
+        The labels of each document.
+    weights : float64 (n_documents,), optional
+        Sample weights. They change the counts of classes, but not the numbers of documents and
+        occurrences by which terms are limited.
     """
     threshold = spec.presence_above
     document_frequency = np.bincount(counts.indices, minlength=len(terms)).astype(np.int64)
@@ -120,7 +139,7 @@ def document_term_matrix(
 def _collect_labels(
     documents: LabelledBatches, label_columns: list[pl.Series], weights: list[NDArray[np.float64]]
 ) -> Iterator[pl.DataFrame]:
-    """Yield the batches, and append their checked labels and weights to the lists."""
+    """Yield the batches, and append their labels and weights to the lists, after a check."""
     first_row = 0
     for frame in documents.frames:
         check_nulls(frame[documents.spec.label], first_row)
@@ -133,6 +152,8 @@ def _collect_labels(
 
 def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
     """The labels of documents: one for each, or lists of them, according to the column's type.
+
+    The ``link`` of the result is "sigmoid" for lists, else "softmax".
 
     Parameters
     ----------
@@ -165,7 +186,7 @@ def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
         classes, pl.Series(range(len(classes)), dtype=pl.Int64), return_dtype=pl.Int64)
     check_labels(codes, rows, column.name, first_row)
     return Labels(classes.to_numpy(), np.arange(len(column)) if rows is None else rows,
-                  codes.to_numpy(), len(column), "sigmoid" if of_lists else "softmax")
+                  codes.to_numpy(), n_rows=len(column), link="sigmoid" if of_lists else "softmax")
 
 
 def check_nulls(column: pl.Series, first_row: int = 0) -> None:
@@ -178,7 +199,10 @@ def check_nulls(column: pl.Series, first_row: int = 0) -> None:
 def sum_moments(
     batches: Iterator[tuple[NDArray[Any], pl.Series]], diagonal: bool
 ) -> MomentStatistics:
-    """The moments of each class, from batches of rows and their labels."""
+    """The moments of each class, from batches of rows and their labels.
+
+    With ``diagonal``, they have the variances of features, but not their covariances.
+    """
     total: MomentStatistics | None = None
     for rows, labels in batches:
         # Polars numbers the classes: an array of strings would hold an object for each row.

@@ -25,6 +25,7 @@ from textnb.runtime.caller import warn_caller
 from textnb.text.matrix import Vocabulary
 from textnb.text.plan import name_of_segmenter
 
+# Why a decision is stale, and what a warning says of a calibration or a decision that is dropped.
 RECALIBRATED = "the model's calibration has changed since"
 OTHER_CLASSES = "the classes have changed: the {}, whose {} were for others, is dropped"
 
@@ -32,6 +33,8 @@ OTHER_CLASSES = "the classes have changed: the {}, whose {} were for others, is 
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """What was learned from labelled texts, and the settings that it was fitted with.
+
+    A model that learns more, or gets another calibration or decision, is another `Fitted`.
 
     Attributes
     ----------
@@ -45,6 +48,7 @@ class Fitted:
     calibration : Calibration or None
         Converts scores to probabilities, for predictions and for the decision.
     decision : Decision or None
+        Thresholds by which documents are answered.
     since_fit : SinceFit or None
         Documents that are counted but not in the weights; None if weights derive from counts.
     has_separate_labels : bool
@@ -179,7 +183,7 @@ class Fitted:
                        vocabulary=Vocabulary(tokenizer, self.terms))
 
     def with_calibration(self, calibration: Calibration | None) -> Fitted:
-        """Return a copy with this calibration: see `set_calibration`."""
+        """Return a copy with this calibration: see `TextClassifier.set_calibration`."""
         if calibration is not None:
             if not isinstance(calibration, Calibration):
                 raise ParameterError.out_of_range(
@@ -192,7 +196,7 @@ class Fitted:
         return replace(self, calibration=calibration, decision=decision)
 
     def with_decision(self, decision: Decision | None) -> Fitted:
-        """Return a copy with this decision: see `set_decision`."""
+        """Return a copy with this decision: see `TextClassifier.set_decision`."""
         if decision is not None:
             if not isinstance(decision, Decision):
                 raise ParameterError.out_of_range("decision", "a Decision, or None", decision)
@@ -203,6 +207,8 @@ class Fitted:
 
 def keep_choices(source: Fitted, fitted: Fitted, since: str) -> Fitted:
     """A model with the calibration and decision of another one, marked stale.
+
+    These are its choices: they say how scores are answered, and are made after the fit.
 
     Parameters
     ----------
@@ -219,6 +225,7 @@ def keep_choices(source: Fitted, fitted: Fitted, since: str) -> Fitted:
     """
     calibration = None if source.calibration is None else source.calibration.as_stale(since)
     decision = None if source.decision is None else source.decision.as_stale(since)
+    # A calibration by one temperature has no sigmoids, and is for any classes.
     if calibration is not None and len(calibration.sigmoids) not in (0, len(fitted.classes)):
         warn_caller(OTHER_CLASSES.format("calibration", "sigmoids"))
         calibration = None

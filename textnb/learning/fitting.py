@@ -111,6 +111,7 @@ def fit(
         return labelled_batches(settings, X, y, sample_weight, progress, blank)
 
     def learn(settings: TextSettings) -> tuple[Fitted, int, int]:
+        """The model, and the numbers of tokens and documents that it was learned from."""
         if settings.model.from_counts:
             _check_weights(settings, sample_weight)
             with naming_source(X):
@@ -124,7 +125,7 @@ def fit(
 
     fitted, n_tokens, n_documents = _learn_by_column_types(settings, learn)
     fitted = replace(fitted, has_separate_labels=labels_are_separate(X, y))
-    # Weighted counts do not show which terms occurred once.
+    # Counts with sample weights, which are not integers, do not show which terms occurred once.
     if settings.vocabulary is None and fitted.counts.class_count.dtype.kind == "i":
         warn_of_terms_seen_once(
             fitted.terms, fitted.counts.total_counts, n_tokens, n_documents,
@@ -260,9 +261,7 @@ def fit_from_counts(
         return keep_choices(before, fitted, LEARNED_SINCE)
 
 
-def fit_from_file(
-    settings: TextSettings, counts: Counts, l: float | None
-) -> Fitted:
+def fit_from_file(settings: TextSettings, counts: Counts, l: float | None) -> Fitted:
     """Fit a model to the counts of a file.
 
     Raises
@@ -309,7 +308,7 @@ def labelled_batches(
 def labelled_rows(
     settings: TextSettings, X: Any, y: ArrayLike | None, others: Sequence[str] = (),
 ) -> pl.LazyFrame | pl.DataFrame:
-    """The texts, their labels, and other columns of the table."""
+    """The texts, their labels, and other columns of the table: ``others`` names them."""
     text, label = settings.columns, settings.label
     if not is_table(X):
         if y is None:
@@ -343,7 +342,7 @@ def _fit_rows(
     settings: TextSettings, rows: DocumentTermMatrix, start: Fitted | None, left_out: bool,
     keep_sample: int | None, unlabelled: Any,
 ) -> tuple[Fitted, int, int]:
-    """The model, and the numbers of tokens and documents."""
+    """The model that learns from rows, and the numbers of their tokens and documents."""
     if rows.labels.is_multilabel:
         settings = settings.without_default_subwords()
     with explaining_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
@@ -407,23 +406,22 @@ def _count(settings: TextSettings, documents: LabelledBatches) -> Counts:
     return count_within(documents.frames, documents.spec, settings.memory_limit)
 
 
-def _choose_l(
-    settings: TextSettings, statistics: Counts, X: Any, y: ArrayLike | None
-) -> float:
+def _choose_l(settings: TextSettings, statistics: Counts, X: Any, y: ArrayLike | None) -> float:
     """The ``l`` that ``l="auto"`` stands for, from the documents that were counted."""
     terms, limits, model = settings.select_terms(statistics).terms, settings.limits, settings.model
     if statistics.is_multilabel:
-        check_learns_labels(model, len(terms), 1.0)
+        # Any ``l`` above 0 fits lists of labels, and only such are tried.
+        check_learns_labels(model, len(terms), l=1.0)
     # A given vocabulary, and the most frequent terms, stay the same when a document is left out.
     is_fixed = settings.vocabulary is not None or limits.max_features is not None
-    reader = LeaveOneOutReader(
-        model, statistics, limits, terms if is_fixed else None, settings.binary)
+    reader = LeaveOneOutReader(model, statistics, limits, fixed_terms=terms if is_fixed else None,
+                               binary=settings.binary)
     progress = current_progress()
     progress.begin("choosing l", Size(statistics.documents))
     with naming_source(X):
         left_out = reader.leave_out(
-            labelled_batches(settings, X, y, progress=progress.advance), GRID)
-        return choose_l(left_out, model.scores_are_log_probabilities)
+            labelled_batches(settings, X, y, progress=progress.advance), smoothing=GRID)
+        return choose_l(left_out, probabilistic=model.scores_are_log_probabilities)
 
 
 def _log(verb: str, started: float, fitted: Fitted) -> None:

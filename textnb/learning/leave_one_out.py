@@ -36,6 +36,7 @@ class LeaveOneOutReader:
     statistics : Counts
         Counts of all terms of the documents.
     limits : Limits
+        Limits on terms, which apply again without each document.
     fixed_terms : Series or None
         The terms of the model, if they stay the same when a document is left out; None if limits
         choose them each time.
@@ -68,7 +69,7 @@ class LeaveOneOutReader:
         if self.fixed_terms is None and np.ndim(self.model.l):
             raise ParameterError("l is an array of one per term, and terms leave with documents: "
                                  "give the terms with vocabulary=, or one number for l")
-        # Raise an error now, and not after reading, if subtraction can't leave documents out.
+        # Called for its error, now and not after reading, if subtraction can't leave documents out.
         self._scorer_of_label(0) if self.statistics.is_multilabel else self._scorer(self.statistics)
 
     def leave_out(
@@ -98,9 +99,11 @@ class LeaveOneOutReader:
         labels = Labels.joined([batch_labels for _, batch_labels in batches])
         rows = stack_blocks(blocks, blocks[0].shape[1])
         shape = len(labels), len(labels.classes)
-        check_room(*shape, 8 * len(smoothing) + 1, "scores of documents without each")
+        # For each document and label, a float64 for each smoothing parameter, and a bool.
+        check_room(*shape, 8 * len(smoothing) + 1, name="scores of documents without each")
         # An array of log-odds for each smoothing parameter.
         scores = [np.empty(shape) for _ in smoothing]
+        # Which scores count in a loss; and lengths, which calibrations of labels do not use.
         countable, lengths = np.empty(shape, dtype=np.bool_), np.zeros(len(labels))
 
         def score_label(k: int) -> None:
@@ -123,10 +126,12 @@ class LeaveOneOutReader:
     def _scorer(self, statistics: Counts) -> LeaveOneOut:
         presence_above = self.model.presence_above(self.binary)
         if self.fixed_terms is not None:
-            return self.model.leave_out(statistics.over(self.fixed_terms), None, presence_above)
+            return self.model.leave_out(
+                statistics.over(self.fixed_terms), presence_above=presence_above)
+        # One document less, as the limits apply without it.
         min_documents, max_documents = self.limits.bounds(statistics.documents - 1)
         within = ColumnLimits(statistics.total_occurrences, statistics.document_frequency,
-                        min_documents, max_documents)
+                              min_documents=min_documents, max_documents=max_documents)
         return self.model.leave_out(statistics, within, presence_above)
 
     def _read(self, documents: LabelledBatches) -> Iterator[tuple[CountMatrix, Labels]]:
@@ -161,7 +166,7 @@ class _UnreadCounts:
     """The counts of a model minus the counts of the documents that were read."""
 
     def __init__(self, learned: Counts) -> None:
-        # Counts to subtract are collected.
+        # The counts to subtract are collected in `_pending`.
         self._counts, self._pending = learned, list[Counts]()
 
     def subtract(self, documents: Counts) -> None:
@@ -176,6 +181,7 @@ class _UnreadCounts:
 
     @property
     def counts(self) -> Counts:
+        """The counts that are left; DataError if the model has not learned what was read."""
         if not self._pending:
             return self._counts
         difference, problem = self._counts.subtract(Counts.sum(self._pending))

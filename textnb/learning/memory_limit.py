@@ -12,6 +12,7 @@ from textnb.models.base import Model
 from textnb.runtime.settings import is_whole
 from textnb.runtime.sizes import byte_size
 
+# A limit below 1 MiB is refused.
 _MIN_BYTES = 1 << 20
 
 

@@ -50,7 +50,7 @@ def _check_same_settings(one: Fitted, other: Fitted) -> None:
 
 
 def _all_settings(fitted: Fitted) -> dict[str, Any]:
-    """The parameters of the classifier and of its estimator."""
+    """The parameters of the classifier and of its estimator, and their classes, by name."""
     estimator = fitted.model
     return {**fitted.settings.parameters, "estimator": estimator.name,
             # Another class of the same name may compute something else.

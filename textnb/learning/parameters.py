@@ -19,6 +19,7 @@ from textnb.text.tokens import Tokenizer
 
 # What a model file has as ``vectors`` if they were a table, which it does not hold.
 TABLE = "a table in memory"
+# The parameters of a classifier of texts apart from its estimator, with their defaults.
 DEFAULTS: Mapping[str, Any] = {
     **{each.name: each.default for group in (ColumnSettings, LimitSettings)
        for each in fields(group)}, "tokenizer": None, "vocabulary": None}
@@ -27,12 +28,14 @@ DEFAULTS: Mapping[str, Any] = {
 # words, pairs of them, and subwords: on questions, mail, news and reviews, results were never worse
 # than with words of two or more letters and pairs of them.
 SHORT_WORDS = Tokenizer(pattern=SHORT_WORD, keep=("punctuation",))
+# The default tokenizer, and the numbers of characters of subwords.
 _LINEAR_TERMS = {"tokenizer": SHORT_WORDS.with_params(ngram_range=(1, 2)), "subwords": (4, 4)}
 
 
 def default_term_settings(model: Model, of_lists: bool = False) -> dict[str, Any]:
     """The tokenizer and subwords of a model for which no tokenizer is given.
 
+    A model that `learns_shared` may share weights among words, and so has other words and subwords.
     There are no subwords with lists of labels (``of_lists``), for which they don't help, nor for a
     model whose counts can be updated beside its weights, which subwords would prevent.
 
@@ -63,7 +66,7 @@ def detach(value: Any) -> Any:
 
 
 def is_frame(value: Any) -> bool:
-    """Whether a setting is a table, such as a DataFrame."""
+    """Whether a setting is a table such as a DataFrame, but not a dict or a list."""
     return kind_of(value) not in (None, Kind.COLUMNS, Kind.ROWS)
 
 
@@ -73,5 +76,6 @@ def to_json_value(value: Any) -> Any:
         return os.fspath(value)
     if is_frame(value):
         return TABLE
+    # JSON has no tuples and arrays, which become lists.
     return archive.to_lists(
         value, lambda other: other.to_dict() if isinstance(other, Tokenizer) else other)

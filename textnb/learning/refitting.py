@@ -1,6 +1,8 @@
 """Learning more and forgetting, by refitting weights on the sample of rows that a model keeps.
 
     sample + new rows -> refitted weights -> margins -> the rows with the lowest margins: the sample
+
+The margin of a row is the score of its class less the highest score of another class.
 """
 
 from __future__ import annotations
@@ -28,12 +30,15 @@ from textnb.runtime.settings import is_whole
 from textnb.text.matrix import CountMatrix, Vocabulary
 from textnb.text.vocabulary import Limits
 
-# The maximum number of rows in a sample, which the check of a model file allows.
+# The maximum number of rows in a sample. The check of a model file allows no more.
 MAX_ROWS = 2**31 - 1
 
 
 def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) -> None:
-    """Raise ParameterError if a fit with these settings can't keep a sample of its rows."""
+    """Raise ParameterError if a fit with these settings can't keep a sample of its rows.
+
+    ``has_weights`` says whether the rows have sample weights.
+    """
     if not (is_whole(max_rows) and 2 <= max_rows <= MAX_ROWS):
         raise ParameterError.out_of_range("keep_sample", f"an int from 2 to {MAX_ROWS}", max_rows)
     model = settings.model
@@ -54,7 +59,7 @@ def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) 
 
 
 def add_sample(fitted: Fitted, counts: CountMatrix, labels: Labels, max_rows: int) -> Fitted:
-    """The model, with a sample of the rows that it was fitted to."""
+    """The model, with a sample of the rows that it was fitted to, at most ``max_rows`` of them."""
     check_one_label(fitted, "a sample of rows for updates", "keep_sample")
     return replace(fitted, sample=RowSample.of(
         int(max_rows), _apply_presence(fitted.settings, counts), labels.codes, fitted.form))
@@ -73,6 +78,7 @@ def learn_more_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     sample = _sample(fitted)
     new, terms, codes, counts = _read_rows(
         fitted, documents, learns_new_terms=_learns_new_terms(fitted.settings))
+    # The columns of the model's terms among all terms.
     new_columns = _columns_of(fitted.terms, terms)
     statistics = fitted.counts.widened(new_columns, len(terms)) + counts
     old = sample.with_columns(new_columns, len(terms)).rows
@@ -114,9 +120,7 @@ def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
         sample.rows, sample.codes)
 
 
-def _refit(
-    before: Fitted, fitted: Fitted, rows: SparseRows, codes: NDArray[np.int64]
-) -> Fitted:
+def _refit(before: Fitted, fitted: Fitted, rows: SparseRows, codes: NDArray[np.int64]) -> Fitted:
     """The model with weights that are learned from these rows, and a sample of them.
 
     ``fitted`` has the new counts and terms, and ``before`` the weights from which the solver
@@ -131,6 +135,7 @@ def _refit(
 
 
 def _sample(fitted: Fitted) -> RowSample:
+    """The sample, without which these functions are not called."""
     assert fitted.sample is not None
     return fitted.sample
 
@@ -147,7 +152,7 @@ def _read_rows(
 
     The terms are the model's, and also the documents' if the model learns new ones.
     """
-    # Imported here, as it imports SciPy.
+    # Imported here, as it imports SciPy. It counts the documents of each class that hold a term.
     from textnb.bayes.ratio import document_statistics
 
     documents = replace(documents, frames=list(documents.frames), spec=replace(

@@ -1,8 +1,9 @@
 """A bounded sample of the rows that a model has learned, from which its weights are refitted.
 
-A row that is answered rightly by a large margin does not change a linear model: the optimum without
-it is the same. So the sample has the rows of the lowest margins. A row whose label was corrected
-then stays in the sample as long as the model is not sure of it.
+The margin of a row is the score of its class less the highest score of another class. A row that is
+answered rightly by a large margin does not change a linear model: the optimum without it is the
+same. So the sample has the rows of the lowest margins. A row whose label was corrected then stays
+in the sample as long as the model is not sure of it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class RowSample:
     def of(
         cls, max_rows: int, rows: SparseRows, codes: NDArray[np.int64], form: LinearForm
     ) -> RowSample:
-        """The rows of the lowest margins.
+        """The rows of the lowest margins, by the scores of ``form``.
 
         Each class may fill an equal share of the sample. If a class has fewer rows, the others fill
         the rest.
@@ -58,9 +59,7 @@ class RowSample:
         is_kept[order[~is_kept[order]][:max_rows - int(is_kept.sum())]] = True
         return cls(max_rows, codes[is_kept], rows[is_kept])
 
-    def without(
-        self, rows: SparseRows, codes: NDArray[np.int64]
-    ) -> tuple[RowSample, int]:
+    def without(self, rows: SparseRows, codes: NDArray[np.int64]) -> tuple[RowSample, int]:
         """The sample without ``rows``, each removed once, and how many of them it does not have."""
         places = defaultdict(list)
         for place, key in enumerate(_row_keys(self.rows, self.codes)):

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from textnb.bayes.sharing import Sharing, TermVectors
     from textnb.learning.vectors import WordVectors
 
-# With fewer rows, the choice of a weight of vectors would be chance.
+# With fewer rows, the choice of a weight of vectors by left-out rows would be chance.
 _MIN_ROWS = 500
+# For each new word that may be added, this number of words is tried: subwords of all words would
+# take too much memory.
+_WORDS_TRIED_PER_ADDED = 5
 
 
 def share_weights(
@@ -48,6 +51,15 @@ def share_weights(
     rows : DocumentTermMatrix
     unlabelled : table, path or sequence of str, optional
         Texts with new words; without them, the new words are the first of a table of vectors.
+
+    Returns
+    -------
+    settings : TextSettings
+        With the weight of vectors.
+    rows : DocumentTermMatrix
+        With a column without counts for each new word.
+    sharing : Sharing or None
+        What the terms of the columns share; None if they share nothing.
 
     Raises
     ------
@@ -100,7 +112,7 @@ def sharing_of(
             (weigh_columns(counts, weights), float(weights.sum())))
         sharing = Sharing.of_words(
             terms.to_list(), parameters["subwords"], rows_with_term, n_rows,
-            parameters["sharing"], _prefixes(settings))
+            weight=parameters["sharing"], prefixes=_prefixes(settings))
     if vectors is None or not parameters["vector_weight"]:
         return sharing
     if sharing is None:
@@ -112,6 +124,7 @@ def sharing_of(
 def _sharing_of_rows(
     settings: TextSettings, rows: DocumentTermMatrix, vectors: WordVectors | None
 ) -> Sharing | None:
+    """What the terms of labelled rows share."""
     return sharing_of(settings, rows.terms, rows.counts, rows.weights, vectors)
 
 
@@ -134,6 +147,7 @@ def _find_vectors(
 ) -> tuple[TextSettings, WordVectors | None]:
     """The settings with the kind of vectors, and the vectors of labelled and new words.
 
+    ``texts`` are the unlabelled texts, and ``new_words`` their words; None without such texts.
     Without a table of vectors, vectors are learned from the unlabelled texts.
     """
     from textnb.learning.vectors import read_vectors, vectors_of_texts
@@ -155,8 +169,9 @@ def _find_vectors(
                              "not hold: set vectors to the table again, to fit it")
     terms = rows.terms if new_words is None else pl.concat([rows.terms, new_words])
     words = _words(settings, terms).drop_nulls().unique(maintain_order=True)
+    # Without unlabelled texts, the new words are the first words of the vectors.
     n_first = settings.max_new_words if new_words is None else 0
-    return settings, read_vectors(setting, words, n_first)
+    return settings, read_vectors(setting, words, n_first=n_first)
 
 
 def _is_named(setting: Any, name: str) -> bool:
@@ -221,9 +236,9 @@ def _add_terms(
     # Imported here, as it imports SciPy.
     from textnb.bayes.subwords import subword_matrix
 
-    # Only the first words are tried, as the subwords of all would take too much memory.
     max_added = settings.max_new_words
-    new_words = new_words.filter(~new_words.is_in(rows.terms.implode())).head(5 * max_added)
+    max_tried = _WORDS_TRIED_PER_ADDED * max_added
+    new_words = new_words.filter(~new_words.is_in(rows.terms.implode())).head(max_tried)
     is_candidate = np.zeros(len(new_words), dtype=np.bool_)
     if vectors is not None:
         has_vector = _words(settings, new_words).is_in(vectors.words.implode())

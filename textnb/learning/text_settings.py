@@ -87,17 +87,18 @@ class TextSettings:
             raise ParameterError.naming(
                 "a given vocabulary is not limited: leave {min_df}, {max_df} and {max_features} at "
                 "their defaults")
-        columns = columns_of(parameters["text"], parameters["label"])
+        columns = text_columns_of(parameters["text"], parameters["label"])
         # Raises an error if the tokenizer does not fit the columns.
         tokenizer.expr(columns)
         return cls(parameters, model, columns, limits,
-                   None if vocabulary is None else vocabulary_series(vocabulary),
-                   frozenset(model_defaults))
+                   vocabulary=None if vocabulary is None else vocabulary_series(vocabulary),
+                   by_default=frozenset(model_defaults))
 
     @property
     def classifier_parameters(self) -> dict[str, Any]:
         """The parameters of a classifier with these settings: None if they were chosen."""
-        # The default tokenizer of a classifier would not read the columns that hold tokens.
+        # The default tokenizer of a classifier would not read the columns that hold tokens, so that
+        # nothing is left to defaults then.
         unset = () if self.token_columns else self.by_default
         return {**self.parameters, **dict.fromkeys(unset)}
 
@@ -198,8 +199,8 @@ class TextSettings:
     @property
     def count_spec(self) -> CountSpec:
         """How documents are counted."""
-        return CountSpec(self.tokenizer, self.columns, self.label, self.limits,
-                         self.presence_above, self.binary)
+        return CountSpec(self.tokenizer, self.columns, self.label, limits=self.limits,
+                         presence_above=self.presence_above, binary=self.binary)
 
     def select_terms(self, statistics: Counts) -> Counts:
         """The counts of the terms that the model has, by the vocabulary or the limits."""
@@ -247,7 +248,7 @@ def check_words(parameters: dict[str, Any], model: Model) -> None:
                 "none: give one number for {l}", shared=setting)
 
 
-def columns_of(text: Any, label: Any) -> list[str]:
+def text_columns_of(text: Any, label: Any) -> list[str]:
     """The names of the text columns, of which ``text`` is one or a list.
 
     Raises
@@ -255,14 +256,14 @@ def columns_of(text: Any, label: Any) -> list[str]:
     ParameterError
         If they are not different names, or the label column is among them.
     """
-    columns = text_names(text)
+    columns = text_columns_without_label(text)
     if not isinstance(label, str) or label in columns:
         raise ParameterError.out_of_range("label", "a column that is not a text column", label)
     return columns
 
 
-def text_names(text: Any) -> list[str]:
-    """As `columns_of`, without a label column."""
+def text_columns_without_label(text: Any) -> list[str]:
+    """As `text_columns_of`, without a label column."""
     columns = [text] if isinstance(text, str) else (
         list(text) if isinstance(text, (list, tuple)) else [])
     if not columns or not all(isinstance(name, str) for name in columns) or (

@@ -72,6 +72,7 @@ def scan_unlabelled(settings: TextSettings, unlabelled: Any) -> pl.LazyFrame:
             return scan(select_columns(unlabelled, columns), text=columns, tokens=token_columns)
         return table_of_texts(unlabelled, columns, token_columns).lazy()
     except ListOfTokens:
+        # A column holds lists of tokens: callers know whether labelled rows have them, too.
         raise
     except (DataError, ParameterError, SchemaError) as error:
         raise ParameterError(f"the unlabelled texts: {error}") from error

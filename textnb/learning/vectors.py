@@ -32,9 +32,9 @@ from textnb.text.matrix import count_matrix
 from textnb.text.vocabulary import Limits
 
 # Vectors learned from unlabelled texts: from this number of texts at most, for this number of words
-# at most, which are in this number of texts at least.
+# at most, each of which is in this number of texts at least.
 _MAX_TEXTS, _MAX_WORDS, _MIN_TEXTS_PER_WORD = 10_000, 30_000, 3
-# Their width is at most this number, and one for each ten texts.
+# The width of these vectors is at most this number, and one dimension for each ten texts.
 _MAX_LEARNED_WIDTH, _TEXTS_PER_DIMENSION = 100, 10
 # A column name that no table of a user has.
 _KEY = "__textnb_key"
@@ -152,7 +152,7 @@ def vectors_of_texts(settings: TextSettings, texts: pl.LazyFrame) -> WordVectors
         return None
     tf_idf = FeatureMap((Sublinear(), Idf.smooth(count_columns(counts), counts.shape[0]), Length()))
     # With one thread, the bits do not depend on the number of cores.
-    with threadpool_limits(1):
+    with threadpool_limits(limits=1):
         _, singular_values, components = randomized_svd(
             tf_idf.sparse(counts), width, n_iter=2, random_state=0)
     return WordVectors(terms, (components * singular_values[:, None]).T.astype(np.float32))
@@ -179,9 +179,8 @@ def _drop_duplicates(
         yield new.select(columns)
 
 
-def _read_table(
-    table: pl.LazyFrame, name: str, words: pl.Series, n_first: int
-) -> WordVectors:
+def _read_table(table: pl.LazyFrame, name: str, words: pl.Series, n_first: int) -> WordVectors:
+    """Read a table with the columns ``term`` and ``vector``; ``name`` is for errors."""
     schema = table.collect_schema()
     term_type, vector_type = schema.get("term"), schema.get("vector")
     if term_type != pl.String or not isinstance(vector_type, (pl.List, pl.Array)) or (
@@ -266,7 +265,10 @@ def _find_files(path: Path) -> tuple[Path, Path]:
 
 
 def _read_subwords(path: Path, tokenizer: Path, words: pl.Series, n_first: int) -> WordVectors:
-    """Read vectors of subwords; a word's vector is the sum of its subwords' vectors."""
+    """Read vectors of subwords; a word's vector is the sum of its subwords' vectors.
+
+    ``path`` is a file of safetensors, and ``tokenizer`` the file of the tokenizer.
+    """
     try:
         from safetensors import SafetensorError
         from tokenizers import Tokenizer
@@ -306,7 +308,8 @@ def _read_subwords(path: Path, tokenizer: Path, words: pl.Series, n_first: int) 
     for size in np.unique(sizes[is_known]):
         rows = np.flatnonzero(is_known & (sizes == size))
         starts = np.cumsum(sizes)[rows] - size
-        values[rows] = subword_vectors[all_ids[starts[:, None] + np.arange(size)]].sum(axis=1)
+        ids_of_words = all_ids[starts[:, None] + np.arange(size)]
+        values[rows] = subword_vectors[ids_of_words].sum(axis=1)
     return _select(str(path), candidates, values, words, len(first_words))
 
 

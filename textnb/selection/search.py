@@ -44,7 +44,7 @@ from textnb.frames.scan import scan
 from textnb.frames.token_columns import ListOfTokens
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import fit
-from textnb.learning.text_settings import columns_of
+from textnb.learning.text_settings import text_columns_of
 from textnb.runtime import notebook
 from textnb.runtime.progress import Size, current_progress, muted
 from textnb.runtime.settings import is_number, is_whole
@@ -247,7 +247,7 @@ def search(
     """
     _check_budget(trials, seconds)
     check_split(folds, groups, time, seed)
-    names = columns_of(text, label)
+    names = text_columns_of(text, label)
     with naming_source(frame):
         try:
             rows = scan(frame, text=names, label=label, tokens=names if of_mail else ())
