@@ -19,5 +19,8 @@ def source(path):
 
 def with_views(function):
     """Arrays as memoryviews: their bounds are checked, and too large elements are an error."""
-    return lambda *arguments: function(*(
-        memoryview(value) if isinstance(value, np.ndarray) else value for value in arguments))
+    def view(value):
+        return memoryview(value) if isinstance(value, np.ndarray) else value
+
+    return lambda *arguments, **named: function(
+        *map(view, arguments), **{name: view(value) for name, value in named.items()})

@@ -82,7 +82,7 @@ def test_answers_do_not_depend_on_batches(name, monkeypatch):
     everything = {"probability": True, "scores": True, "explain": 3}
     whole = model.predict(frame, **everything)
     # Words that are no terms are forgotten after each batch.
-    monkeypatch.setattr(expression_table, "_POOL_BYTES", 1)
+    monkeypatch.setattr(expression_table, "_MAX_BYTES_LOOKED_UP", 1)
     slices = [frame[start:end] for start, end in pairwise((0, 1, 2, 9, 16, 60))]
     assert pl.concat(model.predict(part, **everything) for part in slices).equals(whole)
     lazy = model.predict(pl.concat([part.lazy() for part in slices]), **everything)

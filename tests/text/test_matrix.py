@@ -141,7 +141,7 @@ class TestFixedVocabulary:
         monkeypatch.setattr(expression_table, "Interner", Counted)
         pools = []
         for size in (1 << 30, 2000, 1):
-            monkeypatch.setattr(expression_table, "_POOL_BYTES", size)
+            monkeypatch.setattr(expression_table, "_MAX_BYTES_LOOKED_UP", size)
             made.clear()
             vocabulary = Vocabulary(Tokenizer(), pl.Series(["known", "zz"]))
             for part in range(20):

@@ -149,7 +149,6 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
     @classmethod
     def _advice_on(cls, name: str) -> str:
-        """For `check_parameter_names`: what has a setting that this class lacks, or ""."""
         return advice_on_setting(cls, name)
 
     def fit(
@@ -207,7 +206,6 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         """
         is_search = is_auto(self.estimator)
         check_fit_options(is_search, warm_start, keep_sample, unlabelled)
-        # Labels in a matrix of 0 and 1 become lists; `indicator` has the matrix's columns.
         y, indicator = split_indicator(y)
         with show_progress(progress, "training", lambda: size_of(X)) as advance:
             if is_search:
@@ -396,10 +394,9 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             If rows have no text in any text column. Of a lazy frame, the logger "textnb" reports
             both when the frame is collected.
         """
-        return texts.predict(
-            self.fitted_, X, Answers(
-                probability=bool(probability), scores=bool(scores), explain=explain, top=top,
-                known_terms=bool(known_terms)), progress)
+        answers = Answers(probability=bool(probability), scores=bool(scores), explain=explain,
+                          top=top, known_terms=bool(known_terms))
+        return texts.predict(self.fitted_, X, answers, progress)
 
     def predict_joint_log_proba(self, X: Rows) -> Floats:
         """The raw scores, as ``predict(..., scores=True)``: float64 (n_documents, n_classes).
@@ -694,7 +691,6 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     def _fitted_for(self, action: str) -> Fitted:
         """The fitted state, after a check that no parameter was changed since."""
         fitted, cached = self.fitted_, getattr(self, "_cached_estimator", None)
-        # The estimator that a user may have changed, if ``estimator_`` was read since the fit.
         estimator = None if cached is None or cached[0] is not fitted else cached[1]
         check_parameters_unchanged(self, fitted.settings, estimator, action)
         return fitted
