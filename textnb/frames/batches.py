@@ -61,6 +61,7 @@ def batches(
 def _split_by_bytes(
     chunk: pl.DataFrame, text: Sequence[str], max_bytes: int
 ) -> Iterator[pl.DataFrame]:
+    """Divide rows by the bytes of their texts, in the columns ``text``."""
     if not text or chunk.height <= 1:
         yield chunk
         return

@@ -111,6 +111,7 @@ def scan_database(
     types = {name: ((schema or {}).get(name, dtype), cast)
              for name, (dtype, cast) in types.items()}
 
+    # What a `Read` takes and yields is said in `textnb.frames.sources`.
     def batches(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
@@ -127,6 +128,7 @@ def scan_database(
 
 
 def _make_reader(query: str, connection: Any) -> _Reader:
+    """The reader for a URL or an Engine; ParameterError for anything else."""
     if isinstance(connection, str):
         if not is_database(connection):
             # The error does not repeat it: it may be a connection string with a password.
@@ -240,8 +242,9 @@ class _SqlAlchemy(_Reader):
     def rows(self, types: ColumnTypes) -> Generator[pl.DataFrame, None, None]:
         batches = self._batches(types)
         # Polars may read from several threads; some drivers allow only the thread that connected.
-        with ThreadPoolExecutor(1) as thread:
+        with ThreadPoolExecutor(max_workers=1) as thread:
             try:
+                # The last batch is followed by None.
                 while (batch := thread.submit(next, batches, None).result()) is not None:
                     yield batch
             finally:

@@ -66,6 +66,7 @@ class Files(RowSource):
 
 
 def _scan_folder(folder: str, options: ScanOptions) -> pl.LazyFrame:
+    """Scan the files in a folder, or the partitions below it if it holds no files."""
     files = files_inside(folder)
     if files:
         # A broken link is an error once it is opened; its name does not decide the format.

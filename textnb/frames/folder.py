@@ -47,6 +47,7 @@ class ClassFolder(RowSource):
             raise SourceError.unreadable(
                 source, "it holds neither data files nor a folder of text files per class")
 
+        # What a `Read` takes and yields is said in `textnb.frames.sources`.
         def read(
             columns: list[str], predicate: pl.Expr | None, n_rows: int | None
         ) -> Iterator[pl.DataFrame]:
@@ -102,6 +103,7 @@ def _list_files(root: str) -> Iterator[tuple[str, str]]:
 
 
 def _read_text(path: str, options: ScanOptions) -> str:
+    """The content of a file; SourceError if it can't be read, or is not in the encoding."""
     try:
         with open(path, "rb") as file:
             content = file.read()

@@ -123,6 +123,7 @@ def scan_mail(
     schema = pl.Schema({**({"label": pl.String()} if has_label else {}), **columns_of_mail,
                         **{name: pl.String() for name in extra_headers}})
 
+    # What a `Read` takes and yields is said in `textnb.frames.sources`.
     def read(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
@@ -227,11 +228,12 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
 
 
 def _have_labels(roots: Iterable[str]) -> bool:
-    """Whether all paths have a folder per class, from which labels come."""
+    """Whether all paths give labels: by a folder per class, or by the folders in an archive."""
     return all(class_folders(root) or archive_label(root) for root in roots)
 
 
 def _read_messages(roots: Mapping[str, str], subfolders: bool) -> Iterator[RawMessage]:
+    """Read the messages of `_find_roots`'s paths, in order, under the names of these paths."""
     for root, name in roots.items():
         for folder in class_folders(root) or [root]:
             label = None if folder == root else os.path.basename(folder)
@@ -263,6 +265,10 @@ def _skip_unreadable(mail: Iterable[RawMessage], on_skip: OnSkip | None) -> Iter
 def _frame_of_messages(
     mail: list[RawMessage], schema: pl.Schema, headers: Sequence[str], predicate: pl.Expr | None
 ) -> pl.DataFrame:
+    """Make a frame of messages, with the columns of ``schema``; ``headers`` are further columns.
+
+    Of ``predicate``, the engine's filter, only one of columns that need no parsing is applied here.
+    """
     unparsed = pl.Schema({name: dtype for name, dtype in schema.items() if name in _UNPARSED})
     if predicate is not None and set(predicate.meta.root_names()) <= set(unparsed):
         # The filter needs no parsed message: the others are not parsed.
@@ -284,6 +290,7 @@ def _unparsed_row(raw: RawMessage) -> dict[str, Any]:
 
 
 def _parsed_row(raw: RawMessage, headers: Sequence[str], tokens: bool) -> dict[str, Any]:
+    """All columns of a message by name, with its tokens if ``tokens`` is true."""
     # The structure, which parts the message has, is among what tokens are made of.
     message, structure = read_message(raw.raw, headers)
     # An unreadable message is not reported as an empty one too.

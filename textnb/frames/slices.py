@@ -54,6 +54,7 @@ def scan_in_turn(
     """
     reference, schema = _common_schema(files, open_lazily, on_skip)
 
+    # What a `Read` takes and yields is said in `textnb.frames.sources`.
     def read(
         columns: list[str], predicate: pl.Expr | None, max_rows: int | None
     ) -> Iterator[pl.DataFrame]:

@@ -227,6 +227,7 @@ def _neighbour_models(model: Model) -> Iterator[Model]:
 
 
 def _neighbour_tokenizers(tokenizer: Tokenizer, n_columns: int) -> Iterator[Tokenizer]:
+    # Lists of tokens are not split, so there is nothing to choose.
     if tokenizer.token_columns:
         return
     has_words = tokenizer.analyzer == "word"

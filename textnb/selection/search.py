@@ -413,6 +413,7 @@ def _run_trials(
     if best is None or default is None:
         raise ParameterError("no settings could be learned from these rows, whose texts are in "
                              f"{', '.join(runner.text)}: {runner.failure}")
+    # The best values first: the highest, unless the gain of a value is the value negated.
     table = pl.DataFrame(rows, schema=_SCHEMA).sort(
         "documents", "value", nulls_last=True, maintain_order=True,
         descending=[True, runner.metric.gain(1.0) > 0])

@@ -249,9 +249,10 @@ class TrialRunner:
         return scores
 
     def _matrix(self, candidate: Candidate, rung: int) -> DocumentTermMatrix:
+        """The counts of all terms of a candidate's tokenizer in the rows of a rung."""
         def count() -> DocumentTermMatrix:
-            # min_df is 1, to count all terms: each fold drops those that are rare in its rows.
-            settings = Candidate(candidate.tokenizer, 1, MultinomialNB()).settings(
+            # All terms are counted: each fold drops those that are rare in its rows.
+            settings = Candidate(candidate.tokenizer, min_df=1, model=MultinomialNB()).settings(
                 self.text, self.label)
             batches = labelled_batches(settings, self._frame[self._rungs[rung]])
             return document_term_matrix(batches)

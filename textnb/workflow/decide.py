@@ -145,7 +145,7 @@ def _positive(fitted: Fitted, options: DecideOptions) -> Any:
     """The class whose threshold is chosen; None if each class or label gets a threshold."""
     if fitted.is_multilabel or options.min_precision is not None:
         return None
-    return class_named(options.positive, fitted.classes, "positive")
+    return class_named(options.positive, fitted.classes, setting="positive")
 
 
 def _with_label_limits(fitted: Fitted, options: DecideOptions) -> Decision:

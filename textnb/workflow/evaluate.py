@@ -57,7 +57,7 @@ class Measures:
 
 def check_test(model: AnyModel, options: TestOptions) -> Any:
     """The class that is measured against all others; ParameterError if the model lacks it."""
-    return class_named(options.positive, classes_of(model), "positive")
+    return class_named(options.positive, classes_of(model), setting="positive")
 
 
 def evaluate_model(
@@ -158,6 +158,7 @@ def drift(
     """Tell whether recent rows have drifted from reference rows, see `textnb.drift`."""
     from textnb.evaluation.drift import check_model, compare, sample_of
 
+    # Only a `Fitted` of texts passes the check.
     fitted, samples = check_model(model), []
     for rows in (reference, recent):
         with rows.naming_source():

@@ -111,6 +111,13 @@ def answer_lines(
 class _LineReader:
     """Reads the texts of lines, each a JSON object.
 
+    Parameters
+    ----------
+    fitted : Fitted
+    answers : Answers
+    columns : sequence of str, optional
+        As for `answer_lines`.
+
     Attributes
     ----------
     answer_names : list of str
@@ -286,6 +293,7 @@ def _read_waiting(source: Any) -> bytes:
 
 def _has_more(source: Any) -> bool:
     try:
+        # Whether the source can be read now: 0 seconds are waited.
         return bool(select.select([source], [], [], 0)[0])
     except (OSError, ValueError):
         # The source is not a file of the system. It may be bytes in memory, which never wait.

@@ -276,7 +276,7 @@ def labelled_rows(
         if error.missing_role != "label":
             raise
         if may_lack_labels:
-            return open_with(None)
+            return open_with(label=None)
         raise SchemaError.naming(
             "{problem}; where all rows are of one class, say {as_class=CLASS}",
             problem=error.problem) from None

@@ -168,7 +168,7 @@ def news(n: int, seed: int = 0) -> pl.DataFrame:
     rng = random.Random(f"news {seed}")
     rows = []
     for label in _labels(rng, tuple(_TOPIC_WORDS), n):
-        title = " ".join(_words(rng, label, 5)).capitalize()
+        title = " ".join(_words(rng, label, count=5)).capitalize()
         description = " ".join(_words(rng, label, rng.randrange(8, 20))).capitalize() + "."
         rows.append((label, f"{title} {description}", title, description))
     schema = dict.fromkeys(("label", "text", "title", "description"), pl.String)
@@ -202,7 +202,7 @@ def topics(n: int, seed: int = 0) -> pl.DataFrame:
         labels = sorted(rng.sample(sorted(_TOPIC_WORDS), int(number)))
         lengths = 6, rng.randrange(15, 40)
         title, description = (" ".join(
-            _words(rng, rng.choice(labels) if labels else None, 1)[0] for _ in range(length)
+            _words(rng, rng.choice(labels) if labels else None, count=1)[0] for _ in range(length)
         ).capitalize() for length in lengths)
         rows.append((labels, title, f"{description}."))
     schema: dict[str, Any] = {

@@ -237,13 +237,13 @@ def with_threshold(fitted: Any, options: TrainOptions) -> Trained:
 
     learning = options.learning
     try:
-        check_one_label(fitted, "a threshold for one class", "false_positives")
+        check_one_label(fitted, what="a threshold for one class", setting="false_positives")
         if len(fitted.classes) > 2:
             raise ParameterError.naming(
                 "the threshold of a filter is for two classes; got {n}. Make them two with "
                 "{classes}, whose patterns match these names", n=len(fitted.classes),
                 classes=Mention("classes", f"'{learning.spam_class or SPAM}=PATTERN,...'"))
-        spam = class_named(learning.spam_class or SPAM, fitted.classes, "spam_class")
+        spam = class_named(learning.spam_class or SPAM, fitted.classes, setting="spam_class")
         return Trained(decide_by_fit(fitted, spam, options.false_positives,
                                      confidence=learning.confidence))
     except TextnbError as error:

@@ -65,6 +65,7 @@ def change_model(
     with lock_path(target), (Ledger(model) if with_ledger else nullcontext()) as ledger:
         if ledger is None:
             old_model = (load_fitted if texts_only else any_model)(model)
+            # Without a ledger.
             changes = change(old_model, None)
             # A model of feature tables changes in place: the object stays the same.
             is_changed = changes.fitted is not old_model or text_columns(old_model) is None

@@ -93,7 +93,7 @@ def validate(
     # Checked before the rows are scored, which takes long.
     positive = class_named(
         options.positive, fitted.classes if partition is None else partition.classes.to_numpy(),
-        "positive")
+        setting="positive")
     if partition is None:
         scores = leave_one_out(fitted, frame, progress=progress)
         folds = np.arange(len(scores))
@@ -107,11 +107,12 @@ def validate(
 def _validate_online(
     fitted: Fitted, frame: pl.LazyFrame, options: ValidateOptions, progress: Progress | None
 ) -> Any:
+    """Judge the rows in order, each block by a model of those before it."""
     from textnb.evaluation.online import validate_online
 
     default = None if fitted.is_multilabel else "spam"
     positive = class_named(default if options.positive is None else options.positive,
-                           fitted.classes, "positive")
+                           fitted.classes, setting="positive")
     # A HeldOut for lists of labels, otherwise an OnlineResult.
     result = validate_online(
         fitted, frame, None if fitted.is_multilabel else positive, time=options.time,
