@@ -178,11 +178,11 @@ def _keys_of(*groups: type) -> list[str]:
     """A table of the settings of some groups."""
     from dataclasses import MISSING
 
-    from textnb.runtime.settings import declared, type_of
+    from textnb.runtime.settings import setting_fields, type_of
 
     rows = ["| key | type | default | meaning |\n|---|---|---|---|\n"]
     for group in groups:
-        for field, facts in declared(group):
+        for field, facts in setting_fields(group):
             kind = type_of(field).removesuffix(" | None")
             kind = " or ".join(f'`"{choice}"`' for choice in facts.choices) or (
                 _TYPES.get(kind, kind))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from textnb.runtime.native import KERNEL, usable
+from textnb.runtime.native import KERNEL, load_usable
 
 PACKAGE = "textnb"
 ROOT = Path(__file__).parents[1] / PACKAGE
@@ -326,7 +326,7 @@ for model in (GaussianNB(class_weight="balanced"), LinearDiscriminantAnalysis(sh
 
 
 @pytest.mark.skipif(
-    bool(usable(KERNEL).reason), reason="the way that is drawn is that of the kernel")
+    bool(load_usable(KERNEL).reason), reason="the way that is drawn is that of the kernel")
 def test_a_row_goes_down_the_rooms_as_the_page_says():
     path = str(ROOT.parent / "scripts" / "way")
     loader = SourceFileLoader("way", path)

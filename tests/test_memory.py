@@ -16,7 +16,7 @@ from textnb.bayes.formulas import complement_weights, log_ratio, multinomial_log
 from textnb.errors import DataError, ModelFileError
 from textnb.runtime import memory as memory_module
 from textnb.runtime.memory import check_room, free_memory
-from textnb.runtime.native import KERNEL, build
+from textnb.runtime.native import KERNEL, load_compiled
 from textnb.text.counting import widen
 
 MIB = 1 << 20
@@ -141,8 +141,8 @@ class TestRefusal:
     @pytest.mark.parametrize("kernel", ["on", "off"])
     def test_a_limit_bounds_the_counting_of_many_classes(self, kernel, monkeypatch):
         """Each batch of new labels was counted whole: a table of all labels and all terms."""
-        if kernel == "on" and build(KERNEL).kernel is None:
-            pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}")
+        if kernel == "on" and load_compiled(KERNEL).kernel is None:
+            pytest.skip(f"there is no compiled kernel: {load_compiled(KERNEL).reason}")
         monkeypatch.setenv("TEXTNB_KERNEL", kernel)
         rows = many_words(2000)
         # What is compiled or loaded once is not what a fit takes.

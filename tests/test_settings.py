@@ -20,7 +20,7 @@ from textnb.frames import sinks
 from textnb.frames.scan import scan
 from textnb.learning.settings import ColumnSettings, LimitSettings, TokenSettings
 from textnb.models.known import all_models, registered_models, table_models, text_models
-from textnb.runtime.settings import declared, type_of
+from textnb.runtime.settings import setting_fields, type_of
 from textnb.workflow.job import read_job
 from textnb.workflow.options import INPUT_FORMATS, LearnOptions, TokenOptions
 from textnb.workflow.options import TARGETS as OFFERED_TARGETS
@@ -32,7 +32,7 @@ OBJECTS = {"estimator", "tokenizer", "vocabulary"}
 def declared_defaults(*groups):
     """By name, with the types that tell 1 from 1.0 and from True."""
     return {field.name: (type(field.default), field.default)
-            for group in groups for field, _ in declared(group)}
+            for group in groups for field, _ in setting_fields(group)}
 
 
 def fit(**settings):
@@ -50,7 +50,7 @@ def test_the_kinds_are_those_of_the_registry():
     assert {model.__name__ for model in built_in} <= set(textnb.__all__)
     assert list(all_models()) == [*text_models(), *table_models()]
     assert list(all_models()) == [model.kind for model in built_in if model.kind]
-    assert all(facts.help for model in built_in for _, facts in declared(model))
+    assert all(facts.help for model in built_in for _, facts in setting_fields(model))
 
 
 def test_the_tokenizer_agrees_and_a_field_that_is_not_declared_is_seen():
@@ -79,11 +79,11 @@ def test_the_command_line_agrees():
     options = {param.name: param for param in command_of("train").params}
     models = list(all_models().values())
     for group in (ColumnSettings, TokenSettings, LimitSettings, *models):
-        for field, facts in declared(group):
+        for field, facts in setting_fields(group):
             if not facts.is_option:
                 continue
-            if facts.under or (group in models and field.name != "l"):
-                assert field.name in (options[facts.under or "set"].help or "")
+            if facts.key_of or (group in models and field.name != "l"):
+                assert field.name in (options[facts.key_of or "set"].help or "")
                 continue
             option = options[field.name]
             assert isinstance(option, click.Option)
@@ -92,7 +92,7 @@ def test_the_command_line_agrees():
             # What was not typed has the default of the declaration.
             assert option.default is None
     for typed in (ColumnSettings(), TokenOptions(), LimitSettings(), ModelOptions()):
-        for field, facts in declared(type(typed)):
+        for field, facts in setting_fields(type(typed)):
             assert facts.is_argument or getattr(typed, field.name) == field.default
 
 

@@ -59,7 +59,8 @@ ONE_LABEL = {
 class Mention:
     """A setting that a message names, alone (``min_df``) or with a value (``binary=True``).
 
-    ``str`` gives it as Python writes it; the command line and jobs write it in their own way.
+    Name and value are texts, as Python writes them. ``str`` joins them as Python does; the command
+    line and jobs write a setting in their own way.
     """
 
     def __init__(self, name: str, value: str = "") -> None:
@@ -121,16 +122,17 @@ class TextnbError(Exception):
         error._parts = (prefix, *self._parts) if self._parts else ()
         return error
 
-    def message(self, write: Callable[[Mention], str]) -> str:
-        """The message with each setting as ``write`` writes it, for a job or the command line."""
+    def message(self, write_setting: Callable[[Mention], str]) -> str:
+        """The message for a job or the command line, where ``write_setting`` returns a setting."""
         if self._command_line is not None or not self._parts:
             return self.command_line
-        return "".join(write(part) if isinstance(part, Mention) else part for part in self._parts)
+        return "".join(
+            write_setting(part) if isinstance(part, Mention) else part for part in self._parts)
 
-    def for_reader(self, write: Callable[[Mention], str]) -> Self:
-        """The same error, with each setting in its message as ``write`` writes it."""
+    def for_reader(self, write_setting: Callable[[Mention], str]) -> Self:
+        """The same error, with the `message` for a job or the command line."""
         error = copy(self)
-        error.args, error._parts, error._command_line = (self.message(write),), (), None
+        error.args, error._parts, error._command_line = (self.message(write_setting),), (), None
         return error
 
     @property
@@ -277,6 +279,7 @@ class DataError(TextnbError, ValueError):
     @classmethod
     def out_of_memory(cls, what: str, size: tuple[int, int] | None = None) -> DataError:
         """Memory ran out; ``size`` is the numbers of classes and of terms, if they are known."""
+        # A count and a weight of 8 bytes each.
         where = "" if size is None else (
             f" with {quantity(size[0], 'class')} and {quantity(size[1], 'term')}, whose counts and "
             f"weights take {16 * size[0] * size[1] / 2**20:,.0f} MiB")
@@ -371,13 +374,13 @@ class SchemaError(DataError):
         error.missing_role = role
         return error
 
-    def message(self, write: Callable[[Mention], str]) -> str:
-        message = super().message(write)
+    def message(self, write_setting: Callable[[Mention], str]) -> str:
+        message = super().message(write_setting)
         if self.missing_role is None:
             return message
         # A command that takes the column's name from the model has no option for it.
         role = Mention(self.missing_role)
-        option = write(role)
+        option = write_setting(role)
         return message if option == str(role) else f"{message}, or say which with {option}"
 
     @classmethod
@@ -574,6 +577,7 @@ def suggestion(got: str, known: Sequence[str], synonyms: Mapping[str, str] | Non
 
 
 def _listing(items: Sequence[object]) -> str:
+    """The items, as Python writes them; of many, only the first, and how many more there are."""
     beginning = ", ".join(map(repr, items[:_MAX_LISTED]))
     more = len(items) - _MAX_LISTED
     return beginning + (f" and {more} more" if more > 0 else "")

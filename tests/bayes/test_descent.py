@@ -16,16 +16,17 @@ from textnb.bayes import linear_solver
 from textnb.bayes.dual_descent import descend, descend_together
 from textnb.bayes.linear_solver import LinearSolver
 from textnb.runtime import native
-from textnb.runtime.native import SOLVER, build, usable
+from textnb.runtime.native import SOLVER, load_compiled, load_usable
 
+COMPILED = load_compiled(SOLVER)
 needs_compiler = pytest.mark.skipif(
-    build(SOLVER).kernel is None, reason=f"the solver is not compiled: {build(SOLVER).reason}")
+    COMPILED.kernel is None, reason=f"the solver is not compiled: {COMPILED.reason}")
 # None: one problem, by the loops for one; or so many at once.
 numbers = pytest.mark.parametrize("n", [None, 1, 2, 3, 4])
 
 
 def compiled_descent():
-    kernel = usable(SOLVER).kernel
+    kernel = load_usable(SOLVER).kernel
     return kernel and kernel.descent
 
 
@@ -82,9 +83,9 @@ def test_uncompiled_it_has_the_bits_that_it_has_compiled(wide, n):
     starts = [None, np.random.default_rng(0).uniform(0.0, 1.0, 60), None][:len(parts)]
     python = solutions(uncompiled(), rows, parts, 1e-3, 100, starts, n)
     assert all(found.converged for found in python)
-    if build(SOLVER).kernel is not None:
+    if COMPILED.kernel is not None:
         assert_same_bits(
-            python, solutions(build(SOLVER).kernel.descent, rows, parts, 1e-3, 100, starts, n))
+            python, solutions(COMPILED.kernel.descent, rows, parts, 1e-3, 100, starts, n))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -175,6 +176,6 @@ def test_without_the_compiled_loops_the_optimum_is_the_same(tol, near, monkeypat
 @needs_compiler
 def test_what_was_compiled_from_another_source_is_not_used(monkeypatch):
     monkeypatch.setattr(native, "digest", lambda package, module: "another")
-    modules, reason = build.__wrapped__(SOLVER)
+    modules, reason = load_compiled.__wrapped__(SOLVER)
     assert modules is None
     assert reason.startswith("it was compiled from another descent.py: install textnb again")

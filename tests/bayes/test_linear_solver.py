@@ -266,7 +266,7 @@ def test_a_warm_start_from_other_class_weights_reaches_the_optimum(loss, factor)
 
 @pytest.mark.parametrize("_solvers", ["descent first"], indirect=True)
 def test_descent_solves_heavy_rows_without_newton_steps(monkeypatch):
-    if linear_solver.usable(linear_solver.SOLVER).kernel is None:
+    if linear_solver.load_usable(linear_solver.SOLVER).kernel is None:
         pytest.skip("the solver is not compiled")
     monkeypatch.setattr(linear_solver, "_newton", None)
     model = NBLinear(power=0.0, C=1e3).fit(COUNTS, LABELS)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from textnb.bayes.features import FeatureMap, Idf, Length, Presence, Sublinear
 from textnb.bayes.forms import LinearForm
 from textnb.bayes.sparse_rows import SparseRows
-from textnb.runtime.native import KERNEL, build
+from textnb.runtime.native import KERNEL, load_compiled
 
-LOADED = build(KERNEL).kernel
+LOADED = load_compiled(KERNEL).kernel
 LOOPS = [None, *([] if LOADED is None else [LOADED.rows.add_weights])]
 WIDTH = 12
 MAPS = [(), (Presence(),), (Presence(1.0),), (Sublinear(), Length()),

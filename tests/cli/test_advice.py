@@ -10,7 +10,7 @@ import pytest
 import textnb
 from textnb import errors
 from textnb.cli.main import VERBS, command_of
-from textnb.runtime.settings import declared
+from textnb.runtime.settings import setting_fields
 
 
 @pytest.mark.parametrize(("error", "python", "command"), [
@@ -93,7 +93,7 @@ def named_in_errors():
 
 def test_every_setting_in_an_error_is_an_option_or_listed_above():
     known = {name for verb in VERBS for group in command_of(verb).groups
-             for field, facts in declared(group) for name in (facts.python, field.name)}
+             for field, facts in setting_fields(group) for name in (facts.python_name, field.name)}
     named = {name: where for name, where in named_in_errors().items() if name[:2] != "--"}
     assert {name: where for name, where in named.items() if name not in known | PYTHON_ONLY} == {}
     assert named.keys() >= PYTHON_ONLY

@@ -14,7 +14,7 @@ from textnb.errors import ParameterError
 from textnb.export.targets.known import target_of
 from textnb.runtime.removed import KEYS, NAMES, OPTIONS, SETTINGS
 from textnb.runtime.removed import TARGETS as GONE
-from textnb.runtime.settings import declared
+from textnb.runtime.settings import setting_fields
 
 # The options of 0.1, by verb.
 ROWS = "--where --input-format --storage-option --query --encoding"
@@ -83,7 +83,7 @@ def test_the_replacement_of_an_option_exists(verb, option):
     # Advice such as `--set KEY=VALUE` names a setting of the verb.
     for under, key in re.findall(r"--(read|set) [\"']?(\w+)", advice):
         assert key in {field.name for group in command_of(verb).groups
-                       for field, facts in declared(group) if facts.under == under}
+                       for field, facts in setting_fields(group) if facts.key_of == under}
     assert {*re.findall(r"--[a-z][\w-]*", advice)} <= options_of(verb)
     assert {*re.findall(r"textnb (\w+)", advice)} <= {*VERBS}
     assert all(hasattr(textnb, name) for name in re.findall(r"(\w+)\(\w+=", advice))

@@ -14,7 +14,7 @@ from textnb.cli import main
 from textnb.cli.main import VERBS, command_of
 from textnb.cli.options import TypedOptions, name_of, verb
 from textnb.models.known import all_models, table_models
-from textnb.runtime.settings import declared, type_of
+from textnb.runtime.settings import setting_fields, type_of
 from textnb.workflow.options import TokenOptions
 
 # Per type of an option: a word, and its value. Only values within the option's range are tried.
@@ -39,7 +39,7 @@ def stop_words(folder):
 
 def options_of(*groups):
     """The declared options of some groups."""
-    return [(field, facts) for group in groups for field, facts in declared(group)
+    return [(field, facts) for group in groups for field, facts in setting_fields(group)
             if facts.is_option and not facts.is_argument]
 
 
@@ -48,7 +48,7 @@ def examples(field, facts):
     kind = type_of(field).removesuffix(" | None")
     if kind == "Storage":
         return [(["--read", f"{field.name}.aws_region=x"], {"aws_region": "x"})]
-    if kind == "bool" and not facts.under:
+    if kind == "bool" and not facts.key_of:
         names = facts.names or [name_of(field, facts)]
         return [([spelling], not off) for name in names
                 for off, spelling in enumerate(name.split("/"))]
@@ -64,8 +64,8 @@ def examples(field, facts):
 
 def spellings(field, facts, typed):
     """The ways to give an option a value, or several values in turn."""
-    if facts.under:
-        return [[f"--{facts.under}", f"{field.name}={typed}"]]
+    if facts.key_of:
+        return [[f"--{facts.key_of}", f"{field.name}={typed}"]]
     values = [typed] if isinstance(typed, str) else typed
     return [[word for value in values for word in (name, value)]
             for name in facts.names or [name_of(field, facts)]]
@@ -73,7 +73,7 @@ def spellings(field, facts, typed):
 
 def required(name):
     """The required arguments and options of a verb, each with a value."""
-    return [word for group in command_of(name).groups for field, facts in declared(group)
+    return [word for group in command_of(name).groups for field, facts in setting_fields(group)
             if field.default is MISSING
             for word in (["x"] if facts.is_argument else [name_of(field, facts), "x"])]
 
@@ -119,13 +119,13 @@ def test_an_invalid_value_of_an_option_is_a_usage_error(name, run):
             option, *_ = words = spellings(field, facts, value)[-1]
             ran = run(name, *required(name), *words).checked(3 if name == "filter" else 2)
             assert ran.out == ""
-            assert f"{option} {field.name}" if facts.under else option in ran.err
+            assert f"{option} {field.name}" if facts.key_of else option in ran.err
             assert value in ran.err
 
 
 MODELS = all_models()
 # Each is typed as KEY=VALUE after --set, except --l.
-SETTINGS = [(kind, field, replace(facts, under="" if field.name == "l" else "set"))
+SETTINGS = [(kind, field, replace(facts, key_of="" if field.name == "l" else "set"))
             for kind, model in MODELS.items() for field, facts in options_of(model)]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import MAIL, PROGRAM
 from textnb import NBLinear, TextClassifier, export_model
-from textnb.runtime.native import KERNEL, build
+from textnb.runtime.native import KERNEL, load_compiled
 
 # A second or more, for nothing that these verbs need.
 HEAVY = {"sklearn", "scipy.stats", "pandas"}
@@ -137,7 +137,8 @@ def test_a_filter_imports_nothing_heavy(folder):
     assert not HEAVY & loaded
 
 
-@pytest.mark.skipif(build(KERNEL).kernel is None, reason="without the kernel SciPy multiplies")
+@pytest.mark.skipif(load_compiled(KERNEL).kernel is None,
+                    reason="without the kernel SciPy multiplies")
 @pytest.mark.parametrize(("calls", "allowed"), [
     # Tables on the terminal are drawn by Rich.
     (CALLS[2:5], set()), (CALLS[5:10], {"rich"})], ids=["learning", "answers"])

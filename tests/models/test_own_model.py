@@ -17,14 +17,14 @@ import textnb
 from textnb import LinearForm, ModelFileError, ParameterError, TableClassifier, TextClassifier
 from textnb.bayes.features import presence_map
 from textnb.cli.main import command_of
-from textnb.cli.options import Command, every_model
+from textnb.cli.options import Command, with_model_settings
 from textnb.filter.mailfilter import MailFilter
 from textnb.models import MomentModel, base, between
 from textnb.models.base import check_registered, register_model
 from textnb.models.counts import CountModel
 from textnb.models.fields import RESERVED
 from textnb.models.known import all_models, model_named, registered_models
-from textnb.runtime.settings import declared, setting
+from textnb.runtime.settings import setting, setting_fields
 from textnb.workflow.train import make_train_options, model_of
 
 FRAME = pl.DataFrame({"text": ["aa bb", "aa aa", "bb cc", "cc dd"] * 6,
@@ -238,16 +238,16 @@ class Empty:
 
 def test_a_setting_of_a_model_is_typed_after_set():
     register_model(with_field("twice", bool, True))
-    option = next(param for param in Command("any", [every_model(Empty)], print, "").params
+    option = next(param for param in Command("any", [with_model_settings(Empty)], print, "").params
                   if param.name == "set")
     assert "twice" in (option.help or "").split(";")[0].split(", ")
 
 
 def test_the_names_that_a_field_can_not_have_are_those_of_train_and_jobs():
-    own = {field.name for group in all_models().values() for field, _ in declared(group)}
+    own = {field.name for group in all_models().values() for field, _ in setting_fields(group)}
     command = command_of("train")
     options = {str(param.name) for param in command.params} - own
-    options |= {field.name for group in command.groups for field, _ in declared(group)} - own
+    options |= {field.name for group in command.groups for field, _ in setting_fields(group)} - own
     keys = {"kind", "tokenizer", *TextClassifier().get_params(deep=False),
             *textnb.Tokenizer().get_params()}
     names = options | (keys - {"estimator"}) | {"help"}

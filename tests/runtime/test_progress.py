@@ -6,7 +6,7 @@ import pytest
 import textnb
 from textnb import NBLinear, ParameterError, TextClassifier, Tokenizer, cross_validate, tune
 from textnb.bayes import linear_solver
-from textnb.runtime.native import SOLVER, usable
+from textnb.runtime.native import SOLVER, load_usable
 from textnb.runtime.progress import Line, LiveLine, Size, current_progress, muted, showing
 
 ROWS = pl.DataFrame({
@@ -102,7 +102,7 @@ def test_a_solver_tells_its_passes_and_classes(monkeypatch):
         "calibrating"]
     assert phases[0][2] == 120
     assert phases[3][1:3] == [(3, "class"), 3]
-    solver = "pass 1 of at most 100" if usable(SOLVER).kernel else "step 1 of at most 100"
+    solver = "pass 1 of at most 100" if load_usable(SOLVER).kernel else "step 1 of at most 100"
     assert phases[3][3].count(solver) == 3
     lists = ROWS.with_columns(pl.concat_list("label"))
     phases = told(lambda advance: TextClassifier(NBLinear()).fit(lists, progress=advance))
@@ -113,7 +113,7 @@ def test_a_solver_tells_its_passes_and_classes(monkeypatch):
     two = ROWS.filter(pl.col("label") != "z")
     phases = told(lambda advance: TextClassifier(costly, tokenizer=Tokenizer()).fit(
         two, progress=advance))
-    if usable(SOLVER).kernel:
+    if load_usable(SOLVER).kernel:
         passes = [words for words in phases[3][3] if words.startswith("pass ")]
         assert passes[:100] == [f"pass {number} of at most 100" for number in range(1, 101)]
 

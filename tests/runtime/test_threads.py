@@ -66,6 +66,6 @@ def test_threads_that_need_a_compiled_package_at_once_load_it_once(monkeypatch):
         time.sleep(0.05)
         return native.Build(None, "")
 
-    monkeypatch.setattr(native, "build", load)
-    list(map_in_threads(native.usable, ["a package"] * 4, threads=4))
+    monkeypatch.setattr(native, "load_compiled", load)
+    list(map_in_threads(native.load_usable, ["a package"] * 4, threads=4))
     assert loaded == ["a package"]

@@ -354,7 +354,7 @@ def test_a_classifier_chooses_its_settings(tmp_path):
 
 
 def test_what_was_found_goes_with_its_model(monkeypatch):
-    monkeypatch.setattr("textnb.selection.search.TRIALS", 2)
+    monkeypatch.setattr("textnb.selection.search.DEFAULT_TRIALS", 2)
     model = TextClassifier("auto").fit(ROWS)
     assert model.tuned_.trials.height == 2
     model.set_params(estimator=NBLinear()).fit(ROWS)

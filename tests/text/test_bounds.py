@@ -21,12 +21,13 @@ from tests.text import cases
 from tests.text.cases import TOKENIZERS, assert_same_matrix, assert_same_rows, frame_of
 from textnb import Tokenizer
 from textnb.frames.batches import batches
-from textnb.runtime.native import KERNEL, build
+from textnb.runtime.native import KERNEL, load_compiled
 from textnb.text.matrix import Vocabulary, count_matrix
 from textnb.text.native import terms
 
-if build(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
-    pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}", allow_module_level=True)
+if load_compiled(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
+    pytest.skip(f"there is no compiled kernel: {load_compiled(KERNEL).reason}",
+                allow_module_level=True)
 
 
 def texts(seed, rows):

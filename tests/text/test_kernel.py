@@ -22,7 +22,7 @@ from textnb import BernoulliNB, TextClassifier, Tokenizer
 from textnb.errors import DataError, ParameterError, VocabularyError
 from textnb.frames.batches import batches
 from textnb.runtime import native
-from textnb.runtime.native import KERNEL, PACKAGES, Build, build
+from textnb.runtime.native import KERNEL, PACKAGES, Build, load_compiled
 from textnb.text import compiled, counting, matrix
 from textnb.text.character_class import CharacterClass
 from textnb.text.compiled import describe_engine, reason_for_expressions, usable_kernel
@@ -33,8 +33,9 @@ from textnb.text.plan import WHITE
 from textnb.text.termtable import TermTable
 from textnb.text.vocabulary import Limits
 
-if build(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
-    pytest.skip(f"there is no compiled kernel: {build(KERNEL).reason}", allow_module_level=True)
+if load_compiled(KERNEL).kernel is None and os.environ.get("TEXTNB_REQUIRE_KERNEL") != "1":
+    pytest.skip(f"there is no compiled kernel: {load_compiled(KERNEL).reason}",
+                allow_module_level=True)
 
 WORDS = ["the", "cat", "été", "हिन्दी", "x", "longer_than_seven", "9"]
 
@@ -270,7 +271,8 @@ class TestChoice:
 
     def test_without_a_kernel_expressions_are_run(self, monkeypatch):
         monkeypatch.delenv("TEXTNB_KERNEL", raising=False)
-        monkeypatch.setattr(native, "build", lambda package: Build(None, "it was not compiled"))
+        monkeypatch.setattr(
+            native, "load_compiled", lambda package: Build(None, "it was not compiled"))
         assert reason_for_expressions(Tokenizer()) == "it was not compiled"
         assert count_matrix([frame_of(["ab"])], Tokenizer(), "text")[1].to_list() == ["ab"]
         monkeypatch.setenv("TEXTNB_KERNEL", "on")
@@ -283,7 +285,7 @@ class TestChoice:
         with pytest.raises(ParameterError, match=f"TEXTNB_KERNEL: unknown value '{value}'"):
             TextClassifier().fit(["ab", "cd"], ["x", "y"])
         monkeypatch.setenv("TEXTNB_KERNEL", "")
-        assert usable_kernel() is build(KERNEL).kernel
+        assert usable_kernel() is load_compiled(KERNEL).kernel
 
     def test_a_table_that_failed_is_not_used_again(self):
         tables = compiled.Tables(usable_kernel(), Tokenizer())
@@ -328,7 +330,8 @@ class TestBuild:
             damage(extension)
         # Cython is not imported.
         program = ("import sys; sys.modules.update(cython=None, Cython=None); "
-                   "from textnb.runtime.native import KERNEL, build; print(build(KERNEL).reason)")
+                   "from textnb.runtime.native import KERNEL, load_compiled; "
+                   "print(load_compiled(KERNEL).reason)")
         ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True,
                              text=True, check=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
         assert re.search(reason.format(name), ran.stdout.strip())

@@ -15,7 +15,7 @@ from tests.text.cases import COMPILED, DOCUMENTS, TOKENIZERS, frame_of, two_colu
 from tests.tiers import examples
 from textnb import BernoulliNB, MultinomialNB, TextClassifier, Tokenizer
 from textnb.runtime import native
-from textnb.runtime.native import KERNEL, PACKAGES, Build, Kernel, build
+from textnb.runtime.native import KERNEL, PACKAGES, Build, Kernel, load_compiled
 from textnb.text import matrix, termtable
 
 pytest.importorskip("cython", reason="the uncompiled kernel needs Cython")
@@ -60,10 +60,10 @@ def _unset():
 def every_way(run):
     """The outcome uncompiled, by expressions, and compiled if it was."""
     found = []
-    compiled = [build(KERNEL)] if build(KERNEL).kernel else []
+    compiled = [load_compiled(KERNEL)] if load_compiled(KERNEL).kernel else []
     for used in (Build(uncompiled(), ""), EXPRESSIONS, *compiled):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(native, "build", lambda package, used=used: used)
+            patch.setattr(native, "load_compiled", lambda package, used=used: used)
             found.append(cases.outcome(run))
     return found
 
@@ -100,4 +100,4 @@ def test_an_uncompiled_source_is_not_the_kernel(monkeypatch):
         assert source(f"text/native/{name}.py").SOURCE == ""
     monkeypatch.setattr(native, "find_spec", lambda name: importlib.util.spec_from_file_location(
         name, Path(textnb.__file__).parent / f"text/native/{name.split('.')[-1]}.py"))
-    assert build.__wrapped__(KERNEL).kernel is None
+    assert load_compiled.__wrapped__(KERNEL).kernel is None

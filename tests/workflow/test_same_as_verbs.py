@@ -10,7 +10,7 @@ from tests.messages import spam_messages
 from tests.workflow.conftest import run
 from textnb.cli.main import app, command_of
 from textnb.learning.settings import ColumnSettings, LimitSettings
-from textnb.runtime.settings import declared
+from textnb.runtime.settings import setting_fields
 from textnb.workflow.job import SECTIONS
 from textnb.workflow.options import LabelledOptions, LearnOptions
 
@@ -56,9 +56,10 @@ def test_a_section_has_the_options_of_its_verb(section):
     bases = SECTIONS[section].__mro__
     groups = [group for group in command_of(name).groups if issubclass(
         SECTIONS[section], group) or any(base in group.__mro__ for base in bases[:-1])]
-    keys = {field.name for field, _ in declared(SECTIONS[section])}
-    assert keys - own <= {field.name for group in groups for field, _ in declared(group)}
-    assert {field.name for base in bases if base in groups for field, _ in declared(base)} <= keys
+    keys = {field.name for field, _ in setting_fields(SECTIONS[section])}
+    assert keys - own <= {field.name for group in groups for field, _ in setting_fields(group)}
+    assert {field.name for base in bases if base in groups
+            for field, _ in setting_fields(base)} <= keys
 
 
 def test_the_model_has_the_options_of_train():

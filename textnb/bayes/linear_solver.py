@@ -37,7 +37,7 @@ from textnb.bayes.dual_descent import LANES, DualPoint, descend, descend_togethe
 from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES, Loss
 from textnb.bayes.solver_rows import Scales, SolverRows
-from textnb.runtime.native import SOLVER, usable
+from textnb.runtime.native import SOLVER, load_usable
 from textnb.runtime.progress import current_progress
 
 # Conjugate gradients end when this share of what a Newton step can gain is left.
@@ -208,7 +208,7 @@ class LinearSolver:
 
     def _compiled_loops(self, rows: sp.csr_array) -> Any | None:
         can_descend = self.loss == "hinge" and rows.nnz >= _MIN_DESCENT_VALUES
-        kernel = usable(SOLVER).kernel if can_descend else None
+        kernel = load_usable(SOLVER).kernel if can_descend else None
         return None if kernel is None else kernel.descent
 
     @property

@@ -13,7 +13,7 @@ from textnb.learning.memory_limit import memory_size
 from textnb.learning.parameters import DEFAULTS, default_term_settings
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model, check_registered
-from textnb.models.known import SYNONYMS, import_offered, text_models
+from textnb.models.known import SYNONYMS, import_model, text_models
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
 from textnb.runtime.removed import SETTINGS, removal_message
@@ -132,7 +132,7 @@ def resolve_estimator(estimator: Any) -> Any:
     if not isinstance(estimator, str) or estimator == AUTO:
         return estimator
     # The model may be one that another package offers.
-    import_offered(estimator)
+    import_model(estimator)
     if estimator not in text_models():
         raise ParameterError.unknown_choice(
             "estimator", estimator, [*text_models(), AUTO], SYNONYMS)

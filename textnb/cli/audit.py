@@ -67,6 +67,7 @@ def audit(
     check_storage(rows, rows.input, test.test)
     table = open_input(rows.input, options_for(rows.input, rows), columns.text, columns.label)
     test_rows = None
+    # With --test-where alone, the test rows are rows of INPUT.
     if test.test is not None or test.test_where is not None:
         source = rows.input if test.test is None else test.test
         test_rows = open_input(source, replace(options_for(source, rows), where=test.test_where),
@@ -83,6 +84,7 @@ def audit(
 
 
 def _show(result: Audit, limit: int) -> None:
+    """Show the findings, up to ``limit`` of each kind, and then how many there are of each."""
     import polars as pl
 
     from textnb.cli.summary import audit_lines
@@ -94,10 +96,10 @@ def _show(result: Audit, limit: int) -> None:
             title = str(kind) if shown.height == findings.height else (
                 f"{kind}, {shown.height} of {findings.height:,}")
             not_empty = shown.select(name for name in shown.columns if shown[name].count())
+            # Lists of labels become texts.
             show(frame_table(
                 not_empty.with_columns(pl.col(pl.List(pl.String)).list.join("; ")), title))
-    for line in audit_lines(result):
-        out(line)
+    out(*audit_lines(result))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -142,36 +144,38 @@ def relabel(
     with table.naming_source():
         all_rows = table.frame.collect()
         try:
-            changed = relabel(all_rows, reviewed, columns.label)
+            correction = relabel(all_rows, reviewed, columns.label)
         except DataError as error:
             raise error.add_prefix(f"{review.reviewed}: ") from None
     table.refuse_unreadable()
 
     def write() -> None:
-        sinks.write(changed.rows.lazy(), output.output, safe_csv=output.safe_csv)
+        sinks.write(correction.rows.lazy(), output.output, safe_csv=output.safe_csv)
 
     if review.model is None:
         write()
     else:
         from textnb.filter.by_ledger import Changes
 
-        # If the model can't be written, the error says whether the rows were.
-        is_written = False
+        # If the model can't be written, the error begins with whether the rows were.
+        about_rows = ""
 
+        # It gets the model of the file, and None as its ledger.
         def change(model: Any, ledger: Any) -> Changes:
-            nonlocal is_written
-            changes = Changes(relearn(model, changed))
+            nonlocal about_rows
+            changes = Changes(fitted=relearn(model, correction))
             write()
-            is_written = True
+            about_rows = f"{output.output} is written: "
             return changes
 
         try:
-            change_model(review.model, review.model, change, with_ledger=False, texts_only=True)
+            change_model(review.model, target=review.model, change=change, with_ledger=False,
+                         texts_only=True)
         except TextnbError as error:
-            raise error.add_prefix(f"{output.output} is written: " if is_written else "") from error
+            raise error.add_prefix(about_rows) from error
     if not output.quiet:
-        for name in changed.new_labels:
+        for name in correction.new_labels:
             note(f"note: no row had the label {name!r} before")
-        of_model = "" if review.model is None else f", and {review.model} has learned them"
-        note(f"{quantity(changed.before.height, 'row')} of {all_rows.height:,} relabelled -> "
-             f"{output.output}{of_model}")
+        about_model = "" if review.model is None else f", and {review.model} has learned them"
+        note(f"{quantity(correction.before.height, 'row')} of {all_rows.height:,} relabelled -> "
+             f"{output.output}{about_model}")

@@ -1,4 +1,4 @@
-"""The verb calibrate: it fits the temperature of probabilities."""
+"""The verb calibrate: it fits the temperature by which scores are divided before softmax."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ def calibrate(
         fitted = load_fitted(file.model)
         check_calibration(fitted, options)
         table = open_input_for(fitted, rows.input, rows, fitted.label)
+        # Rows that the model learned are scored by models that did not learn them.
         method = None if rows.held_out else choose_scoring(fitted)
         with work_on(table, "scoring", "scored", output.quiet) as advance:
-            scores = scores_of(fitted, table.frame, method, progress=advance)
+            scores = scores_of(fitted, table.frame, scored=method, progress=advance)
         result = calibrate(fitted, scores, options)
         fitted = fitted.with_calibration(result.calibration)
         if not output.dry_run:
@@ -49,5 +50,4 @@ def calibrate(
         evidence.note_unverified(scores.novelty, output.quiet)
     if output.write_json_if_asked(result.to_dict):
         return
-    for line in calibration_lines(result):
-        out(line)
+    out(*calibration_lines(result))

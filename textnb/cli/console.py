@@ -46,21 +46,22 @@ def stderr() -> Console:
 
 
 def run_guarded(
-    work: Callable[[], None], codes: tuple[int, int, int], write: Callable[[Mention], str]
+    work: Callable[[], None], codes: tuple[int, int, int], write_setting: Callable[[Mention], str]
 ) -> None:
     """Run a command; a failure becomes one line on standard error and an exit code.
 
     Parameters
     ----------
     work : callable
+        Does what the command does; its errors are reported.
     codes : (int, int, int)
         The exit codes for bad data, for bad usage, and for output whose reader has closed it.
-    write : callable
-        Returns how the command line writes a setting that an error names, e.g. as an option.
+    write_setting : callable
+        Returns how a user types a setting that an error mentions, e.g. as an option.
     """
     try:
         signals.listen(leave_interrupted)
-        _run(work, *codes, write)
+        _run(work, *codes, write_setting)
     except KeyboardInterrupt:
         leave_interrupted()
     finally:
@@ -69,10 +70,10 @@ def run_guarded(
 
 def _run(
     work: Callable[[], None], bad_data: int, bad_usage: int, reader_gone: int,
-    write: Callable[[Mention], str],
+    write_setting: Callable[[Mention], str],
 ) -> None:
     if sys.stdout is None:
-        raise _report_failure(SourceError("standard output is closed"), bad_data, write)
+        raise _report_failure(SourceError("standard output is closed"), bad_data, write_setting)
     # A character that the terminal can't show is written as its code.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -82,26 +83,26 @@ def _run(
         try:
             work()
             sys.stdout.flush()
-            from textnb.runtime.stopping import is_stopped
+            from textnb.runtime.stopping import is_stop_requested
 
-            if is_stopped():
-                # The engine stopped, and the interrupt itself was lost in a callback.
+            if is_stop_requested():
+                # Polars stopped, and the interrupt itself was lost in a callback.
                 leave_interrupted()
         except TextnbError as error:
             if _was_interrupted(error):
                 leave_interrupted()
             code = bad_usage if isinstance(error, ParameterError) else bad_data
-            raise _report_failure(error, code, write) from None
+            raise _report_failure(error, code, write_setting) from None
         except BrokenPipeError:
             _drop_output()
             _leave(reader_gone)
         except KeyboardInterrupt:
             leave_interrupted()
         except OSError as error:
-            raise _report_failure(error, bad_data, write) from None
+            raise _report_failure(error, bad_data, write_setting) from None
         except MemoryError as error:
             failure = DataError.out_of_memory(first_line(error))
-            raise _report_failure(failure, bad_data, write) from None
+            raise _report_failure(failure, bad_data, write_setting) from None
         except BaseException as error:
             if _was_interrupted(error):
                 leave_interrupted()
@@ -109,7 +110,7 @@ def _run(
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
-    """Whether an interrupt caused an error: one in a callback of the engine becomes a panic."""
+    """Whether an interrupt caused an error: one in a callback of Polars becomes a panic."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt) or (
                 type(error).__name__ in ("PanicException", "ComputeError")
@@ -154,9 +155,10 @@ def _may_animate() -> bool:
         os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))
 
 
-def out(text: str) -> None:
-    """Write a result to standard output."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+def out(*texts: str) -> None:
+    """Write a result to standard output, each text on lines of its own."""
+    for text in texts:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
 
 @contextmanager
@@ -180,6 +182,11 @@ def progress(
         Returns how many rows there are; called only if progress is shown.
     target : str, optional
         The file that was written.
+
+    Yields
+    ------
+    callable
+        To be called with each number of rows that are done.
     """
     if quiet:
         yield lambda rows: None
@@ -224,7 +231,7 @@ def progress(
 
 @contextmanager
 def progress_line(title: str, quiet: bool = False) -> Iterator[Line | None]:
-    """A line that shows how far the work is; None if standard error is no terminal."""
+    """Yield a line that shows how far work is; None if quiet, or without a terminal."""
     if quiet or not _may_animate() or not stderr().is_terminal:
         yield None
         return
@@ -236,7 +243,7 @@ def progress_line(title: str, quiet: bool = False) -> Iterator[Line | None]:
 
 @contextmanager
 def steps(title: str, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Show the current step of long work and the time since its start, on a terminal."""
+    """On a terminal, show the current step of long work; yield a function that takes its name."""
     with progress_line(title, quiet) as line:
         yield (lambda step: None) if line is None else line.step
 
@@ -248,7 +255,7 @@ def _drop_output() -> None:
 
 def leave_interrupted() -> NoReturn:
     """End an interrupted command; in a program that calls it, raise KeyboardInterrupt instead."""
-    if not signals.are_ours():
+    if not signals.are_handled_here():
         raise KeyboardInterrupt
     from textnb.runtime.stopping import written_rows
 
@@ -259,14 +266,14 @@ def leave_interrupted() -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """End at once: threads of the engine may still run, and would abort a normal exit."""
+    """End at once: threads of Polars may still run, and would abort a normal exit."""
     atexit._run_exitfuncs()
     sys.stderr.flush()
     os._exit(code)
 
 
 def _report_failure(
-    error: BaseException, code: int, write: Callable[[Mention], str]
+    error: BaseException, code: int, write_setting: Callable[[Mention], str]
 ) -> click.exceptions.Exit:
     """Write the error as one line, and return the exception that ends the command with the code."""
     try:
@@ -274,7 +281,7 @@ def _report_failure(
             sys.stdout.flush()
     except OSError:
         _drop_output()
-    message = error.message(write) if isinstance(error, TextnbError) else str(error)
+    message = error.message(write_setting) if isinstance(error, TextnbError) else str(error)
     note(f"error: {message.split(_PLACE_IN_PLAN)[0]}")
     return click.exceptions.Exit(code)
 

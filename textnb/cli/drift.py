@@ -47,6 +47,7 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
                              "were chosen on: textnb drift MODEL INPUT --reference FILE")
     check_storage(rows, rows.input, rows.reference)
     fitted = load_fitted(file.model)
+    # Other options need no labels, and the rows may have no label column.
     label = fitted.label if rows.of_lists or rows.classes else None
     reference, recent = (open_input_for(
         fitted, source, replace(options_for(source, rows), where=where), label, where_option)
@@ -64,6 +65,7 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
     if not output.quiet and result.verdict != AGAIN and result.measures:
         note(f"note: differences of unknown words and scores below {result.visible:.2f} "
              "(Kolmogorov-Smirnov) can't be seen on so few documents")
+    # The exit code of a verdict; 0 if nothing has drifted.
     if code := {AGAIN: 3, TOO_FEW: 4}.get(result.verdict):
         raise click.exceptions.Exit(code)
 

@@ -50,7 +50,7 @@ class DuplicatesOutput(Results):
 
 @verb
 def duplicates(
-    options: TypedOptions, inputs: TwoInputs, search: Search, output: DuplicatesOutput
+    typed: TypedOptions, inputs: TwoInputs, search: Search, output: DuplicatesOutput
 ) -> None:
     """Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."""
     from textnb.evaluation.duplicates import WORD_TOKENIZER, find_duplicates
@@ -58,7 +58,7 @@ def duplicates(
     from textnb.workflow.rows import check_storage, options_for
 
     train, test, label = inputs.train, inputs.test, inputs.label
-    if search.exact and "near" in options:
+    if search.exact and "near" in typed:
         raise ParameterError("--near does not go with --exact")
     if test is None and inputs.test_where is not None:
         raise ParameterError("--test-where is for TEST: name it (it may be the file of TRAIN)")
@@ -71,6 +71,7 @@ def duplicates(
     test_rows = train_rows if test is None else open_input(
         test, test_options, columns, label, where_option="--test-where")
     with train_rows.naming_source(), test_rows.naming_source():
+        # Columns that hold lists of tokens are not split again.
         tokenizer = WORD_TOKENIZER.with_params(
             token_columns=tuple(lists_of_tokens(train_rows.frame, columns)))
         result = find_duplicates(
@@ -82,12 +83,13 @@ def duplicates(
         if output.show and result.pairs.height:
             _show_examples(_choose_examples(result.pairs, output.show), train_rows.frame,
                            test_rows.frame, columns)
-    _show_counts(result, test is None)
+    _show_counts(result, is_one_file=test is None)
 
 
 def _show_examples(
     pairs: pl.DataFrame, train: pl.LazyFrame, test: pl.LazyFrame, columns: list[str]
 ) -> None:
+    """Show pairs with the texts of both: ``row`` of the test rows, and ``of`` of the train rows."""
     from textnb.cli.tables import frame_table, show
 
     show(frame_table(pairs.drop("exact").with_columns(
@@ -97,6 +99,7 @@ def _show_examples(
 
 def _choose_examples(pairs: pl.DataFrame, limit: int) -> pl.DataFrame:
     """The first pairs, sorted: those with different labels, then near ones, then exact ones."""
+    # The column "conflict" is there only if labels are compared.
     order = [name for name in ("conflict", "exact") if name in pairs.columns]
     return pairs.sort(order, descending=[name == "conflict" for name in order], nulls_last=True,
                       maintain_order=True).head(limit)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
-# The threshold of the garbage collector. With Python's default of 700, it would run a hundred times
-# while libraries are imported.
+# The number of new objects after which the garbage collector runs. With Python's default of 700, it
+# would run a hundred times while libraries are imported.
 _GC_THRESHOLD = 200_000
 
 # Type checkers know this name. Importing it from typing takes time, and could fail before `main`.
@@ -39,10 +39,11 @@ def main() -> None:
         from textnb.runtime.stderr import tell
 
         tell("interrupted; no output was written or replaced")
-        os._exit(130)
+        os._exit(130)  # 128 plus the number of SIGINT, as shells have it.
     except SystemExit as exit:
         _end(exit)
     except BaseException as error:
+        # Polars panics if it gets too little memory or no thread: that is said in one line.
         from textnb.runtime.engine import engine_failure
 
         if (failure := engine_failure(error)) is None:
@@ -56,6 +57,7 @@ def main() -> None:
 def _collect_garbage_rarely() -> None:
     import gc
 
+    # The other two are Python's defaults, for objects that have survived.
     gc.set_threshold(_GC_THRESHOLD, 10, 10)
 
 
@@ -88,7 +90,7 @@ def passes_through(arguments: list[str]) -> bool:
     ``--p``, so an abbreviation, a misspelling or ``--passthrough=value`` counts too. ``-p`` may be
     combined with other short options.
     """
-    return any(word.startswith("--p") or (word[:1] == "-" != word[1:2] and "p" in word)
+    return any(word.startswith("--p") or (word[:1] == "-" and word[1:2] != "-" and "p" in word)
                for word in arguments)
 
 
@@ -111,7 +113,8 @@ def _filter(arguments: list[str]) -> None:
     finally:
         try:
             if stream is not None:
-                stream.end(code, failure)
+                stream.end(code, failure)  # It ends the process.
+            # Not even `Stream` could be imported: the message is copied in blocks.
             while passthrough and (block := os.read(0, 1 << 16)):
                 os.write(1, block)
             os.write(2, f"{failure}\n".encode("utf-8", "backslashreplace"))
@@ -132,6 +135,7 @@ def _verdict(arguments: list[str], stream: Stream) -> int:
 
     code = answer(arguments, stream)
     if code is None:
+        # The quick way does not support an option, the model or the message.
         from textnb.cli.filter import run
 
         code = run(arguments, stream)

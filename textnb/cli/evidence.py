@@ -1,4 +1,9 @@
-"""Describes a calibration and a decision, and the evidence for them, in words."""
+"""Describes a calibration and a decision, and the evidence for them, in words.
+
+A calibration turns scores into probabilities; a decision has the thresholds of classes. The
+evidence of a decision is a dictionary that the search for thresholds writes: numbers of documents,
+rates and their bounds, and as ``scored`` which models scored the documents.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +52,10 @@ def note_blank(blank: int, rows: int, consequence: str) -> None:
 
 
 def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
-    """Note doubts whether rows are new; if they were surely learned, a warning has said so."""
+    """Note doubts whether rows are new to the model, which `Novelty` estimates.
+
+    If they were surely learned, a warning has said so.
+    """
     if novelty is None or quiet:
         return
     from textnb.cli.console import note
@@ -99,7 +107,7 @@ def decision_words(
 
 
 def _label_words(decision: Decision, max_shown: int) -> Iterator[str]:
-    """The thresholds of labels, and the measures with them."""
+    """The thresholds of labels, and the measures with them; ``inf`` means never."""
     evidence = decision.evidence
     measures = {entry["label"]: entry for entry in evidence.get("labels", ())}
     thresholds = list(decision.thresholds.items())
@@ -160,7 +168,7 @@ def _threshold_words(decision: Decision, condition: str) -> Iterator[str]:
     # Usually all classes but the positive one have the same threshold: one line describes them.
     has_common = len(names) > 2 and len(other_thresholds) == 1 and decision.positive is not None
     for name in names[:1] if has_common else names:
-        yield f"{name!r} where {_condition(condition, decision.thresholds[name])}"
+        yield f"{name!r} where {_with_threshold(condition, decision.thresholds[name])}"
     if has_common:
         threshold = other_thresholds.pop()
         yield "else the most probable other class" + (
@@ -206,7 +214,7 @@ def _class_words(evidence: Mapping[str, Any], condition: str, max_shown: int) ->
         if entry["threshold"] is None:
             yield f"{entry['label']!r} never{_why_never(entry, evidence)}"
         else:
-            yield (f"{entry['label']!r} where {_condition(condition, entry['threshold'])}: "
+            yield (f"{entry['label']!r} where {_with_threshold(condition, entry['threshold'])}: "
                    f"{entry['correct']:,} of {entry['answered']:,} right, "
                    f"precision at least {_percent(entry['precision_bound'])}")
     if len(entries) > max_shown:
@@ -222,6 +230,7 @@ def _class_words(evidence: Mapping[str, Any], condition: str, max_shown: int) ->
 
 
 def _why_never(entry: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    """Why a class is never answered; ``entry`` has the evidence for this class."""
     from textnb.evaluation.threshold_search import shown_instead_words
 
     why = f": a precision of {evidence['min_precision']:g} can't be shown"
@@ -230,7 +239,7 @@ def _why_never(entry: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
                   if "shown" in entry else "")
 
 
-def _condition(condition: str, value: float) -> str:
+def _with_threshold(condition: str, value: float) -> str:
     # A threshold that is the smallest float above 0 means "above 0".
     if 0 < value < 1e-300:
         return condition.replace("at least", "above 0")

@@ -1,4 +1,7 @@
-"""The verbs that hand a model to another system: export, verify, describe."""
+"""The verbs that hand a model to another system: export, verify, describe.
+
+Golden rows are examples with the model's own scores, which an export must give again.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from textnb.cli.inputs import ModelFile, Quiet, QuietResults, Results, RowOption
 from textnb.cli.options import argument, verb
 from textnb.errors import ParameterError, quantity
 from textnb.runtime.settings import setting
-from textnb.workflow.models import any_model
+from textnb.workflow.models import load_model
 from textnb.workflow.options import ExportOptions
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> Non
 
     # Raises an error for an unknown target before the model is read.
     _ = target_of_path(output.output) if options.to is None else target_of(options.to)
-    classifier = any_model(file.model)
+    classifier = load_model(file.model)
     with steps("exporting", output.quiet) as progress:
         exported = export(classifier, output.output, options, progress)
     note_stale(classifier)
@@ -67,7 +70,8 @@ def verify(source: VerifyInput, output: QuietResults) -> None:
         raise ParameterError("--where and --read are for the rows of INPUT: name them")
     # Without options `verify_export` reads the file, as the bundle knows which columns are texts.
     has_defaults = all(getattr(source, each.name) == each.default for each in fields(RowOptions))
-    rows: Any = input if input is None or has_defaults else open_input(input, source, None).frame
+    rows: Any = input if input is None or has_defaults else (
+        open_input(input, source, text=None).frame)
     with naming_source(input or path), steps("verifying", output.quiet) as progress:
         result = verify_export(path, rows, progress=progress)
     if not output.write_json_if_asked(lambda: _as_dict(result)):
@@ -110,6 +114,6 @@ def describe(file: ModelFile, output: Results) -> None:
     from textnb.cli.tables import show_description
     from textnb.export.describe import describe_model
 
-    description = describe_model(any_model(file.model))
+    description = describe_model(load_model(file.model))
     if not output.write_json_if_asked(lambda: description):
         show_description(description)

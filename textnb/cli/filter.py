@@ -153,8 +153,9 @@ def _file_messages(
     folders = {"spam": subfolder(maildir, options.spam_folder or ".Spam"),
                "unsure": None if options.unsure_folder is None else subfolder(
                    maildir, options.unsure_folder)}
-    # Read before the model. If the model is replaced between the two, the key is of the old model,
-    # and all messages are judged again next time.
+    # A message that was judged with the same key, and stayed in new/, is not judged again. The key
+    # is made before the model is read: if the model is replaced between the two, the key is of the
+    # old model, and all messages are judged again next time.
     key = judge_key(stated_checksum(model), {**settings, "files": sorted(
         status for status, folder in folders.items() if folder is not None)})
     mail_filter = _load(model, settings)
@@ -173,6 +174,7 @@ def _file_messages(
                 counts[_BEFORE] += 1
                 continue
             try:
+                # One byte more than the maximum shows that a message is too long.
                 verdict = mail_filter.judge(read_content(path, MAX_MESSAGE + 1))
                 target = folders.get(verdict.status)
                 if options.dry_run:
@@ -223,6 +225,7 @@ def _watch_signals() -> list[int]:
     They raise no exception, which could get lost in a callback.
     """
     signals_received: list[int] = []
+    # Without a stream, another program calls the verb, and handles signals itself.
     if click.get_current_context().find_object(Stream) is not None:
         for number in (signal.SIGINT, signal.SIGTERM):
             # A command that is started with a signal ignored (nohup) keeps ignoring it.

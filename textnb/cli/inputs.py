@@ -148,7 +148,11 @@ def check_table(
     output: str, *inputs: str | None, format: str | None = None, safe_csv: bool = False,
     advice: str = "name the file with one of them",
 ) -> str:
-    """The format of a table to write; ParameterError if it is unknown, or an input is replaced."""
+    """The format of a table to write; ParameterError if it is unknown, or an input is replaced.
+
+    ``format`` is the one that the user chose, if any; ``advice`` is what the error for an unknown
+    ending says after the known ones.
+    """
     from textnb.frames.sinks import output_format
 
     check_apart(output, *inputs)
@@ -194,7 +198,24 @@ def open_input(
     input: str, options: RowOptions | LabelledRowOptions, text: Any, label: str | None = None,
     features: Any = None, where_option: str = "--where", *, counts_texts: bool = False,
 ) -> Rows:
-    """Open the rows of an input. Errors about their condition name the option ``where_option``."""
+    """Open the rows of an input, and check that they have the columns that a step reads.
+
+    Parameters
+    ----------
+    input : str
+        Path, glob, URL, or "-".
+    options : RowOptions or LabelledRowOptions
+    text : str, list of str or None
+        The text columns; None for a feature table.
+    label : str, optional
+        The label column, if rows must have labels.
+    features : list of str, optional
+        The feature columns; by default all with numbers.
+    where_option : str
+        The option that has the condition on rows, for errors about it.
+    counts_texts : bool
+        Whether to count rows without text.
+    """
     from textnb.workflow.rows import open_rows
 
     return open_rows(input, options, text, label, features, where=options.where,
@@ -214,7 +235,11 @@ def work_on(
     rows: Rows, activity: str, past_tense: str, quiet: bool, unit: str = "document",
     phase: str = "", target: str | None = None,
 ) -> Iterator[Callable[[int], None]]:
-    """Show the progress of the block, which reads the rows; then note malformed messages."""
+    """Show the progress of the block, which reads the rows; then note malformed messages.
+
+    Parameters are those of `progress`, whose function for numbers of rows is yielded. Errors of the
+    block name the source of the rows.
+    """
     with rows.naming_source(), progress(
             activity, past_tense, quiet, unit, phase=phase, size=rows.size,
             target=target) as advance:
@@ -244,6 +269,7 @@ def note_columns_without_text(rows: Rows) -> None:
     from textnb.frames.mail import COLUMNS, header_names
     from textnb.mail.columns import TOKENS
 
+    # Without "label", which only mail in folders per class has.
     is_mail = set(COLUMNS[1:]) <= set(rows.frame.collect_schema())
     for name in rows.columns_without_text:
         if is_mail and name not in (*COLUMNS, TOKENS, "text"):

@@ -24,7 +24,7 @@ class MailInput(MailOptions):
         "for a message on standard input.")
     header: list[str] | None = option(
         "Add a column for this header; repeat it for several.", metavar="NAME",
-        python="headers")
+        python_name="headers")
     tokens: bool = option(
         "Add a column with the tokens of the default model: words, and tokens for headers, links, "
         "MIME parts.", default=False)
@@ -64,6 +64,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
     with naming_source(path):
         frame = scan_mail(path, headers=input.header or [], subfolders=input.subfolders,
                           tokens=input.tokens)
+    # Begins with an empty table, which gives the columns if there is no batch.
     malformed = [pl.DataFrame(schema={"path": pl.String, "errors": pl.List(pl.String)})]
     with naming_source(path), progress(
             "reading", "read", output.quiet, "message", target=target) as advance:
@@ -74,6 +75,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
             return batch
 
         if target is None:
+            # Small batches, so that the progress is shown often.
             for batch in frame.select("path", "errors").collect_batches(
                     chunk_size=512, maintain_order=True, lazy=True):
                 add_errors(batch)

@@ -1,7 +1,7 @@
 """The command line: thin verbs over the library.
 
 Results go to standard output, progress and notes to standard error. Exit codes: 0 success, 1 bad
-data (the file or row is named), 2 bad usage; only `filter` has other exit codes.
+data (the file or row is named), 2 bad usage; `filter` and `drift` have codes of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from textnb.errors import suggestion
 
 # The groups of verbs in `textnb help`, in order. Each verb has its module in `textnb.cli`, with
 # ":function" if the function has another name than the verb, and its line in the help, so that help
-# imports no module of a verb.
+# imports no module of a verb. The line is the first of the function's docstring.
 GROUPS = {
     "learn": {
         "train": ("train", "Learn a classifier from labelled rows and write its model file."),
@@ -164,13 +164,13 @@ def _help_arguments(ctx: click.Context, words: list[str]) -> list[str]:
 
 def _import_model(args: list[str]) -> None:
     """Import the model that ``--model`` names: its settings are options of the command."""
-    from textnb.models.known import import_offered
+    from textnb.models.known import import_model
 
     # The kind follows --model after "=", or as the next argument.
     for arg, next_arg in pairwise([*args, ""]):
         option, _, kind = arg.partition("=")
         if option == "--model":
-            import_offered(kind or next_arg)
+            import_model(kind or next_arg)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -180,11 +180,11 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     from importlib.metadata import version
 
     from textnb.runtime import __version__
-    from textnb.runtime.native import KERNEL, build
+    from textnb.runtime.native import KERNEL, load_compiled
 
-    kernel_build = build(KERNEL)
-    kernel = ("with the compiled kernel" if kernel_build.kernel is not None
-              else f"without the compiled kernel: {kernel_build.reason}")
+    compiled = load_compiled(KERNEL)
+    kernel = ("with the compiled kernel" if compiled.kernel is not None
+              else f"without the compiled kernel: {compiled.reason}")
     click.echo(f"textnb {__version__} (Python {platform.python_version()}, Polars "
                f"{version('polars')}, {kernel})")
     ctx.exit()

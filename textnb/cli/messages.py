@@ -16,6 +16,8 @@ _MAIL_COLUMNS = frozenset(["subject", "body", "headers", "tokens"])
 def is_message(text: str, columns: Sequence[str], option: bool | None) -> bool:
     """Whether an argument stands for a message: by the option, else its form, else the model.
 
+    ``columns`` are the text columns of the model, and ``option`` is --message, or None.
+
     For a model of mail the name of any file stands for a message. As such a name could also be
     meant as a text, a note says how it is read.
     """

@@ -16,8 +16,8 @@ the options. The function gets an instance of each, with defaults for options th
 The first line of a class's docstring is the title of its group in the help text. The types that a
 field may have are in `textnb.cli.words`.
 
-A setting with `Setting.under` is not an option of its own: a key option such as ``--read`` or
-``--set`` takes it as KEY=VALUE. ``--help read`` shows what the keys of ``--read`` mean.
+A setting with `Setting.key_of` is not an option of its own: a key option, such as ``--read`` or
+``--set``, takes it as KEY=VALUE. ``--help read`` shows what the keys of ``--read`` mean.
 """
 
 from __future__ import annotations
@@ -42,17 +42,22 @@ from textnb.cli.words import as_option, is_flag, is_repeated, toml_of, value_of
 from textnb.errors import Mention, ParameterError
 from textnb.learning.settings import LimitSettings
 from textnb.models.known import all_models
-from textnb.runtime.removed import OPTIONS, removal_message
-from textnb.runtime.settings import Setting, declared, setting, type_of
+from textnb.runtime.removed import OPTIONS as REMOVED
+from textnb.runtime.removed import removal_message
+from textnb.runtime.settings import Setting, setting, setting_fields, type_of
 from textnb.text.token_settings import TokenSettings
 
 HELP_SETTINGS = {"max_content_width": 100, "help_option_names": ["-h", "--help"]}
-# Settings of models that are options of their own; the others are typed as --set NAME=VALUE.
+# Settings of models that are options of their own (l, the smoothing); the others are typed as
+# --set NAME=VALUE.
 _OPTIONS_OF_MODELS = ("l",)
 # For the type of an option, its type in click, and what help shows for a value. Others are text.
-_NUMBERS = {"int": click.INT, "float": click.FLOAT}
+# Types such as "Pair" are those of `textnb.runtime.settings`.
+_CLICK_TYPES = {"int": click.INT, "float": click.FLOAT}
 _METAVARS = {"int": "N", "float": "N", "Pair": "N,N", "CountOrShare": "N", "NumberOrAuto": "N",
              "Numbers": "N"}
+# The maximum width of the column of names in help texts, in characters.
+_MAX_NAME_WIDTH = 28
 
 
 class TypedOptions(dict[str, Any]):
@@ -80,6 +85,7 @@ def judging_verb(function: Callable[..., None]) -> click.Command:
 
 
 def _command(kind: type[Command], function: Callable[..., None]) -> click.Command:
+    """Make a command of a kind from the function of a verb."""
     hints = get_type_hints(function)
     hints.pop("return")
     groups = [hint for hint in hints.values() if hint is not TypedOptions]
@@ -107,19 +113,20 @@ def _command(kind: type[Command], function: Callable[..., None]) -> click.Comman
 
 def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
     """The name of each option and whether it takes a value, by the names that errors use."""
-    return {name: (name_of(field, info), bool(info.under) or not is_flag(type_of(field)))
-            for group in groups for field, info in declared(group)
+    return {name: (name_of(field, info), bool(info.key_of) or not is_flag(type_of(field)))
+            for group in groups for field, info in setting_fields(group)
             if not info.is_argument and info.is_option
-            for name in {field.name, info.python or field.name}}
+            for name in {field.name, info.python_name or field.name}}
 
 
 def _typed_values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
     """Convert ``typed``, which click returned, to the values of the options that were typed."""
     values = {}
     for group in groups:
-        for field, info in declared(group):
+        for field, info in setting_fields(group):
             value = typed.get(field.name)
-            if value is None or value == () or info.under:
+            # click returns () for an option that may be repeated, and was not typed.
+            if value is None or value == () or info.key_of:
                 continue
             name = name_of(field, info)
             if info.choices and value not in info.choices:
@@ -133,16 +140,17 @@ def _typed_values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
 
 def key_options_of(groups: list[type]) -> list[str]:
     """The names of the options that take settings as KEY=VALUE."""
-    return [*dict.fromkeys(info.under for group in groups for _, info in declared(group)
-                           if info.under and info.is_option)]
+    return [*dict.fromkeys(info.key_of for group in groups for _, info in setting_fields(group)
+                           if info.key_of and info.is_option)]
 
 
 def _group_of_keys(groups: list[type], key_option: str) -> type:
-    """The settings that one option takes as KEY=VALUE, as one group."""
+    """The settings that one option takes as KEY=VALUE, as one group of the option's name."""
+    # A dictionary, because several groups may have the same setting.
     return make_dataclass(key_option, {
         field.name: (field.name, type_of(field), setting(field.default, **vars(info)))
-        for group in groups for field, info in declared(group)
-        if info.under == key_option and info.is_option}.values(), kw_only=True)
+        for group in groups for field, info in setting_fields(group)
+        if info.key_of == key_option and info.is_option}.values(), kw_only=True)
 
 
 def _key_values(groups: list[type], key_option: str, words: Iterable[str]) -> dict[str, Any]:
@@ -150,17 +158,19 @@ def _key_values(groups: list[type], key_option: str, words: Iterable[str]) -> di
     from textnb.workflow.toml import Table, set_key
 
     group, option = _group_of_keys(groups, key_option), f"--{key_option}"
-    table, options = Table("", {}, {}), _options_of(groups)
+    table, options = Table(name="", values={}, lines={}), _options_of(groups)
     keys: set[tuple[str, ...]] = set()
     for number, word in enumerate(words, start=1):
         if "=" not in word:
             raise ParameterError(f"{option} must be KEY=VALUE; the {number}. one is not (it is not "
                                  "shown, as it may be a secret)")
+        # The parts of the key, such as ("class_weight", "spam").
         key = set_key(table.values, word, option)
         # A key may be given once, and not beside a part of it: "a" and "a.b" contradict each other.
         if any(key[:len(other)] == other or other[:len(key)] == key for other in keys):
             raise ParameterError(f"{option} {'.'.join(key)} is given twice")
         keys.add(key)
+        # The option, if there is one with this name, that is not a key of this one.
         own = next((name for field, (name, _) in options.items() if not name.startswith(option)
                     and key[0] in (field, name.strip("-").replace("-", "_"))), None)
         if own is not None and not hasattr(group, key[0]):
@@ -171,7 +181,7 @@ def _key_values(groups: list[type], key_option: str, words: Iterable[str]) -> di
 
 
 def _make_group(group: type, values: TypedOptions) -> Any:
-    return group(**{field.name: values[field.name] for field, _ in declared(group)
+    return group(**{field.name: values[field.name] for field, _ in setting_fields(group)
                     if field.name in values})
 
 
@@ -179,8 +189,8 @@ def name_of(field: Field[Any], info: Setting) -> str:
     """The long name of an option, as errors write it."""
     if info.is_argument:
         return field.name.upper()
-    if info.under:
-        return f"--{info.under} {field.name}"
+    if info.key_of:
+        return f"--{info.key_of} {field.name}"
     names = [name for name in info.names if name.startswith("--")]
     # Of the two names of a flag, such as --message/--no-message, the first.
     return (names or [f"--{field.name.replace('_', '-')}"])[0].split("/")[0]
@@ -188,7 +198,7 @@ def name_of(field: Field[Any], info: Setting) -> str:
 
 def option_of(name: str, *groups: type) -> str:
     """The long name of the option of a field, which one of the groups has."""
-    return next(name_of(field, info) for group in groups for field, info in declared(group)
+    return next(name_of(field, info) for group in groups for field, info in setting_fields(group)
                 if field.name == name)
 
 
@@ -210,13 +220,13 @@ class Command(click.Command):
         # The names of parameters that only --help-all shows.
         self.rare: set[str] = set()
         for group in groups:
-            for field, info in sorted(declared(group), key=partial(_help_rank, group)):
+            for field, info in sorted(setting_fields(group), key=partial(_help_rank, group)):
                 if info.is_argument:
                     is_list = type_of(field) == "list[str]"
                     params.append(click.Argument([field.name], nargs=-1 if is_list else 1,
                                                  required=field.default is MISSING))
                     self.arguments.append((params[-1].make_metavar(None), info.help))  # type: ignore[arg-type]  # click does not read the context
-                elif info.is_option and not info.under:
+                elif info.is_option and not info.key_of:
                     params.append(_make_option(field, info))
                     self.titles[field.name] = _title(group)
                     self.rare |= set() if info.is_common else {field.name}
@@ -224,7 +234,7 @@ class Command(click.Command):
             params.append(_make_key_option(key_option, _group_of_keys(groups, key_option)))
             # Help shows the option in the group that has most of its settings.
             titles = Counter(_title(group) for group in groups
-                             for _, info in declared(group) if info.under == key_option)
+                             for _, info in setting_fields(group) if info.key_of == key_option)
             self.titles[key_option] = titles.most_common(1)[0][0]
         if self.rare:
             params.append(click.Option(
@@ -241,8 +251,8 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             name, verb = error.option_name, str(ctx.info_name)
-            if (verb, name) in OPTIONS:
-                raise click.UsageError(removal_message(name, OPTIONS[verb, name]), ctx) from None
+            if (verb, name) in REMOVED:
+                raise click.UsageError(removal_message(name, REMOVED[verb, name]), ctx) from None
             if verb == "train" and _is_for_python(name):
                 raise click.UsageError(f"{name} is a setting that only Python and jobs "
                                        "(textnb run) have", ctx) from None
@@ -261,7 +271,7 @@ class Command(click.Command):
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
-                    formatter.write_dl(records, col_max=28)
+                    formatter.write_dl(records, col_max=_MAX_NAME_WIDTH)
 
 
 @contextmanager
@@ -310,8 +320,8 @@ def _title(group: type) -> str:
 
 def _make_key_option(key_option: str, group: type) -> click.Option:
     """Make the option that takes the settings of a group as KEY=VALUE."""
-    names = ", ".join(field.name for field, _ in declared(group))
-    words = [f"{field.name}={choice}" for field, info in declared(group)
+    names = ", ".join(field.name for field, _ in setting_fields(group))
+    words = [f"{field.name}={choice}" for field, info in setting_fields(group)
              for choice in info.choices or ("",)]
     return click.Option(
         [key_option, f"--{key_option}"], multiple=True, metavar="KEY=VALUE",
@@ -322,13 +332,13 @@ def _make_key_option(key_option: str, group: type) -> click.Option:
 def _show_keys(ctx: click.Context, group: type) -> None:
     """Show the meaning of the settings that an option takes as KEY=VALUE, and exit."""
     records = []
-    for field, info in declared(group):
+    for field, info in setting_fields(group):
         choices = f" ({_alternatives(info.choices)})" if info.choices else ""
         default = "none" if field.default is None else toml_of(field.default)
         records.append((field.name, f"{info.help}{choices}  [default: {default}]"))
     formatter = ctx.make_formatter()
     with formatter.section(f"--{group.__name__} KEY=VALUE, the value as in TOML, or a string"):
-        formatter.write_dl(records, col_max=28)
+        formatter.write_dl(records, col_max=_MAX_NAME_WIDTH)
     click.echo(formatter.getvalue().rstrip("\n"))
     ctx.exit()
 
@@ -340,12 +350,13 @@ def _make_option(field: Field[Any], info: Setting) -> click.Option:
         help = f"{help.rstrip('.')}: {_alternatives(info.choices)}."
     if default := _default_text(field.default, names):
         help = f"{help}  [default: {default}]"
+    # What an option with a value has, and a flag has not.
     type_, of_value = type_of(field), dict[str, Any]()
     if not is_flag(type_):
         base_type = type_.removesuffix(" | None")
         of_value = {
             "metavar": info.metavar or _METAVARS.get(base_type, "TEXT"),
-            "type": (_NUMBERS.get(base_type, click.STRING) if info.minimum is None
+            "type": (_CLICK_TYPES.get(base_type, click.STRING) if info.minimum is None
                      else click.IntRange(min=info.minimum))}
     # For click the default is None, which means that the option was not typed.
     return click.Option(
@@ -384,13 +395,13 @@ def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 
 def _is_for_python(name: str) -> bool:
-    """Whether models or tokenizers have a setting of this name that only Python and jobs have."""
+    """Whether a model or the tokenizer has this option as a setting of Python and jobs alone."""
     groups: list[type] = [TokenSettings, *all_models().values()]
     return any(f"--{field.name.replace('_', '-')}" == name and not info.is_option
-               for group in groups for field, info in declared(group))
+               for group in groups for field, info in setting_fields(group))
 
 
-def every_model(group: type) -> type:
+def with_model_settings(group: type) -> type:
     """Make a group of the options of ``group`` and the settings of all kinds of models.
 
     The help text of each setting names the kinds that have it. Where the default of a kind differs
@@ -399,14 +410,14 @@ def every_model(group: type) -> type:
     kinds: dict[str, list[str]] = {}
     options: dict[str, tuple[Field[Any], Setting]] = {}
     for kind, model in all_models().items():
-        for field, info in declared(model):
+        for field, info in setting_fields(model):
             if info.is_option:
                 first, _ = options.setdefault(field.name, (field, info))
                 default = "" if field.default == first.default else f": {field.default}"
                 kinds.setdefault(field.name, []).append(kind + default)
     fields = [(name, type_of(field), setting(field.default, **{
         **vars(info), "help": f"{info.help.rstrip('.')} ({', '.join(kinds[name])}).",
-        "under": "" if name in _OPTIONS_OF_MODELS else "set"}))
+        "key_of": "" if name in _OPTIONS_OF_MODELS else "set"}))
         for name, (field, info) in options.items()]
     settings = make_dataclass("Settings", fields, kw_only=True, frozen=True, eq=False, repr=False)
     return make_dataclass(group.__name__, [], bases=(group, settings), kw_only=True,

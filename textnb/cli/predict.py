@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from textnb.workflow.models import AnyModel
     from textnb.workflow.predict import Predicted
 
-# How terms are ranked, in words, by the column "measure" of their table.
+# How terms are ranked, in words, by the value of the column "measure" of their table.
 _RANKINGS = {
     "z": "z: the log-odds of a term in the class against the rest, in standard errors",
     "weight": "weight: the score of a term for the class, less the mean for the other classes",
@@ -50,13 +50,13 @@ def predict(
     file: ModelFile, rows: InputRows, options: PredictOptions, output: PredictOutput
 ) -> None:
     """Write the input with a column for the predicted class, in order."""
-    from textnb.workflow.models import any_model
+    from textnb.workflow.models import load_model
     from textnb.workflow.predict import check_answers, predict
 
     input, target = rows.input, output.output
     format = output.check_table(target, file.model, input)
     options.check_format(format)
-    classifier = any_model(file.model)
+    classifier = load_model(file.model)
     check_answers(classifier, options)
     if input == "-" == target and format == "ndjson" and _streams_lines(classifier, rows):
         _predict_lines(classifier, options, output.quiet)
@@ -105,7 +105,7 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
     with progress("predicting", "predicted", quiet, target="-") as advance:
         result = answer_lines(
             fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance,
-            options.columns, take_blanks())
+            options.columns, beginning=take_blanks())
     _note_answers(fitted, result)
     if result.n_errors:
         raise DataError(f"{STDIN}: {quantity(result.n_errors, 'line', 'has', 'have')} no answer, "
@@ -159,10 +159,11 @@ def next_rows(
     labelled = None if source is None else open_input_for(
         fitted, source, replace(options_for(source, rows), where=None))
     with work_on(table, "judging", "judged", output.quiet, target=target) as advance:
+        # The labelled rows are read now, and the others when the choice is collected.
         with (labelled or table).naming_source():
             choice = choose_rows(
-                fitted, table.frame, options.n, None if labelled is None else labelled.frame,
-                advance)
+                fitted, table.frame, options.n, progress=advance,
+                labelled=None if labelled is None else labelled.frame)
         rows_to_label = choice.collect()
         sinks.write(rows_to_label.lazy(), target, output.output_format, safe_csv=output.safe_csv)
     evidence.note_stale(fitted)
@@ -187,11 +188,11 @@ def top(file: ModelFile, options: TopOptions) -> None:
     from textnb.workflow.models import class_named
 
     fitted, label = load_fitted(file.model), options.label
-    terms = texts.top(fitted, options.k, class_named(label, fitted.classes, "--class"))
+    terms = texts.top(fitted, options.k, class_named(label, fitted.classes, setting="--class"))
     if options.write_json_if_asked(terms.to_dicts):
         return
     for (name,), group in terms.group_by("class", maintain_order=True):
-        # If terms are ranked by weight, the column z is empty.
+        # If terms are ranked by their weights, and not by z-scores, the column z is empty.
         measure = group["measure"].first()
         hidden = ["class", "measure"] if measure == "z" else ["class", "measure", "z"]
         show(frame_table(group.drop(hidden), title=str(name)))
@@ -247,6 +248,7 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
         raise ParameterError("--column is for a plain text: a message fills all its columns")
     fitted = load_fitted(model)
     document: Any = text
+    # What is malformed in a message, and the verdict on it; None for a plain text.
     errors, verdict = None, None
     if column is None and messages.is_message(text, fitted.columns, message):
         from textnb.mail.columns import message_columns
@@ -265,6 +267,7 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
     elif not text.isprintable():
         # Python decodes bytes of arguments that are not UTF-8 to surrogates.
         document = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    # Columns that hold lists of tokens, instead of texts that the model splits.
     if isinstance(document, str) and (column or fitted.columns[0]) in fitted.token_columns:
         document = _list_of_tokens(document)
     if column is not None:
@@ -324,7 +327,7 @@ def _show_labels(
     from textnb.workflow.models import class_named
 
     labels = None if output.label is None else [
-        class_named(label, fitted.classes, "--class") for label in output.label]
+        class_named(label, fitted.classes, setting="--class") for label in output.label]
     terms = texts.explanation(fitted, document, output.k, labels)
     groups = terms.group_by("label", "predicted", "score", "threshold", maintain_order=True)
     columns = ["part", "term", "count", "contribution"]

@@ -29,6 +29,7 @@ _VALUE_OPTIONS: dict[str, tuple[str, re.Pattern[str], Callable[[str], Any]]] = {
     "--spam-class": ("spam_class", re.compile("[^-].*", re.DOTALL), str),
     "--format": ("results_format", re.compile("text|json"), str),
     "--min-learned": ("min_learned", re.compile("[0-9]{1,9}"), int)}
+# The arguments of `judging_settings`; the other options are those of `answer_one`.
 _JUDGING_FIELDS = ("spam_class", "spam_cutoff", "ham_cutoff", "min_learned")
 
 

@@ -48,7 +48,10 @@ def run(job_file: JobFile, output: Quiet) -> None:
 
 
 class _StepLines:
-    """Writes steps and their results as lines, and shows the progress of the current step."""
+    """Writes steps and their results as lines, and shows the progress of the current step.
+
+    An `Observer` of `run_job`, which calls `step` and `result`.
+    """
 
     def __init__(self) -> None:
         self._progress = ExitStack()
@@ -65,6 +68,7 @@ class _StepLines:
             self._report_end()
 
     def step(self, name: str) -> Callable[[int], None]:
+        """Begin a step; return the function that takes the numbers of rows that it has read."""
         self._progress.close()
         self._report_end()
         self._name, self._start, self._has_line = name, time.monotonic(), False
@@ -72,13 +76,15 @@ class _StepLines:
         return (lambda rows: None) if line is None else line.advance
 
     def result(self, result: Any) -> None:
+        """Write the result of the current step; each step has a type of its own."""
         from textnb.cli.evidence import note_unverified
         from textnb.cli.summary import lines_of
 
         for line in lines_of(result):
             note(f"{self._name}: {line}")
             self._has_line = True
-        # Rows that the job itself held out are surely new to the model, and need no note.
+        # Rows that the job itself held out are surely new to the model, and need no note. The step
+        # that reads rows says so, before the one that measures the model on them.
         self._held_out = getattr(result, "held_out", self._held_out)
         if not self._held_out:
             note_unverified(getattr(getattr(result, "result", None), "novelty", None), quiet=False)

@@ -74,6 +74,7 @@ def serve(file: ModelFile, options: Verdicts, learning: Learning, service: Servi
         if not 0.0 < value <= MAX_TIMEOUT_SECONDS:
             raise ParameterError.out_of_range(
                 name, f"seconds, more than 0 and up to {MAX_TIMEOUT_SECONDS:,.0f}", value)
+    # "Tellers" may send spamd's command TELL, which asks to learn a message.
     settings = Settings(
         model=os.path.abspath(file.model), users=_models_of_users(options.user or []),
         judging=options.settings(),
@@ -83,6 +84,7 @@ def serve(file: ModelFile, options: Verdicts, learning: Learning, service: Servi
         connections=service.connections, tellers=_user_ids(learning.allow_tell or []),
         ham=learning.ham_class, learn_seconds=learning.learn_seconds)
     listeners = [listen(address) for address in service.listen or [_default_socket()]]
+    # The server handles signals itself.
     signals.release()
     Server(settings, listeners).run()
 

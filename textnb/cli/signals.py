@@ -15,9 +15,11 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from textnb.runtime.stderr import tell
-from textnb.runtime.stopping import stop
+from textnb.runtime.stopping import request_stop
 
+# After a signal, Polars has this time to end its query.
 GRACE_SECONDS = 10.0
+# 128 plus the number of SIGINT, as shells have it.
 INTERRUPTED_CODE = 130
 # "foreign" (another program handles signals), then "begun", "listening" and "released".
 _state = "foreign"
@@ -42,7 +44,7 @@ def leave_at_once(number: int = 0, frame: object = None) -> NoReturn:
     os._exit(INTERRUPTED_CODE)
 
 
-def are_ours() -> bool:
+def are_handled_here() -> bool:
     """Whether this command handles signals, and not another program that calls it."""
     return _state != "foreign"
 
@@ -92,9 +94,10 @@ def finish() -> None:
 
 
 def _watch(reader: int, passes_on: bool, leave: Callable[[], object]) -> None:
+    """Wait for a signal, whose number comes through the pipe; end the process if it still runs."""
     while (number := os.read(reader, 1)[0]) not in _SIGNALS:
         pass
-    stop()
+    request_stop()
     if passes_on and number != signal.SIGINT:
         os.kill(os.getpid(), signal.SIGINT)
     time.sleep(GRACE_SECONDS)
@@ -106,6 +109,6 @@ def _ignore(number: int, frame: object) -> None:
 
 
 def _raise_interrupt(number: int, frame: object) -> None:
-    # The exception may get lost in a callback, and the thread that also calls `stop` may be late.
-    stop()
+    # The exception may get lost in a callback, and the thread of `_watch` may be late.
+    request_stop()
     raise KeyboardInterrupt

@@ -90,13 +90,14 @@ def audit_lines(result: Audit) -> Iterator[str]:
 
 
 def training_lines(
-    result: Trained, write: Callable[[Mention], str] = train_option
+    result: Trained, write_setting: Callable[[Mention], str] = train_option
 ) -> Iterator[str]:
     """The choices that training a model made; the last line is the size of the model.
 
-    ``write`` returns how the user writes a setting: as an option, or as a key of a job.
+    ``write_setting`` returns how the user types a setting: as an option, or as a key of a job.
     """
     model = result.model
+    # A model of feature tables.
     if text_columns(model) is None:
         estimator = model.estimator_
         if (accuracy := getattr(estimator, "cv_accuracy_", None)) is not None:
@@ -120,7 +121,7 @@ def training_lines(
     if model.calibration is not None:
         summary += f", calibrated: {calibration_words(model.calibration)}"
     if result.threshold_error is not None:
-        reason = result.threshold_error.message(write)
+        reason = result.threshold_error.message(write_setting)
         yield f"note: no threshold was chosen: log-odds above 0 decide. {reason}"
     elif model.decision is not None:
         yield from ([label_summary(model.decision)] if model.is_multilabel else
@@ -206,7 +207,11 @@ def smoothing_line(path: SmoothingPath, setting: str = "--l auto") -> str:
 
 
 def online_lines(result: OnlineResult, rate: float | None = None) -> Iterator[str]:
-    """Measures of an online validation; ``rate`` is the false positive rate of the thresholds."""
+    """Measures of an online validation, in which each model judges the rows that come next.
+
+    1-ROCA is the area above the ROC curve. ``rate`` is the false positive rate for which the
+    thresholds were chosen, if they were.
+    """
     from textnb.evaluation.online import HAM_SHARE
 
     yield f"{quantity(len(result.held), 'document')}, {result.held.method}"
@@ -232,6 +237,7 @@ def calibration_lines(result: Calibrated) -> Iterator[str]:
 
 
 def _not_judged(held_out: HeldOut) -> Iterator[str]:
+    """A line that counts the documents whose true class the model had not learned, if any."""
     if held_out.not_judged:
         yield (f"{held_out.not_judged:,} of {quantity(len(held_out), 'document')} can't be judged "
                "by probabilities: the model that scored them has not learned their class")
@@ -240,7 +246,18 @@ def _not_judged(held_out: HeldOut) -> Iterator[str]:
 def export_lines(
     result: Exported, model: AnyModel, output: str, positive: Any = None
 ) -> Iterator[str]:
-    """The terms, rounding and decision of an export; the last line is its size."""
+    """The terms, rounding and decision of an export; the last line is its size.
+
+    Parameters
+    ----------
+    result : Exported
+        Its ``reads`` says what the target reads, and ``why_tokens`` why that is not texts.
+    model : Fitted or TableClassifier
+    output : str
+        The path of the export.
+    positive : label, optional
+        The class whose score is the only one, if the target has one score.
+    """
     from textnb.export.readme import origin_of_tokens
     from textnb.learning.fitted import fitted_texts
     from textnb.learning.memory_limit import byte_words

@@ -27,6 +27,7 @@ _MIN_WIDTH = 40
 
 
 def show(table: Table) -> None:
+    """Write a table to standard output."""
     # Long labels and headings go on in the next line: cut short, they would be useless.
     for column in table.columns:
         column.overflow = "fold"
@@ -46,7 +47,7 @@ def show(table: Table) -> None:
 
 def _console() -> Console:
     console = Console(file=sys.stdout, highlight=False)
-    # A file or a pipe has no width, unless the user sets COLUMNS.
+    # A file or a pipe has no width, unless the user sets COLUMNS: 200 characters fold few cells.
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console = Console(file=sys.stdout, highlight=False, width=200)
     console.width = max(console.width, _MIN_WIDTH)
@@ -61,7 +62,7 @@ def _is_wide(table: Table) -> bool:
 
 
 def frame_table(frame: pl.DataFrame, title: str = "") -> Table:
-    """A frame as a table: numbers to the right, three decimals."""
+    """A frame as a table: numbers to the right, three decimals; contributions have colours."""
     table = Table(title=_text(title) if title else None, title_justify="left")
     for name, dtype in frame.schema.items():
         table.add_column(name, justify="right" if dtype.is_numeric() else "left")
@@ -103,6 +104,7 @@ def _matrix(result: Evaluation, names: list[str]) -> Table:
     impossible = ["(impossible)"] if result.impossible else []
     for name in [*names, *impossible]:
         table.add_column(_text(name), justify="right")
+    # The last column of the confusions has rows that are impossible under every class.
     for name, row in zip(names, result.confusion.tolist(), strict=True):
         table.add_row(_text(name), *map(str, row if impossible else row[:-1]))
     return table
@@ -139,6 +141,7 @@ def _show_confusions(result: Evaluation, names: list[str]) -> None:
 
 
 def show_rates(positive: str, rates: dict[str, Any], area: float) -> None:
+    """Show the error rates of a class against all others, and the area under its ROC curve."""
     table = Table(title=_text(f"{positive} against the rest"), title_justify="left")
     table.add_column("")
     table.add_column("", justify="right")
@@ -198,6 +201,7 @@ def show_description(description: dict[str, Any]) -> None:
 
 
 def _as_words(value: Any) -> str:
+    """A value of a description on one line, without the signs of JSON."""
     value = _rounded(value)
     if isinstance(value, dict):
         return ", ".join(f"{name}={item!r}" for name, item in value.items())

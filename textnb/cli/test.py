@@ -25,7 +25,7 @@ from textnb.cli.inputs import (
 from textnb.cli.options import option, verb
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.cloud import hide_secrets
-from textnb.workflow.models import AnyModel, any_model, text_columns
+from textnb.workflow.models import AnyModel, load_model, text_columns
 from textnb.workflow.options import TestOptions
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
     model, input = file.model, rows.input
     check_storage(rows, input, output.train)
     _check_report(output.report, output.train, output.train_where, model, input)
-    classifier = any_model(model)
+    classifier = load_model(model)
     table = open_input_for(classifier, input, options_for(input, rows), classifier.label)
+    # An error is raised before rows are read, which takes long.
     check_test(classifier, output)
     learned = _learned_rows(classifier, output.train, output.train_where, rows)
     past_tense = "tested" if output.report is None else "tested and reported on"
@@ -67,8 +68,8 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
     if isinstance(evaluation, Evaluation):
         evidence.note_unverified(evaluation.novelty, output.quiet)
     if text_columns(classifier) is not None:
-        evidence.note_blank(evaluation.textless, evaluation.documents,
-                            f"answered by {classifier.model.without_terms}")
+        evidence.note_blank(blank=evaluation.textless, rows=evaluation.documents,
+                            consequence=f"answered by {classifier.model.without_terms}")
     if evaluation.unknown_labels:
         labels = first_names(list(map(repr, evaluation.unknown_labels)))
         note(f"note: the model does not know the labels {labels}; their rows count as errors")
@@ -78,8 +79,7 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
     if output.write_json_if_asked(result.to_dict):
         return
     show_evaluation(evaluation)
-    for line in test_lines(result):
-        out(line)
+    out(*test_lines(result))
     if result.rates is not None and result.roc_auc is not None:
         show_rates(str(result.positive), result.rates, result.roc_auc)
 
@@ -114,13 +114,14 @@ def _learned_rows(
     classifier: AnyModel, train: str | None, where: str | None,
     options: LabelledRowOptions,
 ) -> pl.DataFrame | None:
-    """The texts and labels of the training rows, or None if they are not given."""
+    """The texts and labels of the training rows; None if ``train`` is None, and names no file."""
     from textnb.workflow.rows import options_for
 
     if train is None:
         return None
     if text_columns(classifier) is None:
         raise ParameterError("--train is for models of texts; this is one of feature tables")
+    # Options such as the format are those of the test rows, and may not suit these.
     rows = LabelledRowOptions(where=where, encoding=options.encoding,
                               storage_options=options_for(train, options).storage_options)
     table = open_input_for(classifier, train, rows, classifier.label, where_option="--train-where")

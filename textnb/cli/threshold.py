@@ -34,7 +34,7 @@ class ThresholdOutput(ChosenOutput):
 
 @verb
 def threshold(
-    options: TypedOptions, file: ModelFile, rows: ThresholdInput, goal: DecideOptions,
+    typed: TypedOptions, file: ModelFile, rows: ThresholdInput, goal: DecideOptions,
     output: ThresholdOutput,
 ) -> None:
     """Choose the scores from which a class is answered, and keep them in the model."""
@@ -43,7 +43,7 @@ def threshold(
     from textnb.files.lock import lock_path
     from textnb.storage.textmodel import load_fitted, save_fitted
 
-    _check(options, rows, goal, output)
+    _check(typed, rows, goal, output)
     target = output.target(file.model, rows.input)
     with lock_path(target):
         fitted = load_fitted(file.model)
@@ -62,8 +62,7 @@ def threshold(
         return
     if output.write_json_if_asked(decision.to_dict):
         return
-    for line in threshold_lines(fitted.with_decision(decision)):
-        out(line)
+    out(*threshold_lines(fitted.with_decision(decision)))
 
 
 def _decide(
@@ -74,6 +73,7 @@ def _decide(
 
     goal.check_labels(is_multilabel=fitted.is_multilabel)
     if rows.input is None:
+        # The goal is a probability, or a limit on the number of labels.
         return decide(fitted, scores=None, options=goal), None
     # An error is raised before rows are read, which takes long.
     check_decision(fitted, goal)
@@ -84,20 +84,22 @@ def _decide(
 
 
 def _check(
-    options: TypedOptions, rows: ThresholdInput, goal: DecideOptions, output: ThresholdOutput
+    typed: TypedOptions, rows: ThresholdInput, goal: DecideOptions, output: ThresholdOutput
 ) -> None:
     """Raise ParameterError unless options name one goal or --clear, and rows if it needs them."""
     from textnb.errors import ParameterError
 
     if output.clear:
-        unneeded = sorted(set(options) - {"model", "clear", "output", "quiet"})
+        unneeded = sorted(set(typed) - {"model", "clear", "output", "quiet"})
         if unneeded:
             name = option_of(unneeded[0], ThresholdInput, DecideOptions, ThresholdOutput)
             raise ParameterError("--clear removes thresholds: it goes with MODEL (and --output), "
                                  f"not with {name}")
         return
-    has_only_limits = {*DecideOptions.__dataclass_fields__} & options.keys() <= {*goal.label_limits}
-    if rows.input is None and goal.label_limits and has_only_limits:
+    # New limits on the number of labels (--at-least, --at-most) alone leave the thresholds as they
+    # are, and need no rows.
+    typed_goals = DecideOptions.__dataclass_fields__.keys() & typed.keys()
+    if rows.input is None and goal.label_limits and typed_goals <= goal.label_limits.keys():
         return
     if rows.input is None and goal.needs_rows:
         raise ParameterError("thresholds are chosen on labelled rows: name an INPUT, or --clear")

@@ -15,7 +15,7 @@ from textnb.cli.inputs import (
     open_input,
     work_on,
 )
-from textnb.cli.options import TypedOptions, every_model, option, verb
+from textnb.cli.options import TypedOptions, option, verb, with_model_settings
 from textnb.cli.words import train_option
 from textnb.errors import TextnbError, VocabularyError
 from textnb.learning.settings import MAIL_OPTIONS, ColumnSettings, LimitSettings, mail_recipe
@@ -39,7 +39,7 @@ class Kind:
     model: str = option(f"Of texts: {', '.join(text_models())}. Of feature tables: "
                         f"{', '.join(table_models())}. Mail is learned by {MAIL_OPTIONS}, "
                         "unless an option of text, tokens, limits or model is given.",
-                        default="multinomial", metavar="KIND", python="kind")
+                        default="multinomial", metavar="KIND", python_name="kind")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -51,16 +51,17 @@ class TrainOutput(NewModel):
         "rightly, where the model learns by counting.", "--check/--no-check", default=True)
 
 
-_KindAndSettings: Any = every_model(Kind)
+_KindAndSettings: Any = with_model_settings(Kind)
 
 
-class ModelOptions(_KindAndSettings):  # A statement: type checkers reject a class from a call.
+# Type checkers take a class statement for a type, but not what a function returns.
+class ModelOptions(_KindAndSettings):
     """Model."""
 
 
 @verb
 def train(
-    options: TypedOptions, rows: LabelledInput, columns: ColumnSettings, tokens: TokenOptions,
+    typed: TypedOptions, rows: LabelledInput, columns: ColumnSettings, tokens: TokenOptions,
     kind: ModelOptions, limits: LimitSettings, learning: LearnOptions, output: TrainOutput,
 ) -> None:
     """Learn a classifier from labelled rows and write its model file."""
@@ -70,18 +71,19 @@ def train(
     from textnb.workflow.train import check_training, make_train_options, train, use_mail_defaults
 
     output.check(rows.input, *filter(None, (learning.unlabelled, limits.vectors)))
-    if not (output.quiet or "model" in options or mail_recipe(options)) and is_mail(
-            rows.input, rows.format):
+    # The recipe of mail is its default settings; it is empty if the user sets one of them.
+    has_own_settings = "model" not in typed and not mail_recipe(typed)
+    if has_own_settings and not output.quiet and is_mail(rows.input, rows.format):
         note("note: an option of text, tokens, limits or model is given, so that mail is not "
              f"learned by {MAIL_OPTIONS}")
     training = use_mail_defaults(
-        make_train_options(kind.model, options), options, rows.input, rows.format)
+        make_train_options(kind.model, typed), typed, rows.input, rows.format)
     check_training(training)
     table = open_input(rows.input, rows, training.columns.text if training.is_texts else None,
                        columns.label, learning.features, counts_texts=True)
     batch_sizes: list[int] = []
     with work_on(table, "training", "learned from", output.quiet,
-                 "document" if training.is_texts else "row", "reading") as advance:
+                 "document" if training.is_texts else "row", phase="reading") as advance:
         def count_rows(number: int) -> None:
             batch_sizes.append(number)
             advance(number)
@@ -100,7 +102,7 @@ def train(
     if n_blank := table.n_without_text(n_rows):
         from textnb.text.coverage import LEARNED_BLANK
 
-        note_blank(n_blank, n_rows, LEARNED_BLANK)
+        note_blank(n_blank, n_rows, consequence=LEARNED_BLANK)
     left_out = [] if training.is_texts or learning.features else [
         name for name in table.frame.collect_schema().names()
         if name not in (*trained.model.features_, columns.label)]
@@ -123,21 +125,21 @@ def train(
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
     if output.checks_accuracy and training.is_texts:
         try:
-            _check_accuracy(trained.model, table, n_rows, options)
+            _check_accuracy(trained.model, table, n_rows, typed)
         except TextnbError as error:
             raise error.add_prefix(f"{output.output} is written, but was not checked: ") from error
-    elif "checks_accuracy" in options and output.checks_accuracy:
+    elif "checks_accuracy" in typed and output.checks_accuracy:
         note("note: not checked: a model of feature tables has no leave-one-out here")
 
 
-def _check_accuracy(fitted: Any, table: Rows, n_rows: int, options: TypedOptions) -> None:
+def _check_accuracy(fitted: Any, table: Rows, n_rows: int, typed: TypedOptions) -> None:
     """Note the leave-one-out accuracy of a new model, and if another is usually more accurate.
 
     A model of lists of labels is checked only on request, as its rows are collected in memory.
     """
     from textnb.evaluation.leave_one_out import check_leave_one_out, leave_one_out
 
-    accuracy, is_asked = None, "checks_accuracy" in options
+    accuracy, is_asked = None, "checks_accuracy" in typed
     try:
         check_leave_one_out(fitted)
     except TextnbError as error:
@@ -150,6 +152,6 @@ def _check_accuracy(fitted: Any, table: Rows, n_rows: int, options: TypedOptions
             note(f"leave-one-out {'subset ' if fitted.is_multilabel else ''}accuracy "
                  f"{accuracy:.4f} (one more pass; --no-check leaves it out)")
     in_memory = fitted.settings.memory_limit is None
-    if fitted.model.from_counts and in_memory and "model" not in options and (
+    if fitted.model.from_counts and in_memory and "model" not in typed and (
             n_rows >= _MIN_ROWS) and (accuracy is None or accuracy < _HIGH_ACCURACY):
         note("usually more accurate: --model nblinear (no update, forget, merge)")

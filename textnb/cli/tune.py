@@ -28,7 +28,7 @@ from textnb.cli.words import is_repeated, toml_of
 from textnb.errors import ParameterError, quantity
 from textnb.learning.settings import FALSE_POSITIVES, MAIL_RECIPE, ColumnSettings, LimitSettings
 from textnb.runtime.progress import crop
-from textnb.runtime.settings import declared, type_of
+from textnb.runtime.settings import setting_fields, type_of
 from textnb.workflow.options import TokenOptions, TuneOptions
 
 if TYPE_CHECKING:
@@ -59,28 +59,30 @@ class TuneOutput(NewModel, Results):
 
 @verb
 def tune(
-    options: TypedOptions, rows: LabelledInput, columns: ColumnSettings, budget: TuneOptions,
+    typed: TypedOptions, rows: LabelledInput, columns: ColumnSettings, budget: TuneOptions,
     output: TuneOutput,
 ) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
     from textnb.cli.summary import threshold_lines
     from textnb.frames import sinks
     from textnb.frames.scan import is_mail
-    from textnb.selection.search import TRIALS
+    from textnb.selection.search import DEFAULT_TRIALS
     from textnb.storage.textmodel import save_fitted
     from textnb.workflow.tune import tune
 
     output.check(rows.input)
-    is_for_mail = is_mail(rows.input, rows.format) and options.get(
+    is_for_mail = is_mail(rows.input, rows.format) and typed.get(
         "text", MAIL_RECIPE["text"]) == MAIL_RECIPE["text"]
     if is_for_mail:
         columns = ColumnSettings(label=columns.label, text=MAIL_RECIPE["text"])
-        options["text"] = columns.text
+        # For the command that is shown at the end.
+        typed["text"] = columns.text
     elif not output.quiet and is_mail(rows.input, rows.format):
         note("note: --text is given, so that no trial is the default of mail, which train has: "
              "it reads --text tokens")
     table = open_input(rows.input, rows, columns.text, columns.label, counts_texts=True)
-    n_planned = budget.trials or (TRIALS if budget.seconds is None else None)
+    # With a time limit alone, the number of trials is not known.
+    n_planned = budget.trials or (DEFAULT_TRIALS if budget.seconds is None else None)
     with table.naming_source(), progress_line("tuning", output.quiet) as progress:
         result = tune(table.frame, columns, budget, None if output.quiet else partial(
             _note_trial, n_planned, progress is not None), of_mail=is_for_mail)
@@ -99,9 +101,9 @@ def tune(
         elif is_for_mail and not result.fitted.is_multilabel:
             note("note: no threshold was chosen: log-odds above 0 decide")
         note(f"{describe_size(result.fitted)} -> {output.output}")
-    command = _command(result, options, rows.input, output.output, has_threshold)
+    command = _command(result, typed, rows.input, output.output, has_threshold)
     if result.fitted.is_multilabel:
-        command += _threshold_command(result, options, budget, rows.input, output.output)
+        command += _threshold_command(result, typed, budget, rows.input, output.output)
     if not output.write_json_if_asked(lambda: {**result.to_dict(), "command": command}):
         _show(result, command, budget.seconds, n_planned,
               "the default of mail" if is_for_mail else "nblinear with its defaults")
@@ -121,6 +123,7 @@ def _note_trial(n_trials: int | None, only_best: bool, trial: dict[str, Any]) ->
 def _show(
     result: Tuned, command: str, seconds: float | None, n_planned: int | None, baseline: str
 ) -> None:
+    """Show the best trial, and by how much it leads ``baseline``, the model of the defaults."""
     estimate, default = result.estimate, result.default
     lead, trials = result.lead, quantity(result.trials.height, "trial")
     if lead is not None and not lead.is_sure:
@@ -145,13 +148,13 @@ def _show(
 
 
 def _command(
-    result: Tuned, options: TypedOptions, input: str, output: str, has_threshold: bool
+    result: Tuned, typed: TypedOptions, input: str, output: str, has_threshold: bool
 ) -> str:
     """The command that trains with the settings, without a search."""
     changes, kind = result.settings.changes(), result.settings.model.kind
     return shlex.join([
-        "textnb", "train", input, *_arguments(LabelledInput, options),
-        *_arguments(ColumnSettings, options),
+        "textnb", "train", input, *_arguments(LabelledInput, typed),
+        *_arguments(ColumnSettings, typed),
         "--model", kind, *_arguments(TokenOptions, changes["tokenizer"]),
         *_arguments(LimitSettings, changes["limits"]), *_arguments(ModelOptions, changes["model"]),
         *(["--false-positives", f"{FALSE_POSITIVES:g}"] if has_threshold else []),
@@ -159,14 +162,14 @@ def _command(
 
 
 def _threshold_command(
-    result: Tuned, options: TypedOptions, budget: TuneOptions, input: str, output: str
+    result: Tuned, typed: TypedOptions, budget: TuneOptions, input: str, output: str
 ) -> str:
     """The command that chooses the labels' thresholds; "" if its folds would be others."""
     if budget.groups is not None or budget.time is not None or budget.seed:
         return ""
     assert result.fitted.decision is not None
     return "\n" + shlex.join([
-        "textnb", "threshold", output, input, *_arguments(LabelledInput, options),
+        "textnb", "threshold", output, input, *_arguments(LabelledInput, typed),
         "--scored", "folds", "--by", result.fitted.decision.evidence["by"]])
 
 
@@ -179,7 +182,7 @@ def _toml_key(name: object) -> str:
 def _arguments(group: type, values: Mapping[str, Any]) -> list[str]:
     """The arguments of a command that give settings of a group their values."""
     arguments = []
-    for field, setting in declared(group):
+    for field, setting in setting_fields(group):
         if field.name not in values or setting.is_argument:
             continue
         name, value = name_of(field, setting), values[field.name]

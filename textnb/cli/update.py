@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from textnb.workflow.rows import Rows
 
 _NOTHING_NEW = "learned before, or twice in the input: changed nothing"
+# The maximum number of classes that diff shows as text; JSON has all.
+_MAX_CLASSES = 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -116,6 +118,7 @@ def _learn_message(
                                 with_ledger=with_ledger)
     if summary is None:
         return False
+    # By the ledger, the model has already learned the message as this class.
     if summary == "known":
         if not output.quiet:
             note(f"1 document {_NOTHING_NEW}")
@@ -135,7 +138,23 @@ def _change(
     model: str, rows: LabelledRows, output: ModelOutput, target: str, with_ledger: bool,
     activity: str, past_tense: str, step: Callable[..., Changes], *, forgets: bool = False,
 ) -> Changes:
-    """Change a model file by ``step``, such as `textnb.workflow.update.forget`; note the result."""
+    """Change a model file, and note the result.
+
+    Parameters
+    ----------
+    model, target : str
+        The file to read, and the one to write.
+    rows : LabelledRows
+    output : ModelOutput
+    with_ledger : bool
+        Whether the ledger of the model changes with it.
+    activity, past_tense : str
+        The verb for the progress, such as "learning" and "learned from".
+    step : callable
+        `update` or `forget` of `textnb.workflow.update`.
+    forgets : bool
+        Whether it is `forget`. With a ledger, the rows then need no labels.
+    """
     from textnb.workflow.rows import labelled_rows
     from textnb.workflow.update import change_model
 
@@ -208,10 +227,6 @@ class TwoModels(RowOptions):
     a: str = argument("Model file.")
     b: str = argument("Model file, for example the same model after an update.")
     input: str | None = argument("Rows on which the decisions of both are compared.", None)
-
-
-# The maximum number of classes that the text output shows; JSON has all.
-_MAX_CLASSES = 20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -57,11 +57,13 @@ def validate(
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, rows.input, rows, fitted.label)
     if output.output is not None:
+        # The columns that are added to those of the input.
         SchemaError.check_new(("predicted", "probability", "fold"), table.frame.collect_schema())
     activity, past_tense = ("judging", "judged") if options.online else ("validating", "validated")
     with work_on(table, activity, past_tense, output.quiet,
                  phase="" if options.online else "reading") as advance:
         result = validate(fitted, table.frame, options, advance)
+    # Only validation by folds counts copies.
     n_copies = getattr(result, "copies", 0)
     if n_copies:
         note(f"note: {n_copies:,} of {quantity(len(result.held), 'document')} "
@@ -80,14 +82,13 @@ def validate(
         out(smoothing_line(result))
         return
     if isinstance(result, OnlineResult):
-        for line in online_lines(result, rate_of(fitted, result.positive)):
-            out(line)
+        out(*online_lines(result, rate=rate_of(fitted, result.positive)))
         show(frame_table(result.curve, title="in order, by tenths of the documents"))
         return
     show_evaluation(result.result)
-    for line in (*evaluation_lines(result.result), *validation_lines(result)):
-        out(line)
+    out(*evaluation_lines(result.result), *validation_lines(result))
     if result.positive is not None:
         answer = result.to_dict()
         show_rates(str(result.positive), answer["rates"], answer["roc_auc"])
+        # The area above the ROC curve, by which filters of spam are compared.
         out(f"1-ROCA {answer['roca']:.4f} %")

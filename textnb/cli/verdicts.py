@@ -73,7 +73,7 @@ def answer_one(
             from textnb.workflow.results import as_json
 
             text = as_json(verdict_as_dict(verdict))
-        stream.answer(f"{text}\n".encode("utf-8", "backslashreplace"), None)
+        stream.answer(f"{text}\n".encode("utf-8", "backslashreplace"), position=None)
     return 0 if exit_zero else EXIT_CODES[verdict.status]
 
 

@@ -1,4 +1,7 @@
-"""Turns the text that a user types for an option into a value of the option's type, and back."""
+"""Turns the text that a user types for an option into a value of the option's type, and back.
+
+Types such as "Prefixes" are those of `textnb.runtime.settings`.
+"""
 
 from __future__ import annotations
 
@@ -50,9 +53,9 @@ def value_of(type_name: str, option: str, text: Any) -> Any:
         case "Names":
             return tuple(text.split(","))
         case "Pair":
-            return _numbers(option, "two numbers, such as 1,2", int, text, 2)
+            return _numbers(option, "two numbers, such as 1,2", int, text, length=2)
         case "Costs":
-            return _numbers(option, "two numbers, such as 10,1", float, text, 2)
+            return _numbers(option, "two numbers, such as 10,1", float, text, length=2)
         case "Grid":
             return text if text == "auto" else _numbers(
                 option, "numbers, such as 1,0.1,0.01, or auto", float, text)
@@ -85,11 +88,11 @@ def as_option(setting: Mention, option: str, takes_value: bool) -> str:
 
     Examples
     --------
-    >>> as_option(Mention("l", "'auto'"), "--l", True)
+    >>> as_option(Mention("l", "'auto'"), "--l", takes_value=True)
     '--l auto'
-    >>> as_option(Mention("binary", "False"), "--binary", False)
+    >>> as_option(Mention("binary", "False"), "--binary", takes_value=False)
     'no --binary'
-    >>> as_option(Mention("pattern", "r'[a-z]'"), "--set pattern", True)
+    >>> as_option(Mention("pattern", "r'[a-z]'"), "--set pattern", takes_value=True)
     "--set 'pattern=[a-z]'"
     """
     # The value is written as in Python: strings have quotes, and patterns are raw strings.

@@ -18,7 +18,7 @@ from textnb.errors import ParameterError, SchemaError, SourceError, first_line
 from textnb.files.replace import check_target, replace_file
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.formats import ENDINGS as INPUT_ENDINGS
-from textnb.runtime.stopping import count_written, is_stopped
+from textnb.runtime.stopping import count_written, is_stop_requested
 
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
@@ -72,7 +72,7 @@ def write(
         else:
             frame.sink_csv(file, separator=SEPARATORS[chosen])
         # The engine may have lost the exception of a signal, and not have written all rows.
-        if is_stopped():
+        if is_stop_requested():
             raise KeyboardInterrupt
 
 

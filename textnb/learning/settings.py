@@ -21,9 +21,9 @@ from textnb.runtime.settings import (
     Range,
     Size,
     between,
-    declared,
     is_whole,
     setting,
+    setting_fields,
 )
 from textnb.text.token_settings import TokenSettings
 
@@ -57,7 +57,7 @@ class LimitSettings:
     min_df: CountOrShare = setting(
         1, "Keep terms in at least N documents (2), or in this share of them (0.01).")
     max_df: CountOrShare = setting(
-        1.0, "Keep terms in at most N documents, or in this share of them.", under="set")
+        1.0, "Keep terms in at most N documents, or in this share of them.", key_of="set")
     max_features: int | None = setting(None, "Keep the N most frequent terms.", range=COUNT)
     binary: bool = setting(False, "Count a term once per document.")
     memory_limit: Size | None = setting(
@@ -68,7 +68,7 @@ class LimitSettings:
               "the default of nblinear if no setting of tokens is given.", range=_SUBWORDS)
     sharing: float | None = setting(
         None, "How much the parts weigh beside words: 0 to 2; the default is by the length of "
-              "texts.", under="set", range=between(0, 2))
+              "texts.", key_of="set", range=between(0, 2))
     vectors: Place | None = setting(
         None, "Share weights among words with similar vectors (nblinear): a table of the columns "
               "term and vector, a text file of word2vec, GloVe or fastText, safetensors beside a "
@@ -76,7 +76,7 @@ class LimitSettings:
         packages=(WORDLLAMA, UNLABELLED))
     vector_weight: float | None = setting(
         None, "How much the vectors weigh beside words: 0 to 2; the default is chosen by the rows.",
-        under="set", range=between(0, 2))
+        key_of="set", range=between(0, 2))
     lexicon: int | None = setting(
         None, "Maximum number of words that get a weight by vectors or parts alone: the first of "
               f"the vectors, or those of --unlabelled; by default {MAX_WORDS:,}.", range=_LEXICON)
@@ -111,7 +111,7 @@ def mail_recipe(names: Iterable[str]) -> dict[str, Any]:
     from textnb.models.known import all_models
 
     groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
-    conflicts = {field.name for group in groups for field, _ in declared(group)} - {"label"}
+    conflicts = {field.name for group in groups for field, _ in setting_fields(group)} - {"label"}
     conflicts |= {"model", "kind", "tokenizer", "sklearn", "features"}
     return {} if conflicts & set(names) else dict(MAIL_RECIPE)
 
@@ -126,6 +126,6 @@ def foreign_settings(kind: str) -> set[str]:
     from textnb.models.known import table_models
 
     text_settings = {field.name for group in (TokenSettings, LimitSettings)
-                     for field, _ in declared(group)}
+                     for field, _ in setting_fields(group)}
     text_settings |= {"text", "tokenizer", "sklearn", "weight"}
     return text_settings if kind in table_models() else {"features"}

@@ -1,6 +1,6 @@
 """Models of a statistic that is a sum over rows: sums of batches give the model of all rows.
 
-    rows -> statistic -> form
+    rows -> statistic (counts, or moments) -> form, which computes the scores of rows
 """
 
 from __future__ import annotations
@@ -30,7 +30,19 @@ class AdditiveModel(FormClassifier):
     def _count(
         self, X: Any, y: NDArray[Any], classes: ArrayLike, weight: Floats | None, before: Any
     ) -> Any:
-        """Check the parameters, and add these rows to the statistic ``before``, if there is one."""
+        """Check the parameters, and add rows to a statistic.
+
+        Parameters
+        ----------
+        X, y
+            The rows and their labels, already checked.
+        classes : array
+            All classes, in any order, with repeats.
+        weight : float64 (n_rows,) or None
+            Sample weights.
+        before : statistic or None
+            The statistic of earlier rows, which stays as it is; None for the first rows.
+        """
         raise NotImplementedError
 
     def _choose(
@@ -52,9 +64,11 @@ class AdditiveModel(FormClassifier):
         from textnb.models.matrices import labelled_rows, sample_weights
 
         check_settings(self)
+        # The statistic of the earlier calls.
         before = self.statistics_ if self.__sklearn_is_fitted__() else None
         if before is None and classes is None:
             raise ParameterError("classes must be passed on the first call to partial_fit.")
+        # Raises an error for integers that NumPy would change.
         check_int64(classes)
         X, y = labelled_rows(self, X, y, sparse=self._accept_sparse, reset=before is None)
         X, weight = self._checked(X), sample_weights(sample_weight, X)

@@ -48,6 +48,7 @@ class Model(LinearMixin, ClassWeighted):
         weights.
     """
 
+    # Its columns are terms, and classifiers of texts can use it.
     of_terms: ClassVar[bool] = True
     from_counts: ClassVar[bool] = True
     # How margins of more than two classes become probabilities, as in `Calibration`.
@@ -66,6 +67,7 @@ class Model(LinearMixin, ClassWeighted):
     # In words: what decides the answer if no term of a text is known.
     without_terms: ClassVar[str] = ""
 
+    # The format of sparse matrices to which scikit-learn's checks convert rows.
     _accept_sparse = "csr"
     # Attributes and methods that a subclass must define.
     required: ClassVar[tuple[str, ...]] = (
@@ -221,6 +223,15 @@ class Model(LinearMixin, ClassWeighted):
     ) -> LeaveOneOut:
         """A scorer of the rows that were counted: each is scored by the model without that row.
 
+        Parameters
+        ----------
+        statistics : Counts
+            The counts of all rows.
+        within : ColumnLimits, optional
+            The limits by which a term may stop being a column if a row is left out.
+        presence_above : float, optional
+            The count above which a term counts once; by default each occurrence counts.
+
         Raises
         ------
         ParameterError
@@ -272,6 +283,7 @@ class Model(LinearMixin, ClassWeighted):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
+        # scikit-learn's checks then ask for no accuracy on their numbers, which are not counts.
         tags.classifier_tags.poor_score = True
         return tags
 

@@ -53,6 +53,7 @@ class BernoulliNB(CountModel):
     [0.75, 0.5]
     """
 
+    # `CountModel` and `Model` say what these attributes and the methods mean.
     kind = "bernoulli"
     learns_labels = True
     leaves_out = True
@@ -100,6 +101,7 @@ class BernoulliNB(CountModel):
         return ("counts", "absent")
 
     def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
+        # log p and log(1-p) of each class, by the logarithm of Python's numbers.
         logs = [bernoulli(counts.get(k, 0), rows, sums.l, log_ratio)
                 for k, rows in enumerate(sums.rows)]
         return [log_p - log_not_p for log_p, log_not_p in logs]
@@ -129,6 +131,7 @@ class BernoulliNB(CountModel):
         from textnb.bayes.features import canonical
 
         if self.binarize is None:
+            # Without repeated entries, which add up to the value.
             values = canonical(sp.csr_array(X)).data if sp.issparse(X) else X
             if not np.isin(values, (0, 1)).all():
                 raise DataError("BernoulliNB(binarize=None) needs values 0 and 1; set binarize to "

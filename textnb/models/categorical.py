@@ -56,7 +56,8 @@ class CategoricalNB(ReadOnlyArrays, CountModel):
     [[0.75, 0.25], [0.3333333333333333, 0.6666666666666666]]
     """
 
-    # Its columns are categories, and not terms of texts.
+    # `CountModel` and `Model` say what these attributes and the methods mean. Its columns are
+    # categories, and not terms of texts.
     of_terms = False
     scores_are_log_probabilities = True
 
@@ -98,10 +99,11 @@ class CategoricalNB(ReadOnlyArrays, CountModel):
         n_categories, total = self._count_categories(X), before
         if before is not None:
             n_categories = np.maximum(n_categories, self.n_categories_)
-        # The sum of Python's integers does not overflow.
-        check_room(n_classes, sum(n_categories.tolist()), 16,
-                   "counts and weights of all categories (min_categories)")
+        # The sum of Python's integers does not overflow. A count and its weight have 8 bytes each.
+        check_room(n_classes, sum(n_categories.tolist()), bytes_per_count=16,
+                   name="counts and weights of all categories (min_categories)")
         if total is not None:
+            # These rows may have more categories than the earlier ones.
             total = total.widened(_new_columns(self.n_categories_, n_categories),
                                   int(n_categories.sum()))
         self.n_categories_: NDArray[np.int64] = n_categories
@@ -151,6 +153,7 @@ class CategoricalNB(ReadOnlyArrays, CountModel):
             shape=(n_rows, int(self.n_categories_.sum())))
 
     def _split_by_feature(self, columns: NDArray[Any]) -> list[NDArray[Any]]:
+        """The columns of the categories of each feature, from those of all features."""
         import numpy as np
 
         return np.split(columns, np.cumsum(self.n_categories_)[:-1], axis=1)
@@ -164,6 +167,7 @@ class CategoricalNB(ReadOnlyArrays, CountModel):
 
         from textnb.bayes.features import canonical
 
+        # Categories are integers; in sparse rows, repeated entries add up to one.
         X = super()._checked(X)
         if not sp.issparse(X):
             return X.astype(np.int64)

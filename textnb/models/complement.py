@@ -56,6 +56,7 @@ class ComplementNB(CountModel):
     ['a', 'b']
     """
 
+    # `CountModel` and `Model` say what these attributes and the methods mean.
     kind = "complement"
     learns_labels = True
     without_terms = "nothing: all classes score the same, and the first of them is answered"
@@ -106,6 +107,7 @@ class ComplementNB(CountModel):
         return ("counts", "norms") if self.norm else ("counts",)
 
     def weigh_term(self, counts: Mapping[int, float], sums: TermSums) -> list[float]:
+        # The count of this term over all classes, and that of all terms.
         term_count, all_counts = sum(counts.values()), sum(sums.counts)
         logs = [complement(counts.get(k, 0), term_count, all_counts - class_counts, sums.l,
                            sums.l * sums.n_terms, log_ratio)

@@ -54,7 +54,11 @@ class CountModel(WeightedAdditiveModel, Model):
         raise self._undefined("how counts become weights")
 
     def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
-        """Whether `weigh_sparse` can compute the weights of these counts, with this smoothing."""
+        """Whether `weigh_sparse` can compute the weights of these counts, with this smoothing.
+
+        Sparse weights are those of the counts that are not 0; every other weight is a number of its
+        term plus one of its class.
+        """
         return False
 
     def weigh_sparse(
@@ -283,6 +287,7 @@ class CountModel(WeightedAdditiveModel, Model):
                             "l as a number")
         scorer = self.leave_out(statistics, presence_above=self.above)
         rows = scorer.rows(sp.csr_array(as_counts(X)), class_codes(y, statistics.classes))
+        # By log loss, or by accuracy if the scores give no probabilities.
         return {"l": choose_l(scorer.score([rows], GRID), self.scores_are_log_probabilities)}
 
     # What was learned, as scikit-learn's attributes.

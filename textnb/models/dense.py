@@ -1,4 +1,8 @@
-"""The bases of the models of dense features, and the state that a model file stores of them."""
+"""The bases of the models of dense features, which are columns of numbers.
+
+Moments are the count, the mean and the scatter (the sum of products of deviations from the mean) of
+each class. They add over rows.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,10 @@ class DenseModel(ReadOnlyArrays, FormClassifier):
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """Values by name that moments don't give, and that a model file therefore stores."""
+        """What the fit has chosen from rows, by the name of the argument of `fit_statistics`.
+
+        Moments don't give it, so a model file stores it.
+        """
         raise NotImplementedError
 
     def check(self, n_features: int, n_classes: int) -> None:
@@ -51,10 +58,12 @@ class DenseModel(ReadOnlyArrays, FormClassifier):
 
     @property
     def _names(self) -> list[str] | None:
+        """The names of the features for messages, if they have names."""
         names = getattr(self, "_feature_names", getattr(self, "feature_names_in_", None))
         return None if names is None else [str(name) for name in names]
 
     def _impossible_error(self, rows: list[int], total: int) -> ImpossibleRowError:
+        """The error that names the first ``rows`` of ``total`` impossible ones."""
         rest = f" and {total - len(rows)} more" if total > len(rows) else ""
         density = "its density underflows" if total == 1 else "their densities underflow"
         return ImpossibleRowError(
@@ -64,7 +73,7 @@ class DenseModel(ReadOnlyArrays, FormClassifier):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MomentModel(AdditiveModel, DenseModel):
-    """A model of moments: count, mean and scatter of each class."""
+    """A model of moments: its form depends on the count, mean and scatter of each class."""
 
     required: ClassVar[tuple[str, ...]] = ("kind", "derive")
     # Whether moments with variances suffice, without covariances.
@@ -122,6 +131,7 @@ class MomentModel(AdditiveModel, DenseModel):
             The values of the property `chosen`, which moments alone don't give.
         """
         self.check(statistics.n_features, len(statistics.classes))
+        # Raises an error for columns with squares that overflow.
         statistics.check_size(self._names)
         if len(statistics.classes) < 2:
             raise DataError("these models separate classes; the number of classes in the data has "
@@ -146,6 +156,7 @@ class MomentModel(AdditiveModel, DenseModel):
             statistics.class_count > 0, self._log_prior(weighted.class_count), -np.inf)
         self.priors_ = np.exp(prior)
         self._form = self.derive(weighted, prior, **chosen)
+        # Raises an error for NaN, which can't rank classes.
         check_numbers(self._form)
 
     def _weigh_classes(self, statistics: MomentStatistics) -> MomentStatistics:
@@ -187,4 +198,4 @@ class MomentModel(AdditiveModel, DenseModel):
     def score_rows(self, X: Any) -> Floats:
         from textnb.bayes.gaussian import gaussian_scores
 
-        return gaussian_scores(self._form, X, self.priors_ > 0)
+        return gaussian_scores(self._form, X, possible=self.priors_ > 0)

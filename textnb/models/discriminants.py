@@ -139,6 +139,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
     [0]
     """
 
+    # `MomentModel` and `FormClassifier` say what these attributes and the methods mean.
     kind = "lda"
     # The methods whose output `set_output` changes: see scikit-learn's user guide.
     _sklearn_auto_wrap_output_keys: ClassVar[set[str]] = {"transform"}
@@ -168,13 +169,14 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         from textnb.bayes.forms import GaussianForm
 
         check_fitted(self)
+        # A matrix W with W Wᵀ = Σ⁻¹.
         whiten = self._factor.whiten
         weights = (self.means_ @ whiten) @ whiten.T
         with np.errstate(divide="ignore"):
             prior = np.log(self.priors_)
         return GaussianForm(self.classes_, np.ascontiguousarray(weights.T),
                             prior - 0.5 * np.einsum("ki,ki->k", weights, self.means_),
-                            relative=self._form)
+                            relative=self._form)  # With smaller weights, for differences.
 
     # The methods of a transformer of scikit-learn.
 
@@ -184,6 +186,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
 
         check_fitted(self)
         projected = (self._rows(X) - self.xbar_) @ self.scalings_
+        # An array or a frame, as `set_output` says.
         return _wrap_data_with_container("transform", projected, X, self)
 
     def fit_transform(self, X: Any, y: ArrayLike) -> Any:
@@ -225,8 +228,8 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
                 self.priors_[statistics.class_count > 0], covariances, strict=True)),
             np.zeros((statistics.n_features, statistics.n_features)))
         self.covariance_ = restrict(pooled * self._divisor_ratio(statistics), self.covariance)
-        self._factor = factorise(self.covariance_, self._names, "the classes, pooled,",
-                                 self.allow_singular)
+        self._factor = factorise(self.covariance_, self._names, owner="the classes, pooled,",
+                                 allow_singular=self.allow_singular)
         if not self._factor.rank:
             raise DataError("no feature varies within a class, so that there is no covariance to "
                             "measure distances by: take NearestCentroid, or give other features")
@@ -245,6 +248,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         return n_rows / (n_rows - n_classes)
 
     def _set_axes(self, means: Floats, whiten: Floats) -> None:
+        """Set the axes on which the class means, weighted by the priors, differ most."""
         import numpy as np
 
         self.xbar_: Floats = self.priors_ @ means
@@ -286,6 +290,7 @@ class NearestCentroid(LinearMixin, MomentModel):
     ['a']
     """
 
+    # `MomentModel` and `FormClassifier` say what these attributes and the methods mean.
     kind = "centroid"
     diagonal = True
 

@@ -7,7 +7,7 @@ from dataclasses import Field, fields
 from typing import Any
 
 from textnb.errors import ParameterError
-from textnb.runtime.settings import Setting, declared, type_of
+from textnb.runtime.settings import Setting, setting_fields, type_of
 
 # Names that a model's fields can't have: `textnb train` or jobs have another setting of that name.
 RESERVED = frozenset({
@@ -39,8 +39,8 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
                    for field in fields(base)}
     # By name, each option of the other models: its model, and how the command line parses it.
     options = {field.name: (other, _parsing(field, facts)) for other in others if other.kind
-               for field, facts in declared(other) if facts.is_option}
-    for field, facts in declared(model):
+               for field, facts in setting_fields(other) if facts.is_option}
+    for field, facts in setting_fields(model):
         the_field = f"the field {field.name} of the model {model.name}"
         if field.name in RESERVED:
             raise ParameterError(f"{the_field} has the name of an option of textnb train, or of a "

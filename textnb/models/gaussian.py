@@ -58,6 +58,7 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
     ([[2.0], [8.0]], ['a'])
     """
 
+    # `MomentModel` and `FormClassifier` say what these attributes and the methods mean.
     kind = "gaussian"
     diagonal = True
 
@@ -103,13 +104,13 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
         from textnb.bayes.gaussian import independent_gaussian, linear_gaussian, variances
 
         moments = statistics.without_covariances()
-        # In a first batch of one row, say, no feature varies.
+        # In a first batch of one row, say, no feature varies: the variance is then taken to be 1.
         max_variance = float(moments.variance().max()) or 1.0
         self.epsilon_ = float(self.var_smoothing) * max_variance
         self.var_ = variances(moments, self.epsilon_, self.shared_variance)
         self._check_variances(self.var_[moments.class_count > 0])
         if self.shared_variance:
-            return linear_gaussian(moments, 1.0 / self.var_[0], prior)
+            return linear_gaussian(moments, precision=1.0 / self.var_[0], prior=prior)
         return independent_gaussian(moments, self.var_, prior)
 
     def _check_variances(self, variances: Floats) -> None:

@@ -78,6 +78,7 @@ class HistogramDensity(ReadOnlyArrays, Parameters):
         n_bins = bins_per_column(X, self.bins, names)
         edges = [edges_of(column, self.bins, n, name)
                  for column, n, name in zip(X.T, n_bins, names, strict=True)]
+        # For each column, the log densities inside its bins, and that outside of all.
         densities = [log_densities(column, column_edges, self.l)
                      for column, column_edges in zip(X.T, edges, strict=True)]
         self.edges_ = edges
@@ -95,9 +96,9 @@ class HistogramDensity(ReadOnlyArrays, Parameters):
         check_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = np.zeros(len(X))
-        for column, *bins in zip(
+        for column, edges, inside, outside in zip(
                 X.T, self.edges_, self.log_density_, self.log_outside_, strict=True):
-            scores += log_density_of(column, *bins)
+            scores += log_density_of(column, edges, inside, outside)
         return scores
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -31,14 +31,14 @@ MODELS = (MultinomialNB, BernoulliNB, ComplementNB, TfidfComplementNB, NBLinear,
           PlugInBayes)
 
 
-# Names that other libraries use for a model, with its kind here.
+# Names that other libraries use for a model, with its kind here, which the error suggests.
 SYNONYMS = {**dict.fromkeys((
     "svm", "svc", "linearsvc", "linear_svc", "linear", "logistic", "logreg", "logisticregression",
     "logistic_regression", "sgd"), "nblinear"), **dict.fromkeys((
         "nb", "naive_bayes", "naivebayes", "mnb", "multinomialnb"), "multinomial")}
 
 
-def import_offered(name: str) -> None:
+def import_model(name: str) -> None:
     """Import a model from another package, by its kind or the name of its class.
 
     Nothing is imported if the model is already known, or if no package offers it.

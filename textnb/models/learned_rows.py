@@ -35,13 +35,14 @@ class RowModel(Model):
         self, rows: Any, labels: Labels, sample_weight: Floats | None = None, *,
         binary: bool = False, **options: Any,
     ) -> Learned:
-        self.check(rows.shape[1], 2)
+        # The number of classes is not known yet, and no check depends on it.
+        self.check(rows.shape[1], n_classes=2)
         return self._learn(rows, labels, sample_weight, binary, **options)
 
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool,
     ) -> Learned:
-        """What `learn_rows` does after it has checked the settings."""
+        """What `learn_rows` does after it has checked the settings; it also gets its options."""
         raise self._undefined("how it learns from rows")
 
     def form_of_weights(
@@ -75,7 +76,7 @@ class RowModel(Model):
 
         X = self._checked(X)
         # `without_choices` replaces parameters, and `learn_rows` would not check the original ones.
-        self.check(X.shape[1], 2)
+        self.check(X.shape[1], n_classes=2)
         return self.set_learned(self.without_choices().learn_rows(
             sp.csr_array(X), Labels.of_classes(y), sample_weight))
 

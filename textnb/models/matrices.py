@@ -34,6 +34,7 @@ def labelled_rows(
     ValueError
         On NaN or infinite values, or if there is not one label per row.
     """
+    # Raises an error for integers that NumPy would change.
     check_int64(y)
     # scikit-learn's check for NaN adds all values. NumPy would warn if inf and -inf are among them.
     with np.errstate(invalid="ignore"):
@@ -44,6 +45,7 @@ def labelled_rows(
 
 def unlabelled_rows(estimator: Any, X: Any, *, sparse: str | bool) -> Any:
     """Check rows to score, which must have the same features as the rows of the fit."""
+    # Values to score may also be so large that the sum of the check overflows.
     with np.errstate(invalid="ignore", over="ignore"):
         return validate_data(estimator, X, accept_sparse=sparse, reset=False)
 

@@ -62,6 +62,7 @@ class MultinomialNB(CountModel):
     (['a'], [[3, 1], [0, 3]])
     """
 
+    # `CountModel` and `Model` say what these attributes and the methods mean.
     kind = "multinomial"
     learns_labels = True
     leaves_out = True

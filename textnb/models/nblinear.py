@@ -106,6 +106,7 @@ class NBLinear(TfidfModel):
     ['neg', 'pos']
     """
 
+    # `RowModel` and `Model` say what these attributes and the methods mean.
     kind = "nblinear"
     learns_labels = True
     starts_warm = True
@@ -150,6 +151,7 @@ class NBLinear(TfidfModel):
     ) -> Learned:
         from textnb.bayes.linear import learn_and_calibrate, refit_sample
 
+        # The rows are a sample, and the statistics are those of all rows.
         if start is not None and statistics is not None:
             return refit_sample(self, start, rows, labels, statistics, binary)
         return learn_and_calibrate(

@@ -78,6 +78,7 @@ class NBLogisticRegression(RowModel):
     ['neg', 'pos']
     """
 
+    # `RowModel` and `Model` say what these attributes and the methods mean.
     kind = "nblr"
     without_terms = "the classes' intercepts alone"
     # Terms have no z-scores from counts: their learned weights rank them.

@@ -58,6 +58,7 @@ class PlugInBayes(DenseModel):
     ['a', 'b']
     """
 
+    # The only parameter that may be given by its position.
     density: Any = setting(None, "A density with fit and score_samples.", kw_only=False)
     naive: bool = setting(False, "One density per class and feature.")
     search: Mapping[str, Sequence[Any]] | None = setting(
@@ -95,9 +96,11 @@ class PlugInBayes(DenseModel):
             raise DataError("the rule compares classes: the number of classes in the data has to "
                             f"be greater than one; got one class: {classes.tolist()}")
         if not isinstance(self.density, HistogramDensity):
+            # Raises an error for columns with squares that overflow, which bins do not need.
             MomentStatistics.from_matrix(X, codes, diagonal=True).check_size(self._names)
         # Each density estimates the columns of one group.
         groups = [[i] for i in range(X.shape[1])] if self.naive else [[*range(X.shape[1])]]
+        # One for each density, in the order in which they are estimated.
         choices = None if chosen is None else iter(chosen)
         estimates = [
             [self._estimate(X[codes == k][:, group], label, group, choices) for group in groups]
@@ -184,6 +187,7 @@ class PlugInBayes(DenseModel):
                             f"{str(error).strip().splitlines()[0]}") from error
 
     def _fit_density(self, density: Any, rows: Floats, label: Any, choices: Any) -> tuple[Any, Any]:
+        """As `_estimate`, for an unfitted density."""
         from sklearn.model_selection import GridSearchCV
 
         if self.search is None:

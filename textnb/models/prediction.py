@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class FormClassifier(Parameters):
     """An estimator that computes scores by its form, ``_form``, which `fit` derives.
 
+    A form is a function of rows: scores that are linear or quadratic in the features.
+
     Attributes
     ----------
     name : str
@@ -41,6 +43,7 @@ class FormClassifier(Parameters):
     # Only models on counts: what `fit` has learned, and a model with the parameters of that fit.
     _learned: Learned
     _fitted_model: Any
+    # The format of sparse rows, such as "csr"; False if they are refused.
     _accept_sparse: str | bool = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -239,6 +242,7 @@ class LinearMixin:
     def linear_form(self) -> LinearForm:
         """The weights and intercepts that give the scores: see `LinearForm`."""
         check_fitted(self)
+        # Forms of dense features subtract a mean from rows first.
         form: LinearForm = self._form.uncentered()
         return form
 
@@ -249,6 +253,7 @@ class LinearMixin:
 
         form = self._form_or_attribute_error()
         if len(form.classes) == 2:
+            # The first of the weights and the intercept, as a matrix of one row.
             return form.binary(form.classes[1])[0][None, :]
         return np.asarray(form.weights).T
 

@@ -16,6 +16,7 @@ from textnb.runtime.caller import warn_caller
 from textnb.runtime.settings import check_parameter_names, check_smoothing_name
 
 T = TypeVar("T")
+# In characters; the middle of a longer text is left out.
 _MAX_REPR_LENGTH = 700
 # The key of the version in the state that `pickle` stores.
 _VERSION_KEY = "_textnb_version"
@@ -112,6 +113,7 @@ class Parameters:
 
     def get_metadata_routing(self) -> Any:
         """The metadata that scikit-learn's routing passes to methods: see its user guide."""
+        # Where scikit-learn's own estimators store it.
         request: Any = getattr(self, "_metadata_request", None)
         if request is None:
             from sklearn.utils.metadata_routing import MetadataRequest

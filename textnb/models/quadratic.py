@@ -75,6 +75,7 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
     [0]
     """
 
+    # `MomentModel` and `FormClassifier` say what these attributes and the methods mean.
     kind = "qda"
 
     divisor: str = setting("n", "What each covariance is divided by.", choices=("n", "n-1"),
@@ -89,7 +90,7 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
 
         from textnb.bayes.gaussian import quadratic_gaussian
 
-        _check_rows(statistics, 2)
+        _check_rows(statistics, min_rows=2)
         covariances = []
         identity_share = float(self.reg_param)
         for n, class_covariance in zip(statistics.class_count,
@@ -144,6 +145,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
     ([0], (2, 1))
     """
 
+    # `MomentModel` and `FormClassifier` say what these attributes and the methods mean.
     kind = "rda"
 
     alpha: Numbers = setting(
@@ -171,18 +173,19 @@ class RegularizedDiscriminantAnalysis(FullModel):
             return super().fit_rows(X, y, sample_weight)
         classes, codes = np.unique(y, return_inverse=True)
         self.check(X.shape[1], len(classes))
-        fold = self._folds(codes, classes)
-        fold_moments = [MomentStatistics.from_matrix(X[fold == i], y[fold == i], classes=classes)
+        folds = self._folds(codes, classes)
+        fold_moments = [MomentStatistics.from_matrix(X[folds == i], y[folds == i], classes=classes)
                         for i in range(self.cv)]
         total = sum(fold_moments[1:], start=fold_moments[0])
+        # Raises an error for columns with squares that overflow.
         total.check_size(self._names)
-        chosen, accuracy = self._choose_pair(X, codes, fold, total, fold_moments)
+        chosen, accuracy = self._choose_pair(X, codes, folds, total, fold_moments)
         self.fit_statistics(total, chosen=chosen)
         self.cv_accuracy_: Floats | None = accuracy
         return self
 
     def _choose_pair(
-        self, X: NDArray[Any], codes: NDArray[np.int64], fold: NDArray[np.int64],
+        self, X: NDArray[Any], codes: NDArray[np.int64], folds: NDArray[np.int64],
         total: MomentStatistics, fold_moments: list[MomentStatistics],
     ) -> tuple[list[float], Floats]:
         """The pair (α, γ) with the highest accuracy, and the accuracies of all pairs."""
@@ -196,7 +199,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
         for i, moments in enumerate(fold_moments):
             training = total - moments
             prior = self._log_prior(training.class_count)
-            held_out_rows, actual = X[fold == i], codes[fold == i]
+            held_out_rows, actual = X[folds == i], codes[folds == i]
             for a, g in zip(*(~np.isnan(n_correct)).nonzero(), strict=True):
                 try:
                     form = self._form_of(
@@ -238,8 +241,9 @@ class RegularizedDiscriminantAnalysis(FullModel):
         if alpha > 0.0:
             factors = _factors(self, statistics, covariances, "lower alpha and gamma below 1")
         else:
-            factors = [factorise(covariances[0], self._names, "the classes, pooled,",
-                                 self.allow_singular, "lower gamma below 1")] * len(covariances)
+            pooled = factorise(covariances[0], self._names, "the classes, pooled,",
+                               self.allow_singular, remedy="lower gamma below 1")
+            factors = [pooled] * len(covariances)
         return quadratic_gaussian(statistics, factors, prior)
 
     def _mixtures(
@@ -248,8 +252,8 @@ class RegularizedDiscriminantAnalysis(FullModel):
         """Σ_k(α, γ) of each class k."""
         from textnb.bayes.covariance import shrink
 
-        _check_rows(statistics, 1)
-        pooled = shrink(statistics.within() / statistics.class_count.sum(), 1.0 - gamma)
+        _check_rows(statistics, min_rows=1)
+        pooled = shrink(statistics.within() / statistics.class_count.sum(), shrinkage=1.0 - gamma)
         return [alpha * scatter / n + (1.0 - alpha) * pooled
                 for scatter, n in zip(statistics.scatter, statistics.class_count, strict=True)]
 
@@ -257,7 +261,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
         """The index of the fold of each row."""
         import numpy as np
 
-        fold = np.empty(len(codes), dtype=np.int64)
+        folds = np.empty(len(codes), dtype=np.int64)
         for k in range(len(classes)):
             rows = np.flatnonzero(codes == k)
             if len(rows) < self.cv:
@@ -265,14 +269,17 @@ class RegularizedDiscriminantAnalysis(FullModel):
                     "class {label!r} has {rows}, fewer than {folds} folds; lower cv or give "
                     "{alpha} and {gamma}", label=classes.tolist()[k],
                     rows=quantity(len(rows), "row"), folds=Mention("cv", repr(self.cv)))
-            fold[rows] = np.arange(len(rows)) % self.cv
-        return fold
+            folds[rows] = np.arange(len(rows)) % self.cv
+        return folds
 
 
 def _factors(
     model: FullModel, statistics: MomentStatistics, covariances: list[Floats], *remedy: str
 ) -> list[Factor]:
-    """A factor of the covariance of each class."""
+    """A factor of the covariance of each class.
+
+    ``remedy``, if given, says in the error for a singular covariance what to do.
+    """
     from textnb.bayes.covariance import factorise
 
     return [factorise(covariance, model._names, f"class {label!r}", model.allow_singular, *remedy)

@@ -66,6 +66,7 @@ class TfidfComplementNB(TfidfModel):
     ['neg', 'pos']
     """
 
+    # `RowModel` and `Model` say what these attributes and the methods mean.
     kind = "complement-tfidf"
     learns_from = ("learns from documents, whose features depend on the document frequencies of "
                    "all")
@@ -97,6 +98,7 @@ class TfidfComplementNB(TfidfModel):
         from textnb.bayes.statistics import as_smoothing
         from textnb.runtime.memory import check_room
 
+        # One entry for each count that is not 0.
         rows = without_zeros(canonical(rows))
         documents = document_statistics(rows, labels, sample_weight)
         classes = documents.classes
@@ -104,8 +106,9 @@ class TfidfComplementNB(TfidfModel):
             raise DataError("the complement of a class is all other classes: the number of classes "
                             "in the data has to be greater than one; got one class: "
                             f"{classes.tolist()}")
-        check_room(len(classes), documents.n_features, 24, "counts, sums and weights",
-                   log_size=True)
+        # A count, a sum and a weight of 8 bytes each.
+        check_room(len(classes), documents.n_features, bytes_per_count=24,
+                   name="counts, sums and weights", log_size=True)
         features = self.feature_map(documents, binary).sparse(rows)
         if features.nnz and features.data.min() < 0:
             raise DataError("tf='sublinear' is 1 + log(count), and below 0 for "

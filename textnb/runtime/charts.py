@@ -47,6 +47,7 @@ def confusion_chart(labels: Iterable[Any], counts: NDArray[Any]) -> Any:
               "kind": "right" if i == j else "wrong", "shade": float(np.sqrt(share[i, j]))}
              for i in range(len(names)) for j in range(len(answers)) if counts[i, j]]
     is_large = len(names) > 6
+    # In pixels, as all sizes here.
     cell_size = 34 if is_large else 72
     base = _chart("cells").encode(
         x=alt.X("answer:N", title="answer", sort=None, axis=alt.Axis(
@@ -141,6 +142,7 @@ def reliability_chart(tables: Mapping[str, pl.DataFrame]) -> Any:
 
 
 def _diagonal(x: Any, y: Any) -> Any:
+    """A line from (0, 0) to (1, 1), whose data `_complete` adds to every chart."""
     return _chart("diagonal").mark_line(
         color=MUTED, strokeWidth=1, strokeDash=[3, 3]).encode(x=x, y=y)
 
@@ -217,10 +219,12 @@ def _chart(data: str, **options: Any) -> Any:
 
 
 def _percent() -> Any:
+    """An axis of shares, which are shown in percent."""
     return _altair().Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1])
 
 
 def _legend(symbol: str) -> Any:
+    """A legend below the chart; ``symbol`` is "square", or "stroke" for lines."""
     return _altair().Legend(orient="bottom", title=None, columns=2, labelLimit=0, symbolSize=140,
                             symbolStrokeWidth=2, symbolType=symbol)
 

@@ -46,6 +46,7 @@ def _short_name(text: str) -> str:
     for character in line:
         # `visible` strips spaces.
         piece = visible(character) or " "
+        # A character of East Asia, or beyond 0xFFFF such as an emoji, takes two columns.
         width += sum(0 if unicodedata.combining(c) else
                      2 if unicodedata.east_asian_width(c) in "WF" or ord(c) > 0xFFFF else 1
                      for c in piece)

@@ -1,7 +1,8 @@
 """Whether a failure comes from the system (its limits, its environment) or from data.
 
-Polars panics if it gets no thread or no memory, or if `POLARS_MAX_THREADS` is not a valid number.
-Some files make it panic, too. So the error names the file only if Polars works otherwise.
+The engine is Polars. It panics if it gets no thread or no memory, or if `POLARS_MAX_THREADS` is not
+a valid number. Some files make it panic, too. So the error names the file only if Polars works
+otherwise.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ def engine_failure(error: BaseException) -> EngineError | None:
     error : BaseException
         The failure. An EngineError is ignored: it already says what the system caused.
     """
+    # After a fork, Polars would wait for its lost threads for ever; `check_fork` reports that.
     if isinstance(error, EngineError) or FORK.has_lost_threads:
         return None
     while (cause := error.__cause__) is not None:

@@ -118,7 +118,7 @@ def _limits_of_control_groups() -> Iterator[tuple[int, int]]:
         return
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        # A control group of version 2 names no controllers.
+        # A control group of version 2 names no controllers. "Inactive" pages are cached files.
         if controllers == "":
             root, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current")
             inactive = "inactive_file "

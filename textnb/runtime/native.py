@@ -15,7 +15,7 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import NamedTuple
 
-# Has the compiled modules of a package as attributes.
+# The compiled modules of a package, as attributes.
 Kernel = SimpleNamespace
 # The packages with compiled modules, and these modules.
 KERNEL, SOLVER = "textnb.text.native", "textnb.bayes.native"
@@ -42,7 +42,7 @@ def digest(package: str, module: str) -> str:
 
 
 @cache
-def build(package: str) -> Build:
+def load_compiled(package: str) -> Build:
     """The compiled modules of a package, if all were compiled from the sources beside them.
 
     The sources could also be imported uncompiled, but they would be far too slow.
@@ -58,13 +58,14 @@ def build(package: str) -> Build:
             spec.loader.exec_module(modules[name])
         except ImportError as error:
             return Build(None, f"it can't be loaded: {error}")
+        # The build wrote the digest of the sources that it compiled.
         if digest(package, name) != modules[name].SOURCE:
             return Build(None, f"it was compiled from another {name}.py: install textnb again, "
                                "or run scripts/kernel")
     return Build(Kernel(**modules), "")
 
 
-def usable(package: str) -> Build:
+def load_usable(package: str) -> Build:
     """The compiled modules of a package, unless ``TEXTNB_KERNEL`` turns them off.
 
     Raises
@@ -77,7 +78,7 @@ def usable(package: str) -> Build:
     choice = os.environ.get("TEXTNB_KERNEL", "")
     # If two threads loaded an extension at once, one would see it before its initialisation ends.
     with _LOCK:
-        compiled = build(package)
+        compiled = load_compiled(package)
     if choice not in ("", "on", "off"):
         raise ParameterError.unknown_choice("TEXTNB_KERNEL", choice, ["on", "off"])
     if choice == "on" and compiled.kernel is None:

@@ -14,7 +14,9 @@ from typing import Any
 # The maximum numbers of rows of a table and of classes of a matrix; a note says how many more.
 MAX_ROWS, MAX_CLASSES = 40, 24
 _INK, _PAPER = "#111", "#fff"
+# Red, green and blue from 0 to 255: of words for and against a class, and of counts.
 _FOR_COLOUR, _AGAINST_COLOUR, _COUNT_COLOUR = (140, 195, 255), (255, 185, 120), (150, 200, 255)
+# Styles of the whole and of a cell, as CSS.
 _BOX = f"color:{_INK};background:{_PAPER};padding:.6em;max-width:60em;font-family:sans-serif"
 _CELL = "padding:.15em .6em;border-bottom:1px solid #ccc;color:" + _INK
 
@@ -138,6 +140,7 @@ def words(pieces: Iterable[tuple[str, float | None]], unit: str) -> str:
 
 
 def _row(name: Any, cells: str) -> str:
+    """A row of a table: its name as heading, and the HTML of its cells."""
     return (f'<tr><th scope="row" style="{_CELL};text-align:left"><bdi>{text(name)}</bdi></th>'
             f"{cells}</tr>")
 

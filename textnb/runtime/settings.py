@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from textnb.errors import ParameterError
 
 T = TypeVar("T")
-# The types of settings, by their meaning. `textnb.cli.words` reads values of these types from the
-# command line. A Place is a path or URL, and Kinds are kinds of characters.
+# The types of settings, by their meaning: `Setting`s are declared with them, and `textnb.cli.words`
+# reads their values from the command line. A Place is a path or URL, Kinds are kinds of characters,
+# and a Segmenter splits texts in scripts without spaces.
 CountOrShare = int | float
 Size = int | str
 Pair = tuple[int, int]
@@ -82,7 +83,7 @@ class Range:
     says : str
         The values in words, as in "must be ...".
     holds : callable
-        Tells whether a value is one of them.
+        Whether a value is one of them.
     """
 
     says: str
@@ -155,9 +156,9 @@ class Setting:
         Whether the command line has it. If not, only Python and jobs have it.
     minimum : int or None
         The minimum of a number.
-    python : str
+    python_name : str
         Its name in Python and in its errors, if the command line has another one.
-    under : str
+    key_of : str
         The option that takes it as KEY=VALUE, such as ``read`` for ``--read``.
     packages : tuple of str
         The values of a path setting that name a package instead of a path.
@@ -172,8 +173,8 @@ class Setting:
     is_argument: bool = False
     is_option: bool = True
     minimum: int | None = None
-    python: str = ""
-    under: str = ""
+    python_name: str = ""
+    key_of: str = ""
     packages: tuple[str, ...] = ()
 
 
@@ -218,7 +219,7 @@ def setting(
 _NO_DETAILS = Setting("")
 
 
-def declared(group: type) -> Iterator[tuple[Field[Any], Setting]]:
+def setting_fields(group: type) -> Iterator[tuple[Field[Any], Setting]]:
     """The settings of a dataclass, in order; a field without `setting` has an empty `Setting`."""
     for each in fields(group):
         yield each, each.metadata.get("setting", _NO_DETAILS)
@@ -298,7 +299,7 @@ def check_json(group: type, values: Mapping[str, Any]) -> None:
 
 
 def _check(group: type, values: Mapping[str, Any], type_ranges: Mapping[str, Range]) -> None:
-    for each, details in declared(group):
+    for each, details in setting_fields(group):
         value, kind = values.get(each.name), type_of(each)
         is_optional = kind.endswith(" | None")
         if each.name not in values or (value is None and (is_optional or each.default is None)):

@@ -40,6 +40,7 @@ def byte_size(name: str, value: Any, minimum: int = 1) -> Any:
     size = 0 if match is None else (
         int(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit)
     if not minimum <= size < 2**63:
+        # The minimum is 1 MiB, or a number of bytes.
         shown = "1M" if minimum == 1 << 20 else str(minimum)
         raise ParameterError.out_of_range(
             name, f"bytes, such as 500M or 2G (times 1024² or 1024³), {shown} or more", value)

@@ -1,7 +1,7 @@
 """Whether a signal has asked the program to end, and how many rows it has written.
 
 A library may lose an exception that is raised inside its callback, such as KeyboardInterrupt. So
-code that has called a library asks `is_stopped` too.
+code that has called a library asks `is_stop_requested` too.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ _stopped = False
 _written: int | None = None
 
 
-def stop() -> None:
+def request_stop() -> None:
     """Remember that a signal came. A handler calls it, so it takes no lock."""
     global _stopped
     _stopped = True
 
 
-def is_stopped() -> bool:
+def is_stop_requested() -> bool:
     """Whether a signal came."""
     return _stopped
 

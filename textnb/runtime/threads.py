@@ -16,8 +16,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-# Idle pools are reused and never removed: the removal of a pool runs a callback, in which an
-# interrupt would be lost.
+# Idle pools, by their numbers of threads. They are reused and never removed: the removal of a pool
+# runs a callback, in which an interrupt would be lost.
 _IDLE: defaultdict[int, deque[ThreadPoolExecutor]] = defaultdict(deque)
 if hasattr(os, "register_at_fork"):
     # Threads do not survive a fork.
@@ -25,6 +25,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _take_pool(threads: int) -> ThreadPoolExecutor:
+    """An idle pool of this number of threads, or else a new one."""
     try:
         return _IDLE[threads].pop()
     except IndexError:

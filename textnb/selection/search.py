@@ -61,7 +61,7 @@ from textnb.selection.metric import Metric
 from textnb.selection.splits import Split, check_split, split
 from textnb.selection.trials import TrialResult, TrialRunner
 
-TRIALS = 40
+DEFAULT_TRIALS = 40
 FOLDS = 3
 # Folds by which thresholds of labels are chosen: the default of `cross_validate`.
 THRESHOLD_FOLDS = 5
@@ -368,7 +368,7 @@ def _run_trials(
 
     Returns the best trial, the table `Tuned.trials`, and the trial of the defaults.
     """
-    budget = math.inf if trials is None and seconds is not None else (trials or TRIALS)
+    budget = math.inf if trials is None and seconds is not None else (trials or DEFAULT_TRIALS)
     end = math.inf if seconds is None else clock.monotonic() + seconds
     top = len(runner.rungs) - 1
     best: _FullTrial | None = None

@@ -15,7 +15,7 @@ from textnb.files.archive import read_labels
 from textnb.files.require import check_size, reading_errors, require
 from textnb.learning.parameters import to_json_value
 from textnb.models.dense import DenseModel, MomentModel
-from textnb.models.known import import_offered, registered_models
+from textnb.models.known import import_model, registered_models
 from textnb.models.plugin import PlugInBayes
 from textnb.models.prediction import FormClassifier
 from textnb.storage.arithmetic import Arrays, declared_types
@@ -119,7 +119,7 @@ def _make_estimator(path: str, entry: Mapping[str, Any], class_weight: Any) -> A
     name = entry["name"]
     parameters = without_removed(name, entry["parameters"])
     # If another package offers the model, its import registers it.
-    import_offered(name)
+    import_model(name)
     if name not in _models_by_name():
         raise ModelFileError.unknown_model(path, name)
     density = {"density": _unpack_density(parameters.pop("density"))} if (

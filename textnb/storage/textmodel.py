@@ -36,7 +36,7 @@ from textnb.learning.parameters import to_json_value, without_defaults
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
-from textnb.models.known import import_offered, text_models
+from textnb.models.known import import_model, text_models
 from textnb.runtime import __version__
 from textnb.runtime.forks import check_fork
 from textnb.runtime.memory import free_memory, has_room
@@ -313,7 +313,7 @@ def unpack_text(
 
 def _find_model(path: str, name: str) -> type[Model]:
     # If another package offers the model, its import registers it.
-    import_offered(name)
+    import_model(name)
     by_name = {model.name: model for model in text_models().values()}
     if name not in by_name:
         raise ModelFileError.unknown_model(path, name)

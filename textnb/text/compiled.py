@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from textnb.runtime.native import KERNEL, Kernel, usable
+from textnb.runtime.native import KERNEL, Kernel, load_usable
 from textnb.text.compiled_plan import uncompiled_reason
 from textnb.text.expression_table import ExpressionTable
 from textnb.text.plan import Lowercase
@@ -29,7 +29,7 @@ Table = TermTable | ExpressionTable
 
 def usable_kernel() -> Kernel | None:
     """The compiled kernel, unless there is none or ``TEXTNB_KERNEL`` turns it off."""
-    return usable(KERNEL).kernel
+    return load_usable(KERNEL).kernel
 
 
 def describe_engine(tokenizer: Tokenizer) -> str:
@@ -39,7 +39,7 @@ def describe_engine(tokenizer: Tokenizer) -> str:
     --------
     >>> describe_engine(Tokenizer(r"[^,]+")) in (
     ...     "expressions: the pattern '[^,]+' is not a run of one class of characters",
-    ...     f"expressions: {usable(KERNEL).reason}")
+    ...     f"expressions: {load_usable(KERNEL).reason}")
     True
     """
     reason = reason_for_expressions(tokenizer)
@@ -53,7 +53,7 @@ def describe_engine(tokenizer: Tokenizer) -> str:
 
 def reason_for_expressions(tokenizer: Tokenizer) -> str:
     """A clause that says why expressions find the words; empty if the kernel finds them."""
-    return usable(KERNEL).reason or uncompiled_reason(tokenizer.plan())
+    return load_usable(KERNEL).reason or uncompiled_reason(tokenizer.plan())
 
 
 class Tables:

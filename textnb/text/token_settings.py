@@ -39,27 +39,27 @@ class TokenSettings:
     """Tokens."""
 
     pattern: str = setting(
-        WORD, "Regular expression of a token (Rust syntax).", under="set")
+        WORD, "Regular expression of a token (Rust syntax).", key_of="set")
     lowercase: LowerCase = setting(
         True, "Lower-case the text first: true, false, or as Turkish (tr) or Azerbaijani (az) "
-        "does: I becomes \u0131.", under="set", range=_LOWERCASE)
+        "does: I becomes \u0131.", key_of="set", range=_LOWERCASE)
     ngram_range: Pair = setting((1, 1), "Shortest and longest n-gram, such as 1,2.",
                                 names=("--ngrams",), range=_NGRAMS)
     analyzer: str = setting("word", "What tokens are.", choices=("word", "char", "char_wb"))
     normalize: str | None = setting(None, "Unicode normalisation, before all else.",
-                                    choices=("NFC", "NFD", "NFKC", "NFKD"), under="set")
+                                    choices=("NFC", "NFD", "NFKC", "NFKD"), key_of="set")
     strip_accents: str | None = setting(None, "Remove accents (marks: as scikit-learn does), or "
                                         "all that is not ASCII.",
-                                        choices=("unicode", "ascii", "marks"), under="set")
+                                        choices=("unicode", "ascii", "marks"), key_of="set")
     stop_words: Words = setting((), "UTF-8 file of stop words, one per line.", metavar="FILE")
     field_prefix: Prefixes = setting(False, "Write each column's name before its tokens.",
-                                     under="set")
+                                     key_of="set")
     unspaced: str = setting(
         "both", "Scripts without spaces between words: characters and their pairs (both), pairs, "
-        "or whole phrases.", choices=("both", "pairs", "whole"), under="set")
+        "or whole phrases.", choices=("both", "pairs", "whole"), key_of="set")
     keep: Kinds = setting(
         (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
-            "abbreviations (u.s.), punctuation (! ?).", under="set", range=_KEEP)
+            "abbreviations (u.s.), punctuation (! ?).", key_of="set", range=_KEEP)
     token_columns: Prefixes = setting(
         False, "Text columns that hold lists of tokens, not texts. By default, those that are "
                "lists in the training data.", is_option=False)

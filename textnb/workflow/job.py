@@ -30,7 +30,7 @@ from textnb.frames.conditions import check_condition
 from textnb.frames.sinks import ENDINGS, SEPARATORS
 from textnb.learning.settings import ColumnSettings, LimitSettings
 from textnb.models.known import all_models
-from textnb.runtime.settings import Place, Range, declared, is_number, setting
+from textnb.runtime.settings import Place, Range, is_number, setting, setting_fields
 from textnb.workflow.options import (
     AuditOptions,
     CalibrateOptions,
@@ -212,8 +212,8 @@ def as_key(setting: Mention, section: str = "model") -> str:
         for group in all_groups[each]:
             names |= {field.name: field.name for field in fields(group)}
             # Errors name a setting by its name in Python.
-            names |= {each_setting.python: field.name for field, each_setting in declared(group)
-                      if each_setting.python}
+            names |= {info.python_name: field.name for field, info in setting_fields(group)
+                      if info.python_name}
         if name in names:
             key = f"{each}.{names[name]}"
             break
@@ -291,7 +291,7 @@ def _tables() -> dict[str, list[str]]:
     """For each key, the tables that may have it, as a file writes them."""
     tables: dict[str, list[str]] = {}
     for table, groups in _groups().items():
-        for name in dict.fromkeys(each.name for group in groups for each, _ in declared(group)):
+        for name in dict.fromkeys(each.name for group in groups for each in fields(group)):
             tables.setdefault(name, []).append(
                 "[[exports]]" if table == "exports" else f"[{table}]")
     return tables

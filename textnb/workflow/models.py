@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 AnyModel = Any
 
 
-def any_model(path: str | os.PathLike[str]) -> AnyModel:
+def load_model(path: str | os.PathLike[str]) -> AnyModel:
     """Load a model of either kind."""
     from textnb.storage.textmodel import is_table_model, read_model, unpack_text
 

@@ -2,7 +2,7 @@
 
 A class is a group of options, with its heading in ``--help`` as docstring. A field has the type,
 default and help, and `setting` explains its other arguments. Its name is the key of a job, and the
-option too unless `names` has another. With ``under="read"`` the option is ``--read KEY=VALUE``.
+option too unless `names` has another. With ``key_of="read"`` the option is ``--read KEY=VALUE``.
 Types such as Place are explained in `textnb.runtime.settings`. Neither Polars nor NumPy is imported
 here, so that ``--help`` starts at once.
 """
@@ -57,7 +57,7 @@ class MailOptions:
 
     subfolders: bool = setting(
         False, "Read the folders of a Maildir too, such as .Spam and .Sent, and not only the "
-        "folder that is named.", under="read")
+        "folder that is named.", key_of="read")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -66,19 +66,20 @@ class ReadOptions(MailOptions):
 
     format: str | None = setting(
         None, "Format of the input, if its name does not tell: "
-        f"{', '.join(INPUT_FORMATS)}.", under="read")
+        f"{', '.join(INPUT_FORMATS)}.", key_of="read")
     storage_options: Storage | None = setting(
         None, "Options of URLs, such as storage_options.aws_region=eu-west-1. Others see them in "
-        "the list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.", under="read")
+        "the list of processes: put secrets into AWS_SECRET_ACCESS_KEY and the like.",
+        key_of="read")
     query: str | None = setting(
         None, "The rows of a database (postgresql://user@host/name). Put its password into "
-        "PGPASSWORD or ~/.pgpass.", under="read")
-    encoding: str = setting("utf-8", "Encoding of text files in a folder per class.", under="read")
+        "PGPASSWORD or ~/.pgpass.", key_of="read")
+    encoding: str = setting("utf-8", "Encoding of text files in a folder per class.", key_of="read")
     separator: str | None = setting(
-        None, "Character between the fields of a CSV file, such as ';'.", under="read")
+        None, "Character between the fields of a CSV file, such as ';'.", key_of="read")
     on_unreadable: str = setting(
         "raise", "Of local files, and messages, that can't be read to their end: stop, or list "
-        "them and leave them out", choices=("raise", "skip"), under="read", python="on_error")
+        "them and leave them out", choices=("raise", "skip"), key_of="read", python_name="on_error")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -87,11 +88,11 @@ class LabelledOptions(ReadOptions):
 
     label_separator: str | None = setting(
         None, "Character between the labels of a row, of which it then may have several, such as "
-        "','; Parquet and NDJSON may hold lists.", under="read")
+        "','; Parquet and NDJSON may hold lists.", key_of="read")
     label_columns: Names | None = setting(
         None, "In place of the label column: columns, such as corn,grain, each of which says "
         "whether a row has the label of its name (true or false, 1 or 0).",
-        under="read")
+        key_of="read")
     classes: ClassPatterns | None = setting(
         None, "Name classes by patterns of labels (folders, or values of the label column), such "
         "as 'ham=easy-ham-*,hard-ham-*'; repeat it for several. A label that matches none is "
@@ -123,7 +124,7 @@ class LabelledOptions(ReadOptions):
 class TokenOptions(TokenSettings):
     """Tokens. Unless one is given, nblinear reads short words, ! and ?, and pairs too."""
 
-    sklearn: bool = setting(False, "The tokens of scikit-learn's CountVectorizer.", under="set")
+    sklearn: bool = setting(False, "The tokens of scikit-learn's CountVectorizer.", key_of="set")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -133,7 +134,7 @@ class LearnOptions:
     features: Names | None = setting(
         None, "Feature columns, such as x1,x2.  [default: all numeric ones]", metavar="X,X")
     weight: str | None = setting(
-        None, "Column of weights of the documents.", is_common=False, python="sample_weight")
+        None, "Column of weights of the documents.", is_common=False, python_name="sample_weight")
     warm_start: Place | None = setting(
         None, "Model file (nblinear) from whose weights the solver begins: it ends sooner where "
         "rows are nearly those of that model.", is_common=False, metavar="MODEL")
@@ -150,7 +151,7 @@ class LearnOptions:
         "spam, or as little as the rows can show (nblinear, two classes); 0 for none.  "
         f"[default: {FALSE_POSITIVES:g} for mail without --model and the like]", metavar="N")
     confidence: float = setting(0.95, "Confidence of the guarantee of --false-positives.",
-                                under="set")
+                                key_of="set")
     spam_class: str | None = setting(None, "Class that is spam.  [default: spam]", metavar="CLASS")
 
 
@@ -251,14 +252,14 @@ class ValidateOptions(FoldOptions, OneClassOptions):
     online: bool = setting(
         False, "Judge the rows in order, each block by a model of those before it, as a mail "
         "filter meets its messages: 1-ROCA, and errors of --positive.  [its default: spam]")
-    block: int = setting(100, "Online: rows that one model judges.", minimum=1, under="set")
+    block: int = setting(100, "Online: rows that one model judges.", minimum=1, key_of="set")
     delay: int = setting(0, "Online: rows that come before a row is learned.", minimum=0,
-                         under="set")
+                         key_of="set")
     feedback: float = setting(1.0, "Online: share of the rows that are ever learned.",
-                              under="set", range=_FEEDBACK_RANGE)
+                              key_of="set", range=_FEEDBACK_RANGE)
     smoothing: Grid | None = setting(
         None, "Compare values of l, such as 1,0.1,0.01, or auto for 17 of them, by leaving out "
-        "each row that the model learned in turn.", metavar="N,N,...", python="grid")
+        "each row that the model learned in turn.", metavar="N,N,...", python_name="grid")
 
     def check(self) -> None:
         """Raise ParameterError for options that would have no effect."""

@@ -17,7 +17,7 @@ from textnb.errors import ParameterError, SourceError, first_line
 from textnb.frames.cloud import hide_secrets
 from textnb.learning.memory_limit import memory_size
 from textnb.runtime import removed
-from textnb.runtime.settings import Setting, check_json, declared, type_of
+from textnb.runtime.settings import Setting, check_json, setting_fields, type_of
 
 T = TypeVar("T")
 Key = tuple[str, ...]
@@ -104,7 +104,7 @@ class Table:
         except ParameterError as error:
             name = error.setting
             for table_key, group in within:
-                if name is not None and name in {each.name for each, _ in declared(group)}:
+                if name is not None and name in {each.name for each, _ in setting_fields(group)}:
                     self.add_fault((*table_key, name), error.without_setting)
                     return None
             self.add_fault(key, error.without_setting if name in key[-1:] else str(error))
@@ -131,7 +131,7 @@ class Table:
         settings = self.read_settings(values, key, group)
         if settings is None and not isinstance(values, dict):
             return None
-        for each, _ in declared(group):
+        for each, _ in setting_fields(group):
             if each.default is MISSING and each.default_factory is MISSING and (
                     each.name not in values):
                 self.add_fault((*key, each.name), "it is missing")
@@ -152,7 +152,7 @@ class Table:
             return None
         settings, n_faults_before = {}, len(self.faults)
         known = {each.name: (group, each, details) for group in groups
-                 for each, details in declared(group)}
+                 for each, details in setting_fields(group)}
         for name, value in values.items():
             if name in known:
                 settings[name] = self.note_errors((*key, name), partial(
@@ -163,7 +163,7 @@ class Table:
 
     def add_unknown_key(self, key: Key, *groups: type) -> None:
         """Note that no group has a key, with a suggestion."""
-        name, known = key[-1], [each.name for group in groups for each, _ in declared(group)]
+        name, known = key[-1], [each.name for group in groups for each, _ in setting_fields(group)]
         path = ".".join(part for part in key if not _is_index(part))
         # What to write instead of keys and settings of earlier releases.
         hint = removed.KEYS.get(path) or (removed.SETTINGS.get(name) if key[0] == "model" else None)
@@ -177,7 +177,7 @@ class Table:
             similar = _similar(name, {
                 each.name: [word.split("/")[0].strip("-").replace("-", "_")
                             for word in details.names]
-                for group in groups for each, details in declared(group)})
+                for group in groups for each, details in setting_fields(group)})
             elsewhere = [] if similar else _similar(name, dict.fromkeys(self.tables, ()))
             names = " or ".join([*map(repr, similar), *(
                 f"{each!r} of {' or '.join(self.tables[each])}" for each in elsewhere)])

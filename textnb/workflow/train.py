@@ -21,8 +21,8 @@ from textnb.learning.refitting import check_keep_sample
 from textnb.learning.settings import ColumnSettings, LimitSettings, foreign_settings, mail_recipe
 from textnb.learning.text_settings import TextSettings
 from textnb.learning.unlabelled import check_unlabelled, check_vectors, scan_unlabelled
-from textnb.models.known import SYNONYMS, all_models, import_offered, table_models, text_models
-from textnb.runtime.settings import declared
+from textnb.models.known import SYNONYMS, all_models, import_model, table_models, text_models
+from textnb.runtime.settings import setting_fields
 from textnb.storage.textmodel import load_fitted
 from textnb.text.tokens import Tokenizer
 from textnb.workflow.models import AnyModel, class_named
@@ -81,7 +81,7 @@ def make_train_options(kind: str, settings: Mapping[str, Any]) -> TrainOptions:
         check_belongs(kind, name)
 
     def settings_of(group: type) -> dict[str, Any]:
-        return {field.name: settings[field.name] for field, _ in declared(group)
+        return {field.name: settings[field.name] for field, _ in setting_fields(group)
                 if field.name in settings}
 
     return TrainOptions(
@@ -96,7 +96,7 @@ def known_kind(kind: Any) -> type[Any]:
     """The class of a kind of models; ParameterError if there is no such kind."""
     if isinstance(kind, str):
         # Another package may have it.
-        import_offered(kind)
+        import_model(kind)
     if not isinstance(kind, str) or kind not in all_models():
         raise ParameterError.unknown_choice("kind", kind, all_models(), SYNONYMS)
     return all_models()[kind]
@@ -106,11 +106,11 @@ def check_belongs(kind: str, name: str) -> None:
     """Raise ParameterError for a setting that only models of other kinds have."""
     models = all_models()
     owners = [other for other, group in models.items()
-              if name in {each.name for each, _ in declared(group)}]
+              if name in {each.name for each, _ in setting_fields(group)}]
     if name in foreign_settings(kind):
         owners = [*(text_models() if kind in table_models() else table_models())]
     if owners and kind not in owners:
-        has_l = "l" in {each.name for each, _ in declared(models[kind])}
+        has_l = "l" in {each.name for each, _ in setting_fields(models[kind])}
         raise ParameterError.naming(
             "{one} belongs to {others}; got {own}"
             + (", whose smoothing parameter is {l}" if name == "alpha" and has_l else ""),

@@ -30,8 +30,8 @@ from textnb.scoring.texts import predict_lazily
 from textnb.storage.textmodel import load_fitted, save_fitted
 from textnb.workflow.models import (
     AnyModel,
-    any_model,
     classes_of,
+    load_model,
     parse_label,
     save_model,
     text_columns,
@@ -64,7 +64,7 @@ def change_model(
         (learner.learn if has_ledger(model) else learner.check)(model)
     with lock_path(target), (Ledger(model) if with_ledger else nullcontext()) as ledger:
         if ledger is None:
-            old_model = (load_fitted if texts_only else any_model)(model)
+            old_model = (load_fitted if texts_only else load_model)(model)
             # Without a ledger.
             changes = change(old_model, None)
             # A model of feature tables changes in place: the object stays the same.

@@ -14,7 +14,7 @@ from fuzzing.harness import Finding
 from tests.text import cases
 from tests.text.cases import COMPILED, DOCUMENTS, KEPT, ODD, TOKENIZERS, UNSPACED
 from textnb.errors import TextnbError
-from textnb.runtime.native import KERNEL, usable
+from textnb.runtime.native import KERNEL, load_usable
 
 ABOUT = "texts of any tokenizer: the kernel against expressions, a thousand at a time"
 WITHIN = ["textnb.text"]
@@ -66,8 +66,8 @@ def pieces(data: bytes) -> list[bytes]:
 
 
 def check(data: bytes) -> None:
-    if usable(KERNEL).kernel is None:
-        raise Finding("there is no compiled kernel", usable(KERNEL).reason)
+    if load_usable(KERNEL).kernel is None:
+        raise Finding("there is no compiled kernel", load_usable(KERNEL).reason)
     if not data:
         return
     name = _NAMES[data[0] % len(_NAMES)]
