@@ -35,7 +35,7 @@ import textnb
 from benchmarks.data import stored
 from benchmarks.process import Row, cpu_seconds, is_here, note
 from benchmarks.speed import Steps
-from textnb.evaluation.decisions import threshold_by_fit
+from textnb.evaluation.decisions import scores_at_threshold
 from textnb.evaluation.online import measure_online
 from textnb.learning.fitting import fit
 from textnb.learning.settings import FALSE_POSITIVES
@@ -195,8 +195,8 @@ def run(command: list[str], stdin: str, **environment: str) -> str:
 # The program and the package that each filter needs, and a function from a folder to its `Judge`.
 FILTERS = {
     "textnb, default for mail": ("", lambda place, _: own_judge(
-        textnb.mail_classifier(), lambda fitted: threshold_by_fit(fitted, "spam", FALSE_POSITIVES),
-        place)),
+        textnb.mail_classifier(),
+        lambda fitted: scores_at_threshold(fitted, "spam", FALSE_POSITIVES), place)),
     "textnb, subject and body, MultinomialNB": ("", lambda place, _: own_judge(
         textnb.TextClassifier(text=["subject", "body"]), lambda _: 0.0, place)),
     "bogofilter": ("bogofilter", partial(other_judge, bogofilter, 0.99)),

@@ -17,7 +17,7 @@ from textnb import TextClassifier, load, scan_mail
 from textnb.filter import ledger as ledgers
 from textnb.filter.by_ledger import keys_of
 from textnb.filter.ledger import Ledger, message_key
-from textnb.learning.fitted import check_texts
+from textnb.learning.fitted import fitted_text_model
 from textnb.mail.columns import message_columns
 from textnb.storage import version2
 
@@ -105,7 +105,7 @@ def test_update_and_the_server_use_the_same_key(folder):
     for label in ("ham", "spam"):
         (folder / label).mkdir()
         (folder / label / "new.eml").write_bytes(NEW)
-    fitted = check_texts(TextClassifier(text=["subject", "body", "tokens"]).fit(
+    fitted = fitted_text_model(TextClassifier(text=["subject", "body", "tokens"]).fit(
         scan_mail(folder, tokens=True)))
     rows = scan_mail(folder / "spam", tokens=True).collect()
     texts, parsed = message_columns(NEW, fitted.columns, fitted.token_columns)

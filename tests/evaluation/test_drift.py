@@ -8,8 +8,16 @@ import pytest
 from scipy.stats import ks_2samp
 
 from textnb import HeldOut, LearnedRowsWarning, TextClassifier, drift
-from textnb.evaluation.drift import AGAIN, LEVEL, SAME, TOO_FEW, Drift, Sample, stability_index
-from textnb.evaluation.drift import compare as compare_samples
+from textnb.evaluation.drift import (
+    AGAIN,
+    LEVEL,
+    SAME,
+    TOO_FEW,
+    Drift,
+    Sample,
+    compare_samples,
+    stability_index,
+)
 
 
 def documents(n, seed, power=1.4):

@@ -190,5 +190,5 @@ def test_a_list_is_judged_by_its_label_of_the_fewest_documents():
     rows = pl.DataFrame({"text": ["aa bb", "aa", "bb"], "label": [["x", "y"], ["x"], ["x"]]})
     count = NoveltyCount(TextClassifier().fit(rows).fitted_)
     has = np.array([[True, True], [False, False], [True, False]])
-    assert count.codes_of(has).tolist() == [1, -1, 0]
-    assert count.codes_of(np.array([1, -1])).tolist() == [1, -1]
+    assert count.judged_labels(has).tolist() == [1, -1, 0]
+    assert count.judged_labels(np.array([1, -1])).tolist() == [1, -1]

@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 
 from tests.classifier.topics import NEWS as LISTS
 from textnb import BernoulliNB, MultinomialNB, NBLinear, TextClassifier, held_out, validate_online
-from textnb.evaluation.decisions import decide_by_fit
+from textnb.evaluation.decisions import with_spam_threshold
 from textnb.evaluation.online import _miss_rate
 from textnb.learning.fitting import fit
 from textnb.scoring.texts import predict
@@ -66,14 +66,14 @@ def test_each_model_chooses_its_threshold():
     np.testing.assert_array_equal(result.held.scores[:100], plain.held.scores[:100])
     for block in (3, 4):
         fitted = fit(model.text_settings(), frame[:100 * (block + 1)], left_out=True)
-        decided = decide_by_fit(replace(fitted, calibration=None), "spam", 0.2)
+        decided = with_spam_threshold(replace(fitted, calibration=None), "spam", 0.2)
         here = result.held.folds == block
         np.testing.assert_allclose(
             result.held.log_odds("spam")[here],
             plain.held.log_odds("spam")[here] - decided.decision.thresholds["spam"], rtol=1e-12)
         spam = result.held.log_odds("spam")[here] >= 0
         texts = frame[100 * (block + 1):100 * (block + 2)]
-        answers = predict(decide_by_fit(fitted, "spam", 0.2), texts)
+        answers = predict(with_spam_threshold(fitted, "spam", 0.2), texts)
         assert (answers["decision"] == "spam").to_list() == spam.tolist()
 
 

@@ -259,7 +259,7 @@ def export_lines(
         The class whose score is the only one, if the target has one score.
     """
     from textnb.export.readme import origin_of_tokens
-    from textnb.learning.fitted import fitted_texts
+    from textnb.learning.fitted import fitted_text_model_or_none
     from textnb.learning.memory_limit import byte_words
 
     pruned = result.pruned
@@ -277,7 +277,7 @@ def export_lines(
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "
                "does not apply them" + ("" if positive is None else
                                         f": {positive} wins where its score is above 0"))
-    texts = fitted_texts(model)
+    texts = fitted_text_model_or_none(model)
     token_columns = [] if texts is None else texts.token_columns
     if result.why_tokens and texts is not None and token_columns:
         origin = origin_of_tokens(texts.settings.tokenizer, token_columns).replace("`", "")

@@ -25,7 +25,7 @@ from textnb.evaluation.label_errors import (
     reasons,
     suspect_labels,
 )
-from textnb.evaluation.leaks import leaks
+from textnb.evaluation.leaks import find_leaks
 from textnb.evaluation.scripts import rows_in_another_script
 from textnb.frames.batches import Progress
 from textnb.frames.failures import naming_source
@@ -47,7 +47,8 @@ KINDS = ("leak", "in test", "contradiction", "label", "missing label", "superflu
 # than the second number are not judged, because one fold may hold all of them.
 _MIN_ROWS_TO_LEARN, _MIN_ROWS_TO_JUDGE = 10, 5
 # The model that judges labels. As some of them are wrong, it has more regularisation than a model
-# that answers. Words alone take a third of the time of words and pairs; `tol` saves a sixth.
+# for predictions. Words alone take a third of the time of words and pairs; this tolerance of the
+# solver saves a sixth of the time.
 _JUDGE = NBLinear(C=0.1, tol=0.03)
 # A scan of mail, or of a folder per class, adds this column: its folders may be the classes.
 _PATH_COLUMN = "path"
@@ -61,7 +62,8 @@ class Audit:
     ----------
     rows : int
     method : str
-        How labels were judged, such as "5 parts (NBLinear)"; empty if they could not be.
+        How labels were judged, such as "5 parts (NBLinear)": the rows of each part by a model of
+        the other parts. Empty if they could not be.
     findings : DataFrame
         One row for each finding: ``row`` (the number of the row from 0; null for a finding about a
         class or a column), ``finding`` (its kind, see `textnb.audit`), ``suggested`` (the label, or
@@ -105,6 +107,7 @@ class Audit:
         if counts:
             first = self.findings.filter(pl.col("finding").is_in([*counts])).row(0, named=True)
             prefix = "" if first["row"] is None else f"row {first['row']}: "
+            # `naming` writes the parameter {fail_on} as Python or the command line does.
             raise DataError.naming(
                 "the audit finds {found}, and {fail_on} asks for none; the first is: {first}",
                 found=", ".join(f"{n:,} {kind!r}" for kind, n in counts.items()),
@@ -186,26 +189,27 @@ def audit(
     >>> audit(rows)
     Audit(7 rows: 3 contradiction, 1 duplicate, 1 no text, 2 few rows)
     """
-    return audit_numbered(frame, None, test=test, text=text, label=label, model=model,
-                          tokenizer=tokenizer, near=near, progress=progress)
+    return audit_numbered(frame, number_column=None, test=test, text=text, label=label,
+                          model=model, tokenizer=tokenizer, near=near, progress=progress)
 
 
 def audit_numbered(
-    frame: Any, number: str | None, *, test: Any, text: str | Sequence[str], label: str,
+    frame: Any, number_column: str | None, *, test: Any, text: str | Sequence[str], label: str,
     model: Model | str | None = None, tokenizer: Tokenizer | None = None, near: float | None = 0.8,
     progress: Progress | None = None,
 ) -> Audit:
-    """As `audit`, for some rows of a file: the column ``number`` has their numbers."""
+    """As `audit`, for some rows of a file: ``number_column`` is the column of their row numbers."""
     settings = _settings(model, text, label, tokenizer)
     with naming_source(frame):
+        # tokens=None: each text column may hold strings or lists of tokens.
         lazy = scan(frame, text=settings.columns, label=label, tokens=None)
-        lists = lists_of_tokens(lazy, settings.columns)
+        token_columns = lists_of_tokens(lazy, settings.columns)
         rows = lazy.collect()
     numbers = pl.Series(range(rows.height), dtype=pl.Int64)
-    if number is not None:
-        numbers, rows = rows[number].cast(pl.Int64), rows.drop(number)
-    if lists and not settings.token_columns:
-        settings = settings.with_token_columns(lists)
+    if number_column is not None:
+        numbers, rows = rows[number_column].cast(pl.Int64), rows.drop(number_column)
+    if token_columns and not settings.token_columns:
+        settings = settings.with_token_columns(token_columns)
     if not rows.height:
         raise DataError.no_rows("the input", "there is nothing to audit")
     texts = rows.select(pl.concat_str(
@@ -230,7 +234,11 @@ def _settings(
 
 
 class _Auditor:
-    """The rows, and the findings so far."""
+    """The rows, and the findings so far.
+
+    ``texts`` are the text columns of each row in one string, and ``numbers`` the numbers of the
+    rows that findings name.
+    """
 
     def __init__(
         self, settings: TextSettings, rows: pl.DataFrame, texts: pl.Series, labels: Labels,
@@ -238,6 +246,7 @@ class _Auditor:
     ) -> None:
         self.settings, self.rows, self.texts, self.labels = settings, rows, texts, labels
         self.numbers = numbers
+        # Whether rows have lists of labels.
         self.of_lists = labels.is_multilabel
         self.names = pl.Series(labels.classes.tolist())
         dtype = self.names.dtype
@@ -250,6 +259,7 @@ class _Auditor:
         self, kind: str, evidence: Sequence[str], rows: ArrayLike | None = None,
         suggested: pl.Series | None = None, confidence: ArrayLike | None = None,
     ) -> None:
+        """Add findings of one kind: one for each piece of evidence."""
         n = len(evidence)
         self.findings.append(pl.DataFrame({
             "row": [None] * n if rows is None else self.numbers.gather(np.asarray(
@@ -275,10 +285,10 @@ class _Auditor:
             margins[judged_rows] = self._check_labels(left_out, judged_rows)
             other_columns = self.rows.drop(*self.settings.columns, self.settings.label,
                                            _PATH_COLUMN, strict=False)
-            found_leaks = [*leaks(other_columns[judged_rows], self.texts[judged_rows], labels,
-                                  left_out.counts, left_out.fitted.terms)]
-            self.add("leak", [description for _, description in found_leaks],
-                     confidence=[correlation for correlation, _ in found_leaks])
+            leak_findings = [*find_leaks(other_columns[judged_rows], self.texts[judged_rows],
+                                         labels, left_out.counts, left_out.fitted.terms)]
+            self.add("leak", [description for _, description in leak_findings],
+                     confidence=[correlation for correlation, _ in leak_findings])
         findings = pl.concat(self.findings).sort(
             pl.col("finding").cast(pl.Enum(KINDS)), maintain_order=True)
         return Audit(self.rows.height, method, findings,
@@ -299,6 +309,7 @@ class _Auditor:
         find = partial(
             find_duplicates, text=self.settings.columns, label=self.settings.label, near=near,
             tokenizer=WORD_TOKENIZER.with_params(token_columns=tuple(self.settings.token_columns)))
+        # In each pair, "row" repeats the row "of".
         pairs = find(self.rows).pairs.sort("similarity", descending=True)
         pairs = pairs.with_columns(self.numbers.gather(pairs["of"]).alias("of"))
         kinds = [("contradiction", pairs.filter("conflict"), "row {} ({})"),
@@ -324,6 +335,7 @@ class _Auditor:
             self.add("label", evidence, suspect_rows, names.gather(pl.Series(suspects.labels)),
                      suspects.confidence)
             for a, b, area in inseparable_classes(probabilities, actual):
+                # Confidence is 1 for an area of 1/2, which chance alone gives.
                 self.add("confusable classes", [
                     f"{names[a]!r} and {names[b]!r}: the area under the ROC of one against the "
                     f"other is {area:.2f}"], confidence=[2 * (1 - area)])

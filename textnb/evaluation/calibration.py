@@ -33,14 +33,15 @@ from textnb.evaluation.held_out import HeldOut, check_held_out
 from textnb.evaluation.leave_one_out import leave_one_out
 from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
-from textnb.learning.fitted import Fitted, check_texts
+from textnb.learning.fitted import Fitted, fitted_text_model
 from textnb.runtime import notebook
 from textnb.runtime.caller import warn_caller
 
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
-# Bounds of log T, the natural logarithm of the temperature, and the maximum exponent of the length.
+# Bounds of log T, the natural logarithm of the temperature, and the maximum exponent of the length:
+# see the notes of `fit_calibration`.
 _MIN_LOG_T, _MAX_LOG_T = -20.0, 20.0
 _MAX_EXPONENT = 3.0
 
@@ -82,10 +83,9 @@ class Reliability:
     excluded: int
 
     def __repr__(self) -> str:
-        return (f"Reliability({quantity(self.documents, 'document')}, log loss "
-                f"{self.log_loss:.4g}, Brier "
-                f"score {self.brier:.4g}, expected calibration error "
-                f"{self.expected_calibration_error:.4g})")
+        return (f"Reliability({quantity(self.documents, 'document')}, "
+                f"log loss {self.log_loss:.4g}, Brier score {self.brier:.4g}, "
+                f"expected calibration error {self.expected_calibration_error:.4g})")
 
     def _repr_html_(self) -> str:
         return notebook.box(repr(self), notebook.frame_table(
@@ -105,14 +105,10 @@ class Reliability:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
-        return {
-            "documents": self.documents,
-            "excluded": self.excluded,
-            "log_loss": self.log_loss,
-            "brier": self.brier,
-            "expected_calibration_error": self.expected_calibration_error,
-            "bins": self.table.to_dicts(),
-        }
+        return {"documents": self.documents, "excluded": self.excluded,
+                "log_loss": self.log_loss, "brier": self.brier,
+                "expected_calibration_error": self.expected_calibration_error,
+                "bins": self.table.to_dicts()}
 
 
 def reliability(held: HeldOut, bins: int = 15) -> Reliability:
@@ -146,6 +142,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
         _check_classes(held)
     if type(bins) is not int or bins < 1:
         raise ParameterError.out_of_range("bins", "an int >= 1", bins)
+    # A document that every class scores -inf has no probabilities.
     is_included = np.asarray(~np.isneginf(held.scores).all(axis=1))
     if not held.is_multilabel:
         is_included &= held.judged
@@ -249,13 +246,13 @@ def fit_calibration(
                            sigmoids=tuple(map(tuple, sigmoids.tolist())))
     _check_classes(held)
     included = held.take(_has_finite_loss(held))
-    left_out = len(held) - len(included)
+    n_left_out = len(held) - len(included)
     if not len(included):
         raise DataError(f"no temperature can be fitted on {quantity(len(held), 'document')}: the "
                         "model that scored them has not learned their labels, or gives them "
                         "probability 0")
-    if left_out:
-        warn_caller(f"{left_out} of {quantity(len(held), 'document')} are left out: the model "
+    if n_left_out:
+        warn_caller(f"{n_left_out} of {quantity(len(held), 'document')} are left out: the model "
                     "that scored them has not learned their labels, or gives them probability 0")
     if link == "sigmoid":
         return _fit_sigmoids(included)
@@ -264,7 +261,7 @@ def fit_calibration(
     temperature, exponent = float(np.exp(log_temperature)), 0.0
     if length_aware and not is_at_bound and temperature > 1:
         temperature, exponent = _fit_exponent(loss, temperature)
-    return Calibration(temperature, exponent, len(included), held.method)
+    return Calibration(temperature, exponent, documents=len(included), method=held.method)
 
 
 def calibrate(
@@ -315,29 +312,30 @@ def scores_of_learned(
 ) -> Any:
     """Score the rows that a model learned as if it had not learned them.
 
-    Scores are by leave-one-out, which subtracts the counts of a row. Multi-label models, and models
-    that learn from all rows at once, whose counts can't be subtracted, take five folds instead.
+    Scores, a `HeldOut`, are by leave-one-out, which subtracts the counts of a row. Multi-label
+    models, and models that learn from all rows at once, whose counts can't be subtracted, take five
+    folds instead.
     """
-    fitted = check_texts(model)
+    fitted = fitted_text_model(model)
     if fitted.model.from_counts and not fitted.is_multilabel:
         return leave_one_out(model, frame, progress=progress)
     return scores_by_folds(model, frame, progress=progress)
 
 
 def scores_by_folds(
-    model: TextClassifier | Fitted, frame: Any, *, progress: Progress | None = None, **folds: Any
+    model: TextClassifier | Fitted, frame: Any, *, progress: Progress | None = None, **options: Any
 ) -> Any:
     """As `cross_validate`, but multi-label models choose no thresholds."""
-    fitted = check_texts(model)
+    fitted = fitted_text_model(model)
     if fitted.is_multilabel:
         settings = replace(fitted.settings, model=fitted.model.without_choices())
         model = replace(fitted, settings=settings)
-    return cross_validate(model, frame, progress=progress, **folds)
+    return cross_validate(model, frame, progress=progress, **options)
 
 
 def link_of(model: TextClassifier | Fitted) -> str:
     """The link that makes probabilities of a model's scores: see `Calibration`."""
-    fitted = check_texts(model)
+    fitted = fitted_text_model(model)
     if fitted.is_multilabel:
         return "labels"
     return "softmax" if len(fitted.classes) < 3 else fitted.model.link
@@ -349,8 +347,9 @@ def _fit_sigmoids(held: HeldOut) -> Calibration:
     if not len(finite):
         raise DataError("no document has finite scores of all classes: there is nothing to fit "
                         "sigmoids on")
-    temperature, shift = best_sigmoids(finite.scores, finite.actual, np.ones(len(finite)))
-    return Calibration(temperature, 0.0, len(finite), held.method, link="sigmoid", shift=shift)
+    temperature, shift = best_sigmoids(finite.scores, finite.actual, weight=np.ones(len(finite)))
+    return Calibration(temperature, documents=len(finite), method=held.method, link="sigmoid",
+                       shift=shift)
 
 
 def _check_classes(held: HeldOut) -> None:
@@ -360,6 +359,7 @@ def _check_classes(held: HeldOut) -> None:
 
 
 def _bins(confidence: Floats, right: NDArray[np.bool_], bins: int) -> pl.DataFrame:
+    """The ``table`` of `Reliability`, from each document's confidence, and whether it is right."""
     edges = np.linspace(0.0, 1.0, bins + 1)
     # A bin (low, high] includes its upper edge.
     bin_of = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
@@ -375,6 +375,7 @@ def _bins(confidence: Floats, right: NDArray[np.bool_], bins: int) -> pl.DataFra
 
 def _has_finite_loss(held: HeldOut) -> NDArray[np.bool_]:
     """Which documents have a finite loss at any temperature: (n_documents,)."""
+    # For an unknown label (-1), the score of class 0 takes its place, and is not used.
     label_scores = held.scores[np.arange(len(held)), np.maximum(held.actual, 0)]
     finite: NDArray[np.bool_] = (
         (held.actual != UNKNOWN) & np.isfinite(label_scores) & (held.scores < np.inf).all(axis=1))
@@ -416,7 +417,8 @@ class _Loss:
 
         They are log(temperature - 1) and the exponent of the length.
         """
-        # T - 1 of each document, and the derivative of its loss in log(T - 1).
+        # T - 1 of each document, and the derivative of its loss in log(T - 1): its derivative in
+        # 1/T times the derivative of 1/T in log(T - 1), which is -(T - 1) / T².
         excess = np.exp(parameters[0]) * self.lengths ** parameters[1]
         losses, slopes = self.losses_and_slopes(np.log1p(excess))
         by_log_excess = -slopes * excess / (1.0 + excess) ** 2
@@ -456,7 +458,8 @@ def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
     """Find temperature and exponent with the lowest loss; exponent 0 if that helps too little."""
     # Even at the maximum exponent, T - 1 of the longest document may go down to exp(_MIN_LOG_T).
     min_log_excess = _MIN_LOG_T - _MAX_EXPONENT * float(loss.log_length.max())
-    # Start where T - 1 is proportional to the length, with the fitted T at the mean log length.
+    # Start where T - 1 is proportional to the length, with the fitted T at the mean log length, and
+    # search almost as far as the precision of float64 allows.
     start = np.array([np.log(temperature - 1.0) - float(loss.log_length.mean()), 1.0])
     optimum = minimize(loss.mean_and_gradient, start, jac=True, method="L-BFGS-B",
                        bounds=[(min_log_excess, _MAX_LOG_T), (0.0, _MAX_EXPONENT)],

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ParameterError, quantity
-from textnb.evaluation.novelty import codes_of
+from textnb.evaluation.novelty import codes_among
 from textnb.frames.batches import Progress
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
 from textnb.frames.token_columns import as_text
-from textnb.learning.fitted import Fitted, fitted_texts
+from textnb.learning.fitted import Fitted, fitted_text_model_or_none
 from textnb.runtime import notebook
 from textnb.scoring.columns import Answers
 from textnb.scoring.explain import weights_against_rest
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 # The numbers of rows that are shown as examples, and of characters of each of their columns.
 _MAX_EXAMPLES, _MAX_CHARACTERS = 20, 200
-# No column of a user has these names.
+# The columns of the answers of both models. No column of a user has these names.
 _ANSWER_A, _ANSWER_B = "__textnb_a", "__textnb_b"
 
 
@@ -83,8 +83,7 @@ class Comparison:
         tables = [("classes", self.classes), ("terms that moved most", self.terms),
                   ("answers that differ", self.flipped), ("examples", self.examples)]
         return notebook.box(repr(self), *(
-            notebook.frame_table(frame, caption)
-            for caption, frame in tables if frame.height))
+            notebook.frame_table(frame, caption) for caption, frame in tables if frame.height))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready values."""
@@ -133,18 +132,19 @@ def compare_models(
     documents, differing, flipped, examples = _compare_answers(fitted_a, fitted_b, frame, progress)
     return Comparison(
         _compare_classes(fitted_a, fitted_b), _compare_weights(fitted_a, fitted_b, k),
-        len(fitted_b.terms) - n_common, len(fitted_a.terms) - n_common, documents, differing,
-        flipped, examples)
+        terms_gained=len(fitted_b.terms) - n_common, terms_lost=len(fitted_a.terms) - n_common,
+        documents=documents, differing=differing, flipped=flipped, examples=examples)
 
 
 def _fitted_of(model: Any) -> Fitted:
-    fitted = fitted_texts(model)
+    fitted = fitted_text_model_or_none(model)
     if fitted is None:
         raise ParameterError(f"models of texts are compared; got {type(model).__name__}")
     return fitted
 
 
 def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
+    """The table ``classes`` of `Comparison`."""
     frames = []
     for side, model in (("a", a), ("b", b)):
         documents = model.counts.class_count
@@ -158,7 +158,8 @@ def _compare_classes(a: Fitted, b: Fitted) -> pl.DataFrame:
 
 
 def _compare_weights(a: Fitted, b: Fitted, k: int) -> pl.DataFrame:
-    # A term has not moved if neither model has counted it in the class.
+    """The table ``terms`` of `Comparison`, with at most ``k`` terms of each class."""
+    # A cell is a class and a term that a model has counted in it: no other term can have moved.
     shares = [_shares(model) for model in (a, b)]
     common_labels = a.labels.filter(a.labels.is_in(b.labels.implode()))
     cells = pl.concat([share.select("class", "term") for share in shares]).unique().filter(
@@ -188,15 +189,16 @@ def _shares(model: Fitted) -> pl.DataFrame:
 
 
 def _weights(model: Fitted, cells: pl.DataFrame) -> pl.Series:
-    """The weight of each cell, which is a class and a term; null if the term has no column."""
-    rows, classes = (codes_of(cells[name], known) for name, known in (
+    """The weight of each cell, which is a class and a term; null if the model lacks the term."""
+    # The weights have a row for each term, and a column for each class.
+    rows, classes = (codes_among(cells[name], known) for name, known in (
         ("term", model.terms), ("class", model.labels)))
-    has_column, values = rows >= 0, np.zeros(len(rows))
-    values[has_column] = _weights_of_columns(model, rows[has_column], classes[has_column])
-    return pl.Series(values).set(pl.Series(~has_column), None)
+    has_term, values = rows >= 0, np.zeros(len(rows))
+    values[has_term] = _known_weights(model, rows[has_term], classes[has_term])
+    return pl.Series(values).set(pl.Series(~has_term), None)
 
 
-def _weights_of_columns(model: Fitted, rows: Ints, classes: Ints) -> Floats:
+def _known_weights(model: Fitted, rows: Ints, classes: Ints) -> Floats:
     weights = model.form.weights
     if model.is_multilabel:
         return np.asarray(weights[rows, classes])
@@ -212,6 +214,7 @@ def _weights_of_columns(model: Fitted, rows: Ints, classes: Ints) -> Floats:
 def _compare_answers(
     a: Fitted, b: Fitted, frame: Any, progress: Progress | None
 ) -> tuple[int, int, pl.DataFrame, pl.DataFrame]:
+    """The last four attributes of `Comparison`: their numbers are 0 without a frame."""
     count_answers = _count_labels if a.is_multilabel else _count_pairs
     if frame is None:
         dtype = pl.List(a.labels.dtype) if a.is_multilabel else a.labels.dtype
@@ -219,7 +222,7 @@ def _compare_answers(
         return 0, 0, count_answers(empty.lazy()).collect(), empty
     columns = [*dict.fromkeys([*a.columns, *b.columns])]
     with naming_source(frame):
-        # Each model checks for itself whether its columns hold texts or lists of tokens.
+        # tokens=None: whether columns hold texts or lists of tokens, each model checks for itself.
         rows = scan(frame, text=columns, tokens=None).select(columns)
         schema = rows.collect_schema()
         answers = predict(a, rows, Answers(), progress).select(

@@ -248,7 +248,7 @@ def choose_class_thresholds(
 def choose_by_goal(
     held: HeldOut, goal: Goal, positive: Any = None, calibration: Calibration | None = None
 ) -> Decision:
-    """Choose the thresholds of a goal: of one class against the others, or of all."""
+    """Choose the thresholds of a goal: of the class ``positive`` against the others, or of all."""
     classes, of_lists = held.classes.tolist(), held.is_multilabel
     goal.check(classes, held.link, positive)
     if calibration is not None:
@@ -272,7 +272,7 @@ def choose_by_goal(
 
 
 def _choose_for_one(held: HeldOut, k: int, goal: Goal) -> tuple[dict[Any, float], dict[str, Any]]:
-    """Choose the thresholds of one class and of the others, with the evidence for the rates."""
+    """Choose the thresholds of class number ``k`` and of the others, with evidence for rates."""
     odds, is_positive = held.odds, held.actual == k
     if not len(held):
         raise DataError.no_rows("the held-out set", "there is nothing to measure")
@@ -340,10 +340,12 @@ def _choose_precise(
     for k, label in enumerate(held.classes.tolist()):
         label_scores = scores[:, k]
         has_label = held.actual[:, k] if of_lists else held.actual == k
+        # Only documents that score at least this are candidates for an answer.
         floor = 0.0
         if of_lists:
             # Most documents can hardly have the label, and a search among all would cost
-            # confidence. The number of candidates must not depend on which of them have the label.
+            # confidence. So there are twice as many candidates as scores above 0, or as many as it
+            # takes to show the precision. Their number must not depend on which have the label.
             n_candidates = max(2 * int((label_scores > 0).sum()),
                                trials_needed(1.0 - precision, confidence))
             lowest = np.sort(label_scores)[-min(n_candidates, len(label_scores))]
@@ -420,18 +422,19 @@ def measure_decision(held: HeldOut, decision: Decision, goal: Goal) -> dict[str,
         "interval_confidence": goal.confidence, **goal.cost(n_wrong, n_missed)}
 
 
-def decide_by_fit(
+def with_spam_threshold(
     fitted: Fitted, spam: Any = "spam", max_false_positive_rate: float = FALSE_POSITIVES, *,
     confidence: float = 0.95,
 ) -> Fitted:
     """The model with a threshold for spam, and "unsure" from log-odds 0 up to it.
 
-    The threshold is chosen by `textnb.choose_threshold`. If there are too few messages to show the
-    rate, it is just above the highest score of a message of ham, and the evidence says which rate
-    this shows.
+    The threshold is chosen by `textnb.choose_threshold`, on the scores of each document by a model
+    of other documents that a fit with ``left_out=True`` keeps. If there are too few messages to
+    show the rate, it is just above the highest score of a message of ham, and the evidence says
+    which rate this shows.
 
-    The model has two classes and was fitted with ``left_out``. ``max_false_positive_rate`` is the
-    largest share of the other class that may be answered as ``spam``.
+    The model has two classes. ``max_false_positive_rate`` is the largest share of the other class,
+    ham, that may be answered as ``spam``.
 
     Raises
     ------
@@ -445,14 +448,15 @@ def decide_by_fit(
     if len(classes) != 2:
         raise ParameterError(f"the threshold of a filter is for two classes; got {len(classes)}")
     check_positive(classes, spam)
-    scores = fitted.learned.left_out
-    if scores is None:
+    left_out = fitted.learned.left_out
+    if left_out is None:
         raise DataError(
             "the fit has no out-of-fold scores: they take 20 documents or more "
             "in each of its parts, unit weights, and held_out above 0")
-    held = HeldOut(fitted.classes, scores.scores, scores.actual, np.zeros(len(scores.actual)),
-                   f"{scores.n_folds} folds")
+    held = HeldOut(fitted.classes, left_out.scores, left_out.actual,
+                   lengths=np.zeros(len(left_out.actual)), method=f"{left_out.n_folds} folds")
     n_others = int((held.actual != classes.index(spam)).sum())
+    # The lowest rate that so many messages can show: none of them is wrong.
     lowest_rate = upper_bound(0, n_others, confidence) * (1.0 + _ROUNDING)
     decision = choose_threshold(
         held, spam, max_false_positive_rate=max(max_false_positive_rate, lowest_rate),
@@ -468,14 +472,14 @@ def decide_by_fit(
         "max_false_positive_rate": max_false_positive_rate}))
 
 
-def threshold_by_fit(fitted: Fitted, spam: Any, max_false_positive_rate: float) -> Floats:
-    """The scores, not calibrated, of a row at the threshold of `decide_by_fit`: (n_classes,).
+def scores_at_threshold(fitted: Fitted, spam: Any, max_false_positive_rate: float) -> Floats:
+    """The uncalibrated scores of a row at the threshold of `with_spam_threshold`: (n_classes,).
 
     They are 0 if the fit has too few documents to choose a threshold.
     """
     if fitted.learned.left_out is None:
         return np.zeros(len(fitted.classes))
-    decision = decide_by_fit(
+    decision = with_spam_threshold(
         replace(fitted, calibration=None), spam, max_false_positive_rate).decision
     assert decision is not None
     scores = [decision.thresholds[label] if label == spam else 0.0 for label in fitted.labels]

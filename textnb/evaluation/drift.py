@@ -35,13 +35,14 @@ from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
-from textnb.learning.fitted import Fitted, check_texts
+from textnb.learning.fitted import Fitted, fitted_text_model
 
 # The significance level of all tests together; the minimum stability index of a large difference,
 # and the minimum ratio of the shares of errors.
 LEVEL, _MIN_INDEX, _MIN_ERROR_RATIO = 0.01, 0.2, 1.5
 # With fewer documents in either sample, there is no verdict.
 _MIN_DOCUMENTS = 50
+# The verdicts.
 AGAIN, SAME, TOO_FEW = "choose again", "nothing drifted", "too few documents to tell"
 # Numbers are counted between the tenths of the reference.
 _N_BINS = 10
@@ -78,15 +79,15 @@ class Sample:
 
     @classmethod
     def of(
-        cls, held: HeldOut, tokens: ArrayLike, unknown: ArrayLike, labelled: bool = True
+        cls, held: HeldOut, n_tokens: ArrayLike, n_unknown: ArrayLike, labelled: bool = True
     ) -> Sample:
         """Make the sample of scores, and of each document's numbers of tokens and unknown tokens.
 
         ``held.actual`` has no meaning if the documents are not ``labelled``.
         """
-        n_tokens = np.asarray(tokens, dtype=np.float64)
-        share = np.full(len(n_tokens), np.nan)
-        np.divide(unknown, n_tokens, out=share, where=n_tokens > 0)
+        totals = np.asarray(n_tokens, dtype=np.float64)
+        share = np.full(len(totals), np.nan)
+        np.divide(n_unknown, totals, out=share, where=totals > 0)
         answers, labels, scores = held.predicted, held.actual, held.scores
         if held.is_multilabel:
             answers, labels = _best_of_mask(scores, answers), _best_of_mask(scores, labels)
@@ -236,8 +237,9 @@ def drift(model: Any, recent: Any, reference: Any, *, progress: Progress | None 
     'nothing drifted'
     """
     fitted = check_model(model)
-    return compare(sample_of(fitted, reference, progress), sample_of(fitted, recent, progress),
-                   fitted.classes.tolist(), fitted.is_multilabel)
+    return compare_samples(
+        sample_of(fitted, reference, progress), sample_of(fitted, recent, progress),
+        fitted.classes.tolist(), fitted.is_multilabel)
 
 
 def check_model(model: Any) -> Fitted:
@@ -248,7 +250,7 @@ def check_model(model: Any) -> Fitted:
     ParameterError
         If it is not a model of texts, or has a single class.
     """
-    fitted = check_texts(model)
+    fitted = fitted_text_model(model)
     if len(fitted.classes) < 2 and not fitted.is_multilabel:
         raise ParameterError("the model has a single class, so its answers can't drift: train it "
                              "on documents of two classes or more")
@@ -268,17 +270,18 @@ def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> S
     with naming_source(frame):
         labelled = fitted.label in scan(
             frame, text=fitted.columns, tokens=fitted.token_columns).collect_schema()
-    held = score_held_out(fitted, frame, progress, count, labelled)
+    held = score_held_out(fitted, frame, progress, watch=count, labelled=labelled)
     if held.novelty is not None:
         held.novelty.warn()
     totals = np.concatenate(n_tokens)
     return Sample.of(held, totals, totals - np.concatenate(n_known_tokens), labelled)
 
 
-def compare(
+def compare_samples(
     reference: Sample, recent: Sample, classes: Sequence[Any], of_lists: bool = False
 ) -> Drift:
     """Compare two samples of answers of one model, with lists of labels or single ones."""
+    # The names of answers and labels by their index: see `Sample`.
     names = {UNKNOWN: "(none)" if of_lists else "(other)",
              **{code: str(label) for code, label in enumerate(classes)}}
     measures = []
@@ -296,6 +299,7 @@ def compare(
             if len(old) and len(new):
                 measures.append(_compare_numbers(name, old, new))
     enough = min(len(reference), len(recent)) >= _MIN_DOCUMENTS
+    # Bonferroni: the tests share the level.
     level = LEVEL / max(1, len(measures))
     return Drift(
         tuple(replace(measure, drifted=enough and measure.p_value < level and _is_large(measure))
@@ -329,6 +333,7 @@ def _compare_categories(
 def _compare_numbers(name: str, reference: Floats, recent: Floats) -> DriftMeasure:
     from scipy.stats import ks_2samp
 
+    # Infinite scores become the largest numbers, as quantiles between infinities are NaN.
     reference, recent = (np.nan_to_num(values) for values in (reference, recent))
     p = float(ks_2samp(reference, recent, method="asymp").pvalue)
     edges = np.unique(np.quantile(reference, np.arange(1, _N_BINS) / _N_BINS))

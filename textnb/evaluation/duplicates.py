@@ -63,8 +63,7 @@ class Duplicates:
     def __repr__(self) -> str:
         conflicts = "" if self.conflicts is None else f", {self.conflicts:,} labelled otherwise"
         return (f"Duplicates({self.exact:,} exact and {self.similar:,} near of "
-                f"{quantity(self.rows, 'row')}, "
-                f"looked for in {self.against:,}{conflicts})")
+                f"{quantity(self.rows, 'row')}, looked for in {self.against:,}{conflicts})")
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.pairs.head(notebook.MAX_ROWS)}"
@@ -155,6 +154,7 @@ def find_duplicates(
         raise ParameterError.out_of_range("shingle", "an int >= 1", shingle)
     columns = text_columns_without_label(text) if label is None else text_columns_of(text, label)
     tables = {"the training set": train} | ({} if test is None else {"the test set": test})
+    # It gives each distinct token a code; both tables have the same codes.
     interner = Interner()
     parts = [_read(table, name, tokenizer, columns, label, interner)
              for name, table in tables.items()]
@@ -200,8 +200,8 @@ def same_texts(
 def copies_learned(first_rows: Ints, folds: Ints) -> int:
     """Count the documents whose model has learned another document with the same tokens.
 
-    ``first_rows`` is from `same_texts`, and ``folds`` from a `Split`: the model of a fold learns
-    the other folds, or only the folds before it if there is a fold -1.
+    ``first_rows`` is from `same_texts`, and ``folds`` is the fold of each document: the model of a
+    fold learns the other folds, or only the folds before it if there is a fold -1 (`LEARNED_ONLY`).
 
     Examples
     --------
@@ -222,7 +222,7 @@ def _read(
     frame: Any, name: str, tokenizer: Tokenizer, columns: list[str], label: str | None,
     interner: Interner,
 ) -> pl.DataFrame:
-    """The tokens of each row as ``codes``, and its ``label`` as a string."""
+    """The codes of each row's tokens as a list ``codes``, and its ``label`` as a string."""
     tokens, label_columns = tokenizer.expr(columns), [] if label is None else [label]
     parts = []
     with naming_source(frame):
@@ -275,12 +275,15 @@ def _find_near(
 ) -> tuple[Ints, NDArray[np.float64]]:
     """Find a near-duplicate of each row, -1 if it has none, and the similarity of both.
 
+    ``first_rows`` is from `_first_rows`, ``lengths`` the number of tokens of each row, ``codes``
+    the tokens of all rows, one row after the other, and ``shingle`` the length of a shingle.
     Each distinct text is compared once, and its later copies have the same near-duplicate. If
     ``begin`` is 0, each row is compared with the rows before it. Otherwise rows from ``begin`` on
     are compared with the rows before ``begin``.
     """
     is_first = (first_rows == np.arange(len(first_rows))) & (lengths > 0)
     distinct = np.flatnonzero(is_first)
+    # Each distinct text is compared with as many of the first ones.
     limits = np.arange(len(distinct))
     if begin:
         n_before = int(np.searchsorted(distinct, begin))
@@ -296,7 +299,10 @@ def _find_near(
 def _add_labels(
     pairs: pl.DataFrame, labels: pl.Series, rows: Ints, of: Ints, first_rows: Ints, n_train: int
 ) -> pl.DataFrame:
-    """Add the labels of both rows, and whether a row with the tokens of ``of`` has another one."""
+    """Add the labels of both rows, and whether a row with the tokens of ``of`` has another one.
+
+    ``labels`` are of all rows: first those of the training set, whose number is ``n_train``.
+    """
     labels_of_text = pl.DataFrame({"text": first_rows[:n_train], "n": labels[:n_train]}).group_by(
         "text").agg(pl.col("n").drop_nulls().n_unique())
     has_several = pl.DataFrame({"text": first_rows[of]}).join(

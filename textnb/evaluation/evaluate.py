@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
+from textnb.evaluation import indicators
 from textnb.evaluation.held_out import HeldOut, probability_measures
-from textnb.evaluation.indicators import of_mask, stack
 from textnb.evaluation.labelled import (
     LABEL,
-    in_classes,
+    is_in_classes,
     labelled_batches,
     score_held_out,
     scored_batches,
@@ -31,7 +31,7 @@ from textnb.evaluation.roc import Roc, check_class
 from textnb.frames.batches import Progress
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan_table
-from textnb.learning.fitted import Fitted, fitted_texts
+from textnb.learning.fitted import Fitted, fitted_text_model_or_none
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import lists_of_mask
 from textnb.scoring.scorer import calibrate_scores, rows_at_a_time
@@ -43,8 +43,8 @@ AnyModel = Any
 
 
 def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
-    """Scan labelled rows as the model's own `fit` does."""
-    fitted = fitted_texts(model)
+    """Open labelled rows as the model's own `fit` does."""
+    fitted = fitted_text_model_or_none(model)
     if fitted is not None:
         return fitted.scan(rows)
     return scan_table(rows, model.features_, model.label_column)
@@ -90,7 +90,7 @@ def evaluate(
     >>> evaluate(TextClassifier().fit(frame), frame).accuracy
     1.0
     """
-    fitted = fitted_texts(model)
+    fitted = fitted_text_model_or_none(model)
     if fitted is not None and fitted.is_multilabel:
         return score_lists(fitted, frame, progress).evaluation
     return evaluate_classes(model, frame, progress)
@@ -105,7 +105,7 @@ def evaluate_classes(
     For callers that need them, the scores of each batch, not calibrated, are appended to
     ``scores``, and ``watch`` counts the rows of a model of texts.
     """
-    classes, fitted = _classes(model), fitted_texts(model)
+    classes, fitted = _classes(model), fitted_text_model_or_none(model)
     decision = None if fitted is None else fitted.decision
     if watch is None and fitted is not None:
         watch = ScoringWatch(fitted)
@@ -136,7 +136,7 @@ def evaluate_classes(
 
 def learned_rows(model: AnyModel) -> NDArray[Any]:
     """The number of rows of each class that the model has learned: (n_classes,)."""
-    fitted = fitted_texts(model)
+    fitted = fitted_text_model_or_none(model)
     if fitted is not None:
         return fitted.counts.class_count
     counts = getattr(model.estimator_, "class_count_", None)
@@ -150,9 +150,9 @@ class ScoringWatch:
         self.novelty, self.coverage = NoveltyCount(fitted), coverage_of(fitted)
 
     def add(self, rows: pl.DataFrame, counts: SparseRows, actual: NDArray[Any]) -> None:
-        """Count a batch: its texts, the counts of its known terms, and its `known_labels`."""
+        """Count a batch: texts, counts of known terms, and labels as `HeldOut.actual` has them."""
         self.coverage.add(rows, counts)
-        self.novelty.add(counts, self.novelty.codes_of(actual))
+        self.novelty.add(counts, actual)
 
     def warn(self) -> None:
         """Give a `LearnedRowsWarning` or an `UnknownTermsWarning`, or both, if there is reason."""
@@ -187,13 +187,13 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     1.0
     """
     check_class(_classes(model).to_list(), positive)
-    held, fitted = score_held_out_of(model, frame), fitted_texts(model)
+    held, fitted = score_held_out_of(model, frame), fitted_text_model_or_none(model)
     return held.calibrated(None if fitted is None else fitted.calibration).roc(positive)
 
 
 def score_held_out_of(model: AnyModel, frame: Any) -> HeldOut:
     """Score labelled rows by any model; by a model of texts, as `score_held_out` does."""
-    fitted = fitted_texts(model)
+    fitted = fitted_text_model_or_none(model)
     if fitted is not None:
         return score_held_out(fitted, frame)
     return HeldOut.joined([*_score_tables(model, frame)])
@@ -209,25 +209,28 @@ def _score_tables(
         batch, actual = batch_and_classes
         return HeldOut(
             model.classes_, model.predict_joint_log_proba(batch.select(columns)), actual,
-            np.zeros(len(actual)), UNVERIFIED, unknown=unknown_labels(batch[LABEL], classes),
-            without_class=in_classes(actual, is_unlearned))
+            lengths=np.zeros(len(actual)), method=UNVERIFIED,
+            unknown=unknown_labels(batch[LABEL], classes),
+            without_class=is_in_classes(actual, is_unlearned))
 
     with naming_source(frame):
         rows = scan_for(model, frame)
         columns = model.input_columns(rows)
+        # text=(): without text columns, batches have a fixed number of rows.
         yield from map_in_threads(score, labelled_batches(
             rows, columns, model.label_column, classes, progress, text=()))
 
 
 def _classes(model: AnyModel) -> pl.Series:
-    fitted = fitted_texts(model)
+    fitted = fitted_text_model_or_none(model)
     return pl.Series((model.classes_ if fitted is None else fitted.classes).tolist())
 
 
 class ScoredLists:
     """Counts of documents with lists of labels, from which scores are computed in blocks.
 
-    ``watch`` has counted all documents.
+    ``actual`` are the lists of labels, ``counts`` the documents' counts of the model's terms in
+    batches. ``watch`` has counted all documents.
     """
 
     def __init__(
@@ -251,8 +254,8 @@ class ScoredLists:
     def predicted(self) -> Any:
         """Which labels are predicted: csr_array (n_documents, n_labels)."""
         labels = self.fitted.labels.to_list()
-        return stack(of_mask(choose_labels(scores, labels, self.fitted.decision))
-                     for scores in self.scores())
+        masks = (choose_labels(scores, labels, self.fitted.decision) for scores in self.scores())
+        return indicators.stack(map(indicators.of_mask, masks))
 
     @property
     def right(self) -> NDArray[np.bool_]:

@@ -3,8 +3,8 @@
     total = count(fold 1) + ... + count(fold k)
     model of fold f = the model of total - count(fold f)
 
-Counts are integers, so this model equals a fit on the other folds to the bit. Its vocabulary and
-limits are chosen from the difference too.
+Counts are integers, so this model equals a fit on the other folds to the bit. Its vocabulary, with
+limits such as ``min_df``, is chosen from the difference too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.statistics import is_auto
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import HeldOut
-from textnb.evaluation.novelty import codes_of
+from textnb.evaluation.novelty import codes_among
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
@@ -55,7 +55,8 @@ class Recipe:
     Attributes
     ----------
     settings : TextSettings
-        For a search, only its columns matter.
+        For a search over models (a `TextClassifier` whose ``estimator`` is a name), only its
+        columns matter.
     from_counts : bool
         Whether sums of counts determine the model; not if a parameter must be chosen from rows.
     fit : callable
@@ -99,9 +100,10 @@ class Recipe:
                 f"others, as NBLinear's does; got {name}. Leave it out, and choose a threshold "
                 "from the result's scores with choose_threshold")
         if is_search:
-            return cls(settings, False, lambda rows: unfitted(model).fit(rows).fitted_)
-        return cls(settings, estimator.from_counts and not is_auto(estimator.l),
-                   partial(fit, settings, left_out=with_scores_left_out))
+            return cls(settings, from_counts=False,
+                       fit=lambda rows: unfitted(model).fit(rows).fitted_)
+        return cls(settings, from_counts=estimator.from_counts and not is_auto(estimator.l),
+                   fit=partial(fit, settings, left_out=with_scores_left_out))
 
     def scan(self, frame: Any) -> pl.LazyFrame:
         """The rows, with their columns checked."""
@@ -182,14 +184,14 @@ def score_folds(
 ) -> Any:
     """Score each document by a model of the other folds, as `cross_validate` does."""
     recipe = Recipe.of(model, "cross_validate")
-    settings, names = recipe.settings, recipe.settings.columns
+    settings, columns = recipe.settings, recipe.settings.columns
     with naming_source(frame):
-        lazy = recipe.scan(frame).select(*names, settings.label)
+        lazy = recipe.scan(frame).select(*columns, settings.label)
         rows: pl.LazyFrame | pl.DataFrame = lazy
         if recipe.from_counts:
-            parts = _split_batches(lazy, names, partition, progress)
+            batches_by_fold = _split_batches(lazy, columns, partition, progress)
             models = _fit_by_subtraction(
-                settings, _count_folds(settings, parts, partition), partition)
+                settings, _count_folds(settings, batches_by_fold, partition), partition)
         else:
             rows = lazy.collect()
             if progress is not None:
@@ -197,24 +199,25 @@ def score_folds(
             models = _fit_folds(recipe, rows, partition)
         progress_line = current_progress()
         progress_line.begin("scoring", Size(len(partition.folds)))
-        parts = _split_batches(rows, names, partition, progress_line.advance)
+        batches_by_fold = _split_batches(rows, columns, partition, progress_line.advance)
         scores = ScoresByModels(
-            partition.labels, *(any(getattr(fitted, choice) for fitted in models)
-                                for choice in ("calibration", "decision")))
+            partition.labels, calibrates=any(fitted.calibration for fitted in models),
+            decides=any(fitted.decision for fitted in models))
 
-        def score(parts: tuple[FoldRows, ...]) -> None:
-            for numbers, part in parts:
+        def score(batch_by_fold: tuple[FoldRows, ...]) -> None:
+            for numbers, part in batch_by_fold:
                 fold = int(partition.folds[numbers[0]])
                 if fold != LEARNED_ONLY:
                     scores.score(models[fold], numbers, part)
 
-        for _ in map_in_threads(score, parts):
+        for _ in map_in_threads(score, batches_by_fold):
             pass
     held = scores.held_out(partition.method, partition.folds)
     if not held.is_multilabel:
         # Whether the model of each fold has learned each class: (n_folds, n_classes).
         learned = np.stack([np.isin(held.classes, fitted.classes[
             fitted.counts.class_count > 0]) for fitted in models])
+        # Rows that no model scores have LEARNED_ONLY (-1), and index the last model to no effect.
         lacks_class = ~learned[partition.folds, held.actual] & (partition.folds != LEARNED_ONLY)
         held = replace(held, without_class=lacks_class if lacks_class.any() else None)
     return held.take(partition.folds != LEARNED_ONLY)
@@ -231,12 +234,12 @@ def _fit_folds(recipe: Recipe, rows: pl.DataFrame, partition: Split) -> list[Fit
 
 
 def _split_batches(
-    frame: pl.LazyFrame | pl.DataFrame, names: list[str], partition: Split,
+    frame: pl.LazyFrame | pl.DataFrame, columns: list[str], partition: Split,
     progress: Progress | None = None,
 ) -> Iterator[tuple[FoldRows, ...]]:
     """Divide each batch by folds, into `FoldRows` for each fold that it has."""
     n_seen, n_expected = 0, len(partition.folds)
-    for batch in batches(frame, names, progress=progress):
+    for batch in batches(frame, columns, progress=progress):
         if n_seen + batch.height <= n_expected:
             folds = partition.folds[n_seen:n_seen + batch.height]
             places = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
@@ -250,6 +253,7 @@ def _split_batches(
 def _fit_by_subtraction(
     settings: TextSettings, counts: dict[int, Counts], partition: Split
 ) -> list[Fitted]:
+    """The model of each fold, from the counts of all folds."""
     models = []
     if partition.in_time:
         learned = counts[LEARNED_ONLY]
@@ -279,9 +283,9 @@ def _count_folds(
         counts[fold] = counts[fold] + more if fold in counts else more
         sizes[fold] = 0
 
-    for parts in batches_by_fold:
-        for rows, part in parts:
-            fold = int(partition.folds[rows[0]])
+    for batch_by_fold in batches_by_fold:
+        for numbers, part in batch_by_fold:
+            fold = int(partition.folds[numbers[0]])
             waiting.setdefault(fold, []).append(part)
             sizes[fold] = sizes.get(fold, 0) + part.estimated_size()
         while sum(sizes.values()) > _MAX_WAITING_BYTES:
@@ -309,10 +313,13 @@ class ScoresByModels:
         self, fitted: Fitted, rows: NDArray[np.int64], batch: pl.DataFrame,
         thresholds: Floats | None = None,
     ) -> None:
-        """Score the documents of some ``rows``; subtract thresholds from the scores."""
+        """Score the documents of some ``rows``; subtract ``thresholds``, (n_classes,), from scores.
+
+        ``rows`` are the documents' places among ``labels``, and ``batch`` has their texts.
+        """
         scores, lengths = score_batch(fitted, batch)
-        # The model may have only some of the classes.
-        cells = rows[:, None], codes_of(fitted.labels, self._classes)
+        # The cells of the classes that the model has, which may be only some of them.
+        cells = rows[:, None], codes_among(fitted.labels, self._classes)
         self._scores[cells] = scores if thresholds is None else scores - thresholds
         self._lengths[rows] = lengths
         if self._posterior is not None:

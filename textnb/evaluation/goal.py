@@ -12,6 +12,7 @@ from textnb.evaluation.binomial import check_share
 from textnb.evaluation.roc import check_class, check_two_classes
 from textnb.runtime.settings import COSTS
 
+# The values of ``by`` and of ``method``.
 BY, METHODS = ("f1", "micro-f1"), ("empirical", "theoretical")
 _FOR_ONE_CLASS = "is for the threshold of one class: see choose_threshold"
 _FOR_ALL_CLASSES = "is for thresholds of every class: see choose_class_thresholds"
@@ -53,7 +54,9 @@ class Goal:
         """
         kind = "labels" if link == "sigmoid" else "classes" if positive is None else "class"
         for name, reason in _REFUSED[kind].items():
+            # The attribute of the class is the default.
             if getattr(self, name) != getattr(Goal, name):
+                # `naming` writes each parameter in braces as Python or the command line does.
                 raise ParameterError.naming("{setting} " + reason, setting=Mention(name))
         if link == "softmax":
             check_two_classes(classes)

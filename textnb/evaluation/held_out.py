@@ -20,15 +20,15 @@ from textnb.bayes.decision import Decision, choose_labels, log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, quantity
+from textnb.evaluation import indicators
 from textnb.evaluation.binomial import check_share, upper_bound
-from textnb.evaluation.indicators import measures, of_mask
-from textnb.evaluation.labels import evaluation_of_lists, matrices
+from textnb.evaluation.labels import evaluation_of_lists, indicators_of
 from textnb.evaluation.metrics import evaluation
 from textnb.evaluation.novelty import UNKNOWN, Novelty
 from textnb.evaluation.roc import Roc, check_class, check_positive, errors_by_threshold, roc
 from textnb.models.protocol import MissingAttributeError
 from textnb.runtime import notebook
-from textnb.scoring.columns import best_class, lists_of_mask, where_possible
+from textnb.scoring.columns import best_class, lists_of_mask, null_unless
 from textnb.scoring.scorer import rows_at_a_time
 
 
@@ -169,8 +169,9 @@ class HeldOut:
 
     def measure(self, decision: Decision | None = None) -> dict[str, float]:
         """The measures of `LabelEvaluation`, by name."""
-        predictions = of_mask(self.chosen(decision))
-        return measures(*matrices(self.labels, pl.Series(self.classes.tolist()), predictions)[1:])
+        _, true, predicted = indicators_of(self.labels, pl.Series(self.classes.tolist()),
+                                           indicators.of_mask(self.chosen(decision)))
+        return indicators.measures(true, predicted)
 
     @property
     def labels(self) -> pl.Series:
@@ -266,6 +267,7 @@ class HeldOut:
         check_held_out(self)
         with np.errstate(invalid="ignore"):
             posterior = log_posterior(self.probability_scores)
+        # For an unknown label (-1), the value of class 0 takes its place, and is not used.
         logs = posterior[np.arange(len(self)), np.maximum(self.actual, 0)]
         return np.where((self.actual == UNKNOWN) | np.isnan(logs), -np.inf, logs)
 
@@ -354,7 +356,7 @@ class HeldOut:
             return evaluation_of_lists(
                 labels, classes,
                 lambda: (scores[start:start + step] for start in range(0, len(self), step)),
-                of_mask(self.chosen(decision)))
+                indicators.of_mask(self.chosen(decision)))
         if labels.null_count():
             raise DataError(f"{quantity(labels.null_count(), 'document', 'has', 'have')} a label "
                             "that is not among the model's classes; evaluate(model, frame) counts "
@@ -401,7 +403,7 @@ class HeldOut:
                 probabilities = np.exp(log_posterior(self.probability_scores))
             probability = pl.Series(probabilities[np.arange(len(self)), np.maximum(best, 0)])
             columns = {"predicted": classes.gather(pl.Series(best).replace(UNKNOWN, None)),
-                       "probability": where_possible(probability, pl.Series(best != UNKNOWN))}
+                       "probability": null_unless(probability, pl.Series(best != UNKNOWN))}
         if self.folds is not None:
             columns["fold"] = pl.Series(self.folds)
         return pl.DataFrame(columns)
@@ -522,7 +524,8 @@ class HeldOut:
             If all documents are positive, or none is.
         """
         classes, of_lists = self.classes.tolist(), self.is_multilabel
-        (check_class if of_lists else check_positive)(classes, positive)
+        check = check_class if of_lists else check_positive
+        check(classes, positive)
         if not len(self):
             raise DataError.no_rows("the held-out set", "there is nothing to measure")
         k = classes.index(positive)
@@ -552,6 +555,7 @@ def check_held_out(held: Any, of_lists: bool | None = False) -> None:
 
 def probability_measures(parts: Iterable[HeldOut]) -> dict[str, Any]:
     """``log_loss`` and ``roc_auc`` of `Evaluation`, over all documents of all parts."""
+    # The empty first entries are for the case that there are no parts.
     log_probabilities, odds, positive = [np.empty(0)], [np.empty(0)], [np.empty(0, dtype=np.bool_)]
     n_classes = 0
     for part in parts:

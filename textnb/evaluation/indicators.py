@@ -1,4 +1,7 @@
-"""Measures of indicator matrices, (n_documents, n_labels), by scikit-learn's functions."""
+"""Measures of lists of labels, by scikit-learn's functions.
+
+The lists are rows of an indicator matrix, (n_documents, n_labels): 1 if the document has the label.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,11 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-def indicator(columns: Ints, lengths: Ints, n_labels: int) -> sp.csr_array:
-    """Make the matrix of the labels of all rows, one row after the other, and their numbers."""
+def of_labels(columns: Ints, lengths: Ints, n_labels: int) -> sp.csr_array:
+    """Make the indicator matrix of rows, from their labels and the number of labels of each row.
+
+    ``columns`` are the columns of the labels of all rows, one row after the other.
+    """
     import scipy.sparse as sp
 
     indptr = np.append(0, np.cumsum(lengths))
@@ -25,12 +31,12 @@ def indicator(columns: Ints, lengths: Ints, n_labels: int) -> sp.csr_array:
 
 
 def of_mask(mask: NDArray[np.bool_]) -> sp.csr_array:
-    """Make the matrix of a mask of which rows have which labels."""
-    return indicator(np.nonzero(mask)[1], mask.sum(axis=1), mask.shape[1])
+    """Make the indicator matrix of a mask of which rows have which labels."""
+    return of_labels(np.nonzero(mask)[1], mask.sum(axis=1), mask.shape[1])
 
 
 def stack(parts: Iterable[sp.csr_array]) -> sp.csr_array:
-    """The rows of all parts."""
+    """One matrix with the rows of all parts."""
     import scipy.sparse as sp
 
     return sp.vstack(list(parts), format="csr")
@@ -42,6 +48,7 @@ def measures(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, float]:
 
     hamming_loss = (true != predicted).nnz / max(1, true.shape[0] * true.shape[1])
     true, predicted = _with_two_columns(true), _with_two_columns(predicted)
+    # An F1 without any true or predicted label: of a document it is 1, of a label it is left out.
     f1 = {average: float(f1_score(true, predicted, average=average, zero_division=undefined))
           for average, undefined in (("micro", np.nan), ("macro", np.nan), ("samples", 1.0))}
     return {"micro_f1": f1["micro"], "macro_f1": f1["macro"], "example_f1": f1["samples"],

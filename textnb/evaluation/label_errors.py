@@ -170,6 +170,7 @@ def label_shares(probabilities: Floats, actual: Ints, quantile: float = _QUANTIL
     """
     all_rows, n = np.arange(len(actual)), probabilities.shape[1]
     own, sizes = probabilities[all_rows, actual], np.bincount(actual, minlength=n)
+    # The threshold of a class: the quantile of its probabilities in the rows with its label.
     quantile_index = np.cumsum(sizes) - sizes + (quantile * (sizes - 1)).astype(np.int64)
     thresholds = own[np.lexsort((own, actual))[quantile_index]]
     above = np.where(probabilities >= thresholds, probabilities, -1.0)
@@ -186,7 +187,8 @@ def label_shares(probabilities: Floats, actual: Ints, quantile: float = _QUANTIL
 
 def _suspect_lists(probabilities: Floats, has: NDArray[np.bool_]) -> Suspects:
     margins, empty = np.full(len(has), -1.0), np.zeros(0, dtype=np.int64)
-    # Rows, labels, missing and confidence; the empty first entry is for data without suspects.
+    # Rows, labels, missing and confidence. The first entry has no rows, and the types of these
+    # arrays: it is for data without suspects.
     suspects = [(empty, empty, empty == 1, empty / 1.0)]
     for k in range(has.shape[1]):
         # If all rows have the label, or none has it, there is nothing to separate.
@@ -208,17 +210,18 @@ def _suspect_lists(probabilities: Floats, has: NDArray[np.bool_]) -> Suspects:
 
 
 def reasons(left_out: LeftOutRows, suspects: Suspects, names: pl.Series) -> Iterator[str]:
-    """For each suspect, the terms that speak against its label, and the nearest rows.
+    """For each suspect, in words: the terms that speak against its label, and the nearest rows.
 
     ``names`` has a name for each row of the table: its number and its label.
     """
     counts, actual = left_out.counts[suspects.rows], left_out.held_out.actual
     is_multilabel, no_class = actual.ndim > 1, np.full(len(suspects.rows), -1)
+    # The label that is wrong: of a list that lacks a label, there is none.
     against = np.where(suspects.missing, no_class, suspects.labels) if is_multilabel else (
         actual[suspects.rows])
     suspect_of_term, terms = terms_between(
         left_out.fitted, SparseRows(counts.data, counts.indices, counts.indptr, counts.shape[1]),
-        np.where(suspects.missing, suspects.labels, no_class), against, _MAX_TERMS)
+        toward=np.where(suspects.missing, suspects.labels, no_class), against=against, k=_MAX_TERMS)
     terms_of: list[list[str]] = [[] for _ in suspects.rows]
     for suspect, term in zip(suspect_of_term.tolist(), terms, strict=True):
         terms_of[suspect].append(repr(term))

@@ -14,13 +14,13 @@ from textnb.bayes.decision import choose_labels
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError
 from textnb.evaluation.held_out import HeldOut
-from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED, NoveltyCount, codes_of
+from textnb.evaluation.novelty import UNKNOWN, UNVERIFIED, NoveltyCount, codes_among
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import labels_of
-from textnb.learning.fitted import Fitted, check_texts
+from textnb.learning.fitted import Fitted, fitted_text_model
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.scorer import Watch, lengths
 
@@ -39,7 +39,7 @@ def known_labels(labels: pl.Series, classes: pl.Series, first_row: int = 0) -> N
     row_labels = labels_of(labels, first_row)
     names = pl.Series(row_labels.classes.tolist(), dtype=classes.dtype)
     # If no row has a label, the codes are not of an integer type.
-    codes = codes_of(names, classes)[row_labels.codes.astype(np.int64)]
+    codes = codes_among(names, classes)[row_labels.codes.astype(np.int64)]
     if not row_labels.is_multilabel:
         return codes
     actual = np.zeros((len(labels), len(classes)), dtype=np.bool_)
@@ -49,7 +49,9 @@ def known_labels(labels: pl.Series, classes: pl.Series, first_row: int = 0) -> N
 
 
 def unknown_labels(labels: pl.Series, classes: pl.Series) -> pl.Series:
-    """The label of each document if it is not among the classes, else null; for lists, such labels.
+    """The label of each document if it is not among the classes, else null.
+
+    For lists of labels, those of each list that are not among the classes.
 
     Examples
     --------
@@ -68,7 +70,7 @@ def labelled_batches(
     rows: pl.LazyFrame, columns: Sequence[str], label: str | None, classes: pl.Series,
     progress: Progress | None = None, text: Sequence[str] | None = None, of_lists: bool = False,
 ) -> Iterator[tuple[pl.DataFrame, NDArray[Any]]]:
-    """Read batches of columns of a test set, and their `known_labels`.
+    """Read batches of columns of a test set, and their `known_labels`; without labels, all unknown.
 
     Parameters
     ----------
@@ -78,6 +80,8 @@ def labelled_batches(
         The label column; batches hold it as `LABEL`. None if there is none.
     text : sequence of str, optional
         Columns whose size determines the number of rows of a batch; by default ``columns``.
+    of_lists : bool
+        Whether documents have lists of labels.
 
     Raises
     ------
@@ -100,7 +104,7 @@ def labelled_batches(
         raise DataError.no_rows("the test set", "there is nothing to measure")
 
 
-def in_classes(actual: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+def is_in_classes(actual: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     """Which documents are of one of the classes that a mask selects; None if there are none."""
     is_inside: NDArray[np.bool_] = (actual != UNKNOWN) & mask[np.maximum(actual, 0)]
     return is_inside if is_inside.any() else None
@@ -138,7 +142,7 @@ def held_out(model: Any, frame: Any, *, progress: Progress | None = None) -> Hel
         there are too few rows for a verdict, there is no warning, and ``method`` is "rows given as
         held out (can't be verified)".
     """
-    held = score_held_out(check_texts(model), frame, progress)
+    held = score_held_out(fitted_text_model(model), frame, progress)
     if held.novelty is not None:
         held.novelty.warn()
     return held
@@ -157,7 +161,7 @@ def score_held_out(
     parts = []
     for batch, counts, part in scored_batches(fitted, frame, progress, labelled):
         if novelty is not None:
-            novelty.add(counts, novelty.codes_of(part.actual))
+            novelty.add(counts, part.actual)
         if watch is not None:
             watch(batch, counts)
         parts.append(part)
@@ -181,10 +185,10 @@ def scored_batches(
         counts = fitted.vocabulary.rows(batch, fitted.columns)
         scores = fitted.form.scores(counts)
         return batch, counts, HeldOut(
-            fitted.classes, scores, actual, lengths(fitted, counts), UNVERIFIED,
+            fitted.classes, scores, actual, lengths(fitted, counts), method=UNVERIFIED,
             link="sigmoid" if of_lists else "softmax",
             unknown=unknown_labels(batch[LABEL], fitted.labels) if labelled else None,
-            without_class=None if of_lists else in_classes(actual, is_unlearned),
+            without_class=None if of_lists else is_in_classes(actual, is_unlearned),
             answers=None if decision is None else choose_labels(scores, labels, decision))
 
     with naming_source(frame):

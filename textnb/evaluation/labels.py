@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, Mention, ParameterError, quantity
-from textnb.evaluation.indicators import count_confusions, indicator, measures, measures_of_labels
+from textnb.evaluation import indicators
 from textnb.evaluation.novelty import Novelty, novelty_entry
 from textnb.evaluation.roc import Rates
 from textnb.runtime import notebook
@@ -106,8 +106,7 @@ class LabelEvaluation:
             "documents", descending=True, maintain_order=True),
             "Missed labels, and what was predicted wrongly in their place": self.confused}
         return notebook.box(repr(self), *(
-            notebook.frame_table(table, caption)
-            for caption, table in tables.items()))
+            notebook.frame_table(table, caption) for caption, table in tables.items()))
 
     def rates(self, positive: Any) -> Rates:
         """Counts and rates of one label: of the documents with it against those without.
@@ -138,7 +137,7 @@ def no_known_label(label: Any, known: pl.Series) -> DataError:
     return DataError.with_advice(
         f"the model knows none of the labels, such as {label!r}; its classes are "
         f"{', '.join(map(repr, known.to_list()[:10]))}",
-        "",  # Python has no option for it.
+        "",  # In Python, there is no parameter that maps the names of labels to classes.
         ". Where these labels have other names, say which class they are with ",
         Mention("classes", f"'{known[0]}=PATTERN,...'"))
 
@@ -151,7 +150,7 @@ def evaluation_of_lists(
 
     The scores in ``blocks``, and ``predicted`` (a csr_array), have a column for each known label.
     """
-    labels, true, predictions = matrices(actual, known, predicted)
+    labels, true, predictions = indicators_of(actual, known, predicted)
     known_columns = _columns_of(known, labels)
     if true.nnz and not true[:, known_columns].nnz:
         raise no_known_label(labels[int(true.indices[0])], known)
@@ -166,11 +165,11 @@ def evaluation_of_lists(
     ranked = rank_labels(blocks if len(labels) == len(known) else blocks_of_all_labels, true)
     is_known = labels.is_in(known.implode())
     table = pl.DataFrame({
-        "label": labels, **measures_of_labels(true, predictions),
+        "label": labels, **indicators.measures_of_labels(true, predictions),
         "average_precision": ranked.average_precision}).with_columns(
             pl.col("precision", "recall", "f1", "average_precision").fill_nan(None)).with_columns(
                 pl.when(is_known).then("average_precision").alias("average_precision"))
-    missed, wrong, counts = count_confusions(true, predictions)
+    missed, wrong, counts = indicators.count_confusions(true, predictions)
     pairs = pl.DataFrame({
         "label": labels.gather(pl.Series(missed)),
         "predicted": labels.gather(pl.Series(wrong).replace(-1, None)),
@@ -178,26 +177,30 @@ def evaluation_of_lists(
     order = np.lexsort((wrong, missed, -counts))
     return LabelEvaluation(
         documents=len(actual), labels=table, textless=textless, novelty=novelty,
-        ranking=ranked.at_k,
-        coverage_error=ranked.coverage_error,
+        ranking=ranked.at_k, coverage_error=ranked.coverage_error,
         label_ranking_average_precision=ranked.label_ranking_average_precision,
         confused=pairs[order], unknown_labels=labels.filter(~is_known).to_list(),
-        **measures(true, predictions))
+        **indicators.measures(true, predictions))
 
 
-def matrices(actual: pl.Series, known: pl.Series, predicted: Any) -> tuple[pl.Series, Any, Any]:
-    """All labels, sorted, and two matrices: the labels of documents, and the predicted ones."""
+def indicators_of(
+    actual: pl.Series, known: pl.Series, predicted: Any
+) -> tuple[pl.Series, Any, Any]:
+    """All labels, sorted, and two indicator matrices of them: of true and of predicted labels.
+
+    ``predicted`` is an indicator matrix too, with a column for each ``known`` label.
+    """
     actual_labels = actual.explode(empty_as_null=False, keep_nulls=False)
     actual_labels = actual_labels.cast(known.dtype).alias(known.name)
     labels = pl.concat([known, actual_labels]).unique().sort()
     sizes = actual.list.len().cast(pl.Int64).to_numpy()
-    predictions = indicator(_columns_of(known, labels)[predicted.indices],
-                            np.diff(predicted.indptr), len(labels))
-    return labels, indicator(_columns_of(actual_labels, labels), sizes, len(labels)), predictions
+    true = indicators.of_labels(_columns_of(actual_labels, labels), sizes, len(labels))
+    return labels, true, indicators.of_labels(
+        _columns_of(known, labels)[predicted.indices], np.diff(predicted.indptr), len(labels))
 
 
 def _columns_of(values: pl.Series, labels: pl.Series) -> NDArray[np.int64]:
-    """The positions of values among sorted labels, which are columns of the matrices."""
+    """The positions of values among sorted labels: the columns of indicator matrices."""
     if labels.dtype == pl.Boolean:
         labels, values = labels.cast(pl.Int8), values.cast(pl.Int8)
     return labels.search_sorted(values).to_numpy().astype(np.int64)
@@ -240,6 +243,7 @@ def rank_labels(blocks: Blocks, true: Any) -> LabelRanking:
     [1.0, 0.5, nan]
     """
     ks = [k for k in _KS if k <= true.shape[1]]
+    # The sums that `_sums_of_rows` returns: two, and two for each k.
     sums, blocks_of_true, start = np.zeros(2 + 2 * len(ks)), [np.empty(0)], 0
     for scores in blocks():
         lengths = np.diff(true.indptr[start:start + len(scores) + 1])

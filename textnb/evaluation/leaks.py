@@ -41,7 +41,7 @@ _MAX_NAMED = 5
 _HEADER = r"^\s*([A-Za-z][\w-]{0,40})\s*:\s*(.{0,80}?)\s*$"
 
 
-def leaks(
+def find_leaks(
     columns: pl.DataFrame, texts: pl.Series, labels: Labels, counts: CountMatrix, terms: pl.Series
 ) -> Iterator[tuple[float, str]]:
     """Find the leaks of columns, then at most one per class in texts: correlation and description.
@@ -49,6 +49,7 @@ def leaks(
     ``columns`` are neither texts nor labels. ``counts`` are those of ``terms`` in the texts:
     (n_rows, n_terms).
     """
+    # Whether each row has each class: csr_array (n_rows, n_classes).
     has_class = csr_of_codes(np.bincount(labels.rows, minlength=len(labels)), labels.codes,
                              len(labels.classes))
     sizes, names = labels.sizes, labels.classes.tolist()
@@ -115,6 +116,8 @@ def _features_by_place(texts: pl.Series) -> Iterator[tuple[str, pl.Series, Count
 def _count_features(
     place: str, n_rows: int, parts: list[pl.DataFrame]
 ) -> tuple[str, pl.Series, CountMatrix, float]:
+    """An item of `_features_by_place`, from tables of rows and features."""
+    # Features of fewer rows can't be correlated enough with a class of `_MIN_ROWS` rows.
     cells = pl.concat(parts).unique().filter(
         (pl.len().over("feature") >= _MIN_ROWS // 2) & (pl.col("feature") != "")).sort("row")
     names = cells["feature"].unique().sort()

@@ -8,12 +8,12 @@ from textnb.bayes.counts import weights_not_exact
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.held_out import HeldOut
-from textnb.evaluation.labelled import in_classes
+from textnb.evaluation.labelled import is_in_classes
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import naming_source
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import LabelledBatches
-from textnb.learning.fitted import Fitted, check_texts
+from textnb.learning.fitted import Fitted, fitted_text_model
 from textnb.learning.fitting import require_counts
 from textnb.learning.leave_one_out import LeaveOneOutReader
 from textnb.models.base import Model
@@ -21,9 +21,9 @@ from textnb.models.base import Model
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
-# The maximum number of scores in a check of a new model: 256 MiB.
+# The maximum number of scores, of 8 bytes each, that `check_leave_one_out` allows: 256 MiB.
 _MAX_SCORES = 1 << 25
-# The action that needs the parameters of the fit, as errors name it.
+# What a model does that needs the parameters of its fit, as the subject of a sentence in errors.
 LEAVING_OUT = "leaving documents out"
 
 
@@ -74,15 +74,16 @@ def leave_one_out(
     >>> np.exp(left_out.scores).round(4).tolist()  # P(text, class) without the text
     [[0.125, 0.0556], [0.0938, 0.1111], [0.3333, 0.0]]
     """
-    fitted = check_texts(model, LEAVING_OUT)
+    fitted = fitted_text_model(model, LEAVING_OUT)
     counting_model = model_that_counts(fitted)
     reader, documents = open_leave_one_out(fitted, frame, counting_model, progress)
     with naming_source(frame):
+        # The scores for each smoothing parameter, here a single one.
         left_out, = reader.leave_out(documents, [as_smoothing(counting_model.l, len(fitted.terms))])
     actual, link = left_out.labels.actual, left_out.labels.link
     # The class of a single document is not learned by the model without the document.
     is_single = reader.statistics.class_count <= 1
-    without_class = in_classes(actual, is_single) if link == "softmax" else None
+    without_class = is_in_classes(actual, is_single) if link == "softmax" else None
     return HeldOut(fitted.classes, left_out.scores, actual, left_out.lengths, "leave-one-out",
                    link=link, without_class=without_class)
 

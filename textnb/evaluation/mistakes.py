@@ -17,19 +17,19 @@ from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError, SchemaError
 from textnb.evaluation.labelled import known_labels, unknown_labels
-from textnb.evaluation.novelty import NoveltyCount, codes_of
+from textnb.evaluation.novelty import NoveltyCount, codes_among
 from textnb.frames.batches import Progress, batches
 from textnb.frames.kinds import rows_to_kind_of, select_columns
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import check_nulls
-from textnb.learning.fitted import Fitted, check_texts
+from textnb.learning.fitted import Fitted, fitted_text_model
 from textnb.runtime.settings import is_number
 from textnb.scoring.columns import (
     add_answers,
     best_class,
     lists_of,
     lists_of_mask,
-    where_possible,
+    null_unless,
 )
 from textnb.scoring.scorer import calibrate_scores, rows_at_a_time
 from textnb.scoring.texts import warn_stale
@@ -106,7 +106,7 @@ def mistakes(
     >>> mistakes(model, rows).select("id", "label", "row", "answer", "terms").rows()
     [(8, 'pos', 1, 'neg', ['bad'])]
     """
-    fitted = check_texts(model)
+    fitted = fitted_text_model(model)
     warn_stale(fitted, probabilities=True, decisions=True)
     novelty = NoveltyCount(fitted)
     table = select_mistakes(fitted, frame, within, terms, progress, novelty)
@@ -175,7 +175,7 @@ def _score(
         counts, actual = fitted.vocabulary.rows(batch, columns), batch[_ACTUAL]
         check_nulls(actual.rename(fitted.label), batch[_ROW][0] if batch.height else 0)
         if novelty is not None:
-            novelty.add(counts, novelty.codes_of(known_labels(actual, fitted.labels)))
+            novelty.add(counts, known_labels(actual, fitted.labels))
         parts = []
         for start in range(0, max(1, batch.height), step):
             block = counts[start:start + step]
@@ -190,7 +190,7 @@ def _score(
     schema = {_SELECTED: pl.Boolean(), **{
         _PREFIX + name: dtype for name, dtype in _answer_types(fitted).items()}}
     return add_answers(numbered, [*columns, _ACTUAL, _ROW], schema, answer,
-                       lambda frame: batches(frame, columns), on_end)
+                       divide=lambda frame: batches(frame, columns), on_end=on_end)
 
 
 class _Judgement(NamedTuple):
@@ -219,7 +219,7 @@ class _Judgement(NamedTuple):
 def _judge_classes(fitted: Fitted, rows: SparseRows, labels: pl.Series) -> _Judgement:
     scores, all_rows = fitted.form.scores(rows), np.arange(rows.shape[0])
     posterior = calibrate_scores(fitted, rows, scores)
-    actual = codes_of(labels, fitted.labels)
+    actual = codes_among(labels, fitted.labels)
     impossible = np.isneginf(scores).all(axis=1)
     if fitted.decision is None:
         answer = np.where(impossible, -1, best_class(scores))
@@ -227,6 +227,7 @@ def _judge_classes(fitted: Fitted, rows: SparseRows, labels: pl.Series) -> _Judg
     else:
         classes, odds = fitted.classes.tolist(), log_odds(posterior)
         answer = np.where(impossible, -1, fitted.decision.decide(odds, classes))
+        # How far the log-odds of each class are above its threshold.
         with np.errstate(invalid="ignore"):
             excess = np.nan_to_num(odds - label_thresholds(classes, fitted.decision),
                                    nan=-np.inf, posinf=np.inf, neginf=-np.inf)
@@ -269,6 +270,7 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judgeme
     actual, unknown = known_labels(lists, labels), unknown_labels(lists, labels)
     chosen = choose_labels(scores, labels.to_list(), fitted.decision)
     is_wrong, all_rows = chosen != actual, np.arange(len(scores))
+    # How far the score of each label is from its threshold.
     with np.errstate(invalid="ignore"):
         distance = np.abs(np.nan_to_num(
             scores - label_thresholds(labels.to_list(), fitted.decision),
@@ -290,12 +292,13 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judgeme
         {"answer": lists_of_mask(chosen, labels),
          "missing": lists_of_mask(is_wrong & actual, labels).list.set_union(unknown).list.sort(),
          "superfluous": lists_of_mask(is_wrong & chosen, labels),
-         "worst_label": where_possible(labels.gather(pl.Series(worst)), pl.Series(has_worst))})
+         "worst_label": null_unless(labels.gather(pl.Series(worst)), pl.Series(has_worst))})
 
 
 def _answer_columns(
     fitted: Fitted, rows: SparseRows, judgement: _Judgement, within: float, terms: int
 ) -> pl.DataFrame:
+    """Which rows are selected, and the columns of their answers."""
     is_selected = ~judgement.right | (judgement.margin < within)
     selected = np.flatnonzero(is_selected)
     row, best_terms = terms_between(

@@ -38,7 +38,7 @@ from textnb.frames.kinds import rows_to_kind_of, select_columns
 from textnb.frames.scan import scan
 from textnb.frames.sources import lazy_frame_from
 from textnb.frames.token_columns import as_text
-from textnb.learning.fitted import Fitted, check_texts
+from textnb.learning.fitted import Fitted, fitted_text_model
 from textnb.runtime.settings import COUNT
 from textnb.runtime.threads import map_in_threads
 from textnb.scoring.columns import best_class, best_columns, lists_of_mask
@@ -46,7 +46,8 @@ from textnb.scoring.scorer import calibrate_scores, rows_at_a_time
 from textnb.scoring.texts import warn_stale
 from textnb.text.matrix import count_matrix
 
-# No column of a user has these names.
+# The columns of a hash of the row's text, and of the code of the class in doubt. No column of a
+# user has these names.
 _KEY, _CODE = "__textnb_key", "__textnb_code"
 # For n rows to choose, the pool has at most max(_POOL, _PER_ROW * n) rows, and at most
 # max(_SHARE * number of all rows, _MIN_PER_ROW * n).
@@ -111,7 +112,7 @@ def rows_to_label(
     >>> rows_to_label(model, rows, 1).select("row", "answer", "runner_up").rows()
     [(1, 'neg', 'pos')]
     """
-    fitted = check_texts(model)
+    fitted = fitted_text_model(model)
     warn_stale(fitted, probabilities=True, decisions=True)
     return choose_rows(fitted, frame, n, labelled, progress)
 
@@ -132,12 +133,14 @@ def choose_rows(
         "row": pl.Int64(), "answer": fitted.label_type, "runner_up": fitted.labels.dtype,
         "margin": pl.Float64(), "reason": pl.String()}
     SchemaError.check_new({**new_columns, _KEY: pl.UInt64(), _CODE: pl.Int64()}, input_columns)
+    # More rows than a table has; the size of the pool must fit an integer of Polars.
     n = min(n, 2**31)
     excluded = _keys_of(fitted, labelled)
 
     def read(
         names: list[str], predicate: pl.Expr | None, limit: int | None
     ) -> Iterator[pl.DataFrame]:
+        # Polars applies the predicate afterwards.
         with naming_source(frame):
             pool = _pool(fitted, rows, n, excluded, progress)
         chosen = _choose(fitted, pool, n, excluded).select(*input_columns, *new_columns)
@@ -190,7 +193,8 @@ def _pool(
             & (fitted.settings.tokenizer.expr(columns).list.len() > 0))
 
     def best(parts: list[pl.DataFrame], size: int) -> pl.DataFrame:
-        # The result does not depend on how rows are divided into parts.
+        # The result does not depend on how rows are divided into parts. First comes an equal share
+        # of rows for each class.
         distinct = pl.concat(parts).sort("margin", "row").unique(
             _KEY, keep="first", maintain_order=True)
         is_beyond_share = pl.int_range(pl.len()).over(_CODE) >= size // len(fitted.classes)
@@ -273,7 +277,9 @@ def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, excluded: pl.DataFrame) 
     term_weights = np.where(frequency > 1, frequency, 0).astype(np.float64)
     squared_idf = np.square(np.log((1 + pool.height) / (1 + frequency)) + 1)
     roots_of_lengths = np.sqrt(np.diff(presence.indptr))
+    # The lengths of rows as idf vectors, and how often each term was learned or chosen.
     norms, seen = np.sqrt(presence @ squared_idf), _seen(fitted, terms)
+    # The sum of each row: see the top of this module.
     gains = presence @ (term_weights * _novelty(seen))
     is_left = ~pool.select(_hash_tokens(fitted).is_in(
         excluded["tokens"].implode()))["tokens"].to_numpy()

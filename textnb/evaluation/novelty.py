@@ -147,7 +147,8 @@ class NoveltyCount:
 
     def __init__(self, fitted: Fitted):
         counts = fitted.counts
-        # Which terms each class has counted: a table, or sorted keys if the counts are sparse.
+        # Which terms each class has counted: a table (n_classes, n_terms), or the sorted numbers of
+        # its cells that are not 0 if the counts are sparse.
         self._table = None if counts.is_sparse else counts.feature_count != 0
         self._keys = counts.keys if counts.is_sparse else np.zeros(0, dtype=np.int64)
         self._class_count = counts.class_count
@@ -156,12 +157,13 @@ class NoveltyCount:
         # Threads share the list: append is atomic.
         self._parts: list[tuple[int, float, int]] = []
 
-    def add(self, counts: Any, codes: NDArray[np.int64]) -> None:
+    def add(self, counts: Any, actual: NDArray[Any]) -> None:
         """Count a batch of rows.
 
-        ``counts`` are of the model's terms: SparseRows (n_rows, n_terms). ``codes`` are indices of
-        classes, -1 for a label that the model does not know: (n_rows,).
+        ``counts`` are of the model's terms: SparseRows (n_rows, n_terms). ``actual`` is as in
+        `HeldOut`: the index of each row's class, or a mask of its labels.
         """
+        codes = self.judged_labels(actual)
         is_known = codes >= 0
         is_known[is_known] = self._class_count[codes[is_known]] > 0
         if not is_known.all():
@@ -181,13 +183,11 @@ class NoveltyCount:
         if self._table is not None:
             unseen: NDArray[np.bool_] = ~self._table[codes, columns]
             return unseen
+        # Keys number the cells of that table, term by term.
         return find(self._keys, columns.astype(np.int64) * len(self._class_count) + codes) < 0
 
-    def codes_of(self, actual: NDArray[Any]) -> NDArray[np.int64]:
-        """The label by which each row is judged: of several, the one with the fewest documents.
-
-        ``actual`` is as in `HeldOut`.
-        """
+    def judged_labels(self, actual: NDArray[Any]) -> NDArray[np.int64]:
+        """The label by which each row is judged: of several, the one with the fewest documents."""
         if actual.ndim == 1:
             return actual
         rows, codes = np.nonzero(actual)
@@ -225,7 +225,7 @@ def _rates(counts: Counts) -> Floats:
     return rates
 
 
-def codes_of(labels: pl.Series, classes: pl.Series) -> NDArray[np.int64]:
+def codes_among(labels: pl.Series, classes: pl.Series) -> NDArray[np.int64]:
     """Index of each label among the classes, -1 for one that is not among them."""
     codes: NDArray[np.int64] = labels.replace_strict(
         classes, pl.Series(range(len(classes)), dtype=pl.Int64), default=UNKNOWN,

@@ -22,7 +22,7 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.decisions import threshold_by_fit
+from textnb.evaluation.decisions import scores_at_threshold
 from textnb.evaluation.folds import Recipe, ScoresByModels
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.roc import check_positive, roc
@@ -37,7 +37,8 @@ from textnb.selection.splits import time_order
 if TYPE_CHECKING:
     from textnb.classifiers.text import TextClassifier
 
-# The share of ham that may be called spam when the rate of missed spam is measured (hm% = .1).
+# The share of ham that may be called spam when the rate of missed spam is measured. In the TREC
+# spam track, hm% is the per cent of misclassified ham, here .1, and sm% that of misclassified spam.
 HAM_SHARE = 0.001
 # The numbers of bootstrap samples, and of parts of the curve.
 _N_SAMPLES, _N_PARTS = 200, 10
@@ -181,7 +182,7 @@ def validate_online(
         has_feedback = np.random.default_rng(seed).random(rows.height) < feedback
         held, n_learned = _judge_blocks(
             recipe, rows, labels, has_feedback, block, delay, progress,
-            None if max_false_positive_rate is None else lambda fitted: threshold_by_fit(
+            None if max_false_positive_rate is None else lambda fitted: scores_at_threshold(
                 fitted, positive, max_false_positive_rate))
     return held if labels.is_multilabel else measure_online(held, positive, n_learned)
 
@@ -233,7 +234,11 @@ def _method(has_feedback: NDArray[np.bool_], block: int, delay: int, with_thresh
 
 
 def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
-    """Make the function that fits a model of all documents, from the new ones or from all."""
+    """Make a function that fits a model of all past documents.
+
+    It takes the documents that are new since its last call, and all past ones, and uses only those
+    that it needs.
+    """
     if not recipe.from_counts:
         return lambda _, rows: recipe.fit(rows)
     settings, total = recipe.settings, list[Counts]()
@@ -287,6 +292,7 @@ def measure_online(
         labels, scores = is_spam[sample], odds[sample]
         if labels.any() and not labels.all():
             samples.append((roc(labels, scores).area_above, _miss_rate(scores, labels)))
+    # The bounds of 1-ROCA%, and of the per cent of missed spam.
     low, high = np.percentile(np.array(samples), [2.5, 97.5], axis=0)
     return OnlineResult(
         held, positive, held.roca(positive), _miss_rate(odds, is_spam), *_errors(odds, is_spam),
@@ -309,6 +315,7 @@ def _errors(odds: Floats, is_spam: NDArray[np.bool_]) -> tuple[float, float]:
 
 
 def _curve(odds: Floats, is_spam: NDArray[np.bool_], learned: NDArray[np.int64]) -> pl.DataFrame:
+    """The ``curve`` of `OnlineResult`."""
     rows = []
     for part in np.array_split(np.arange(len(odds)), min(_N_PARTS, len(odds))):
         row: dict[str, Any] = {"documents": int(part[-1]) + 1, "learned": int(learned[part[-1]])}

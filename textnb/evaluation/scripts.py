@@ -38,8 +38,9 @@ def rows_in_another_script(texts: pl.Series) -> pl.DataFrame:
     [(1, 'Cyrillic', 1.0)]
     """
     frame = texts.rename("text").to_frame().with_row_index("row")
-    counts = _count_letters(frame.gather_every(-(-frame.height // _SAMPLE_SIZE)).filter(
-        pl.col("text").str.contains(r"\p{L}")))
+    # Every n-th row, where n is rounded up: the sample has at most `_SAMPLE_SIZE` rows.
+    sample = frame.gather_every(-(-frame.height // _SAMPLE_SIZE))
+    counts = _count_letters(sample.filter(pl.col("text").str.contains(r"\p{L}")))
     is_usual = counts.select(
         (pl.col(name) * 2 > pl.col("any")).mean() >= _MIN_SHARE for name in _SCRIPTS)
     usual = "".join(letters for name, letters in _SCRIPTS.items() if is_usual[name].item())

@@ -21,7 +21,7 @@ from textnb.evaluation.leave_one_out import LEAVING_OUT, model_that_counts, open
 from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
 from textnb.frames.failures import naming_source
-from textnb.learning.fitted import Fitted, check_one_label, check_texts
+from textnb.learning.fitted import Fitted, check_one_label, fitted_text_model
 from textnb.runtime import notebook
 from textnb.runtime.settings import is_number
 
@@ -144,7 +144,7 @@ def smoothing_path(
     >>> path.table.select("l", "accuracy").rows(), path.best
     ([(0.1, 0.75), (1.0, 0.75)], 1.0)
     """
-    fitted = check_texts(model, LEAVING_OUT if test is None else None)
+    fitted = fitted_text_model(model, LEAVING_OUT if test is None else None)
     if test is not None:
         check_one_label(fitted, "a smoothing path of other documents")
     counting_model = model_that_counts(fitted)
@@ -161,7 +161,7 @@ def smoothing_path(
         n_documents, method = reader.statistics.documents, "leave-one-out"
     else:
         counts: list[SparseRows] = []
-        held = score_held_out(fitted, test, progress, lambda _, rows: counts.append(rows))
+        held = score_held_out(fitted, test, progress, watch=lambda _, rows: counts.append(rows))
         if held.novelty is not None:
             held.novelty.warn()
         has_known_label = held.actual != UNKNOWN
@@ -173,10 +173,13 @@ def smoothing_path(
                     for l in values)
         path = measure_path(left_out, values)
     best = best_smoothing(path, counting_model.scores_are_log_probabilities)
-    return SmoothingPath(_table(path), best, method, n_documents, n_documents - path[0].rows)
+    # `rows` is the number of documents that losses include, the same for every l.
+    return SmoothingPath(_table(path), best, method, documents=n_documents,
+                         excluded=n_documents - path[0].rows)
 
 
 def _check_grid(grid: Iterable[Any]) -> list[float]:
+    """The values of a valid grid, ascending."""
     expected = "one or more different finite numbers >= 0"
     if isinstance(grid, (str, bytes)) or not isinstance(grid, Iterable):
         raise ParameterError.out_of_range("grid", expected, grid)
@@ -188,6 +191,7 @@ def _check_grid(grid: Iterable[Any]) -> list[float]:
 
 
 def _score(fitted: Fitted, counts: list[SparseRows], l: float) -> Floats:
+    """The scores of documents, from their counts, by the model with another ``l``."""
     form = replace(fitted.model, l=l).learn_counts(
         fitted.counts, binary=fitted.settings.binary).form
     return np.concatenate([form.scores(batch) for batch in counts])

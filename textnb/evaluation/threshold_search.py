@@ -72,7 +72,8 @@ def lowest_threshold_of_precision(
     dict
         ``label``, ``threshold`` (None if the precision can't be shown), ``answered`` (documents
         that reach it), ``correct`` (documents of the label among them), ``precision_bound``,
-        ``candidates`` (documents that reach ``floor``) and ``starts`` (lengths of first prefixes).
+        ``candidates`` (documents that reach ``floor``) and ``starts`` (for each search, the length
+        of its first prefix: see the notes of `textnb.choose_class_thresholds`).
     """
     is_candidate = odds >= floor
     order = np.argsort(-odds[is_candidate], kind="stable")

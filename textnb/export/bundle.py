@@ -29,7 +29,7 @@ from textnb.bayes.forms import Floats, LinearForm, RequiredTermsForm
 from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ExportError, ParameterError, quantity
 from textnb.export.portable import Words, words_of
-from textnb.learning.fitted import fitted_texts
+from textnb.learning.fitted import fitted_text_model_or_none
 from textnb.text.matrix import CountMatrix, Vocabulary, csr_of_codes
 from textnb.text.tokens import Tokenizer, refuse_subclass
 
@@ -341,7 +341,7 @@ def bundle_of(model: Any, reads: Reads | None = None, positive: Any = None) -> B
     ExportError
         If the form is not linear or has infinite weights.
     """
-    fitted = fitted_texts(model)
+    fitted = fitted_text_model_or_none(model)
     # A classifier can be changed after its fit, and would export what it no longer is.
     if model is not fitted:
         model.check_unchanged("exporting")
@@ -401,7 +401,7 @@ def provenance(model: Any) -> dict[str, Any]:
 
     Nothing in it is from the texts of the training rows.
     """
-    fitted = fitted_texts(model)
+    fitted = fitted_text_model_or_none(model)
     if fitted is None:
         return _table_provenance(model.estimator_)
     log_prior = (None if fitted.is_multilabel

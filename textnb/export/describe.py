@@ -10,7 +10,7 @@ from textnb.bayes.label_form import model_of_label
 from textnb.export.archive import to_json
 from textnb.export.bundle import provenance
 from textnb.files.blocks import VERSION as MODEL_FILE_VERSION
-from textnb.learning.fitted import Fitted, fitted_texts
+from textnb.learning.fitted import Fitted, fitted_text_model_or_none
 from textnb.learning.parameters import to_json_value
 from textnb.learning.settings import MAIL_OPTIONS, is_mail_recipe
 from textnb.learning.sharing import n_words_without_counts, subword_weight
@@ -57,7 +57,7 @@ def describe_model(model: Any) -> dict[str, Any]:
     ('MultinomialNB', 3, 2)
     """
     origin = to_json(provenance(model))
-    fitted = fitted_texts(model)
+    fitted = fitted_text_model_or_none(model)
     class_rows, log_prior = origin["documents"], origin["log_prior"]
     if fitted is not None and fitted.is_multilabel:
         log_prior = _label_log_priors(fitted)

@@ -18,7 +18,7 @@ from textnb.export.targets.base import Target, check_target_knows
 from textnb.export.targets.known import TARGETS, target_of, target_of_path
 from textnb.files.archive import write_sums
 from textnb.files.replace import check_target, replace_file, report_write_errors
-from textnb.learning.fitted import fitted_texts
+from textnb.learning.fitted import fitted_text_model_or_none
 
 
 def model_file(target: Target) -> str:
@@ -245,7 +245,7 @@ def bundle_path(path: Path) -> Path:
 
 def _choose_reads(target: Target, model: Any, reads: str | None) -> Any:
     """What the target reads: ``reads``, or the first that is possible for the model."""
-    fitted = fitted_texts(model)
+    fitted = fitted_text_model_or_none(model)
     choices = ("features",) if fitted is None else ("text", "terms")
     if reads is not None and reads not in choices:
         raise ParameterError.unknown_choice("reads", reads, choices)

@@ -235,7 +235,7 @@ def keep_choices(source: Fitted, fitted: Fitted, since: str) -> Fitted:
     return replace(fitted, calibration=calibration, decision=decision)
 
 
-def fitted_texts(model: Any) -> Fitted | None:
+def fitted_text_model_or_none(model: Any) -> Fitted | None:
     """The fitted state of a model of texts, or of a classifier; None for a model of feature tables.
 
     Parameters
@@ -245,7 +245,7 @@ def fitted_texts(model: Any) -> Fitted | None:
     Examples
     --------
     >>> from textnb import TextClassifier
-    >>> fitted_texts(TextClassifier().fit(["good", "bad"], ["pos", "neg"]))
+    >>> fitted_text_model_or_none(TextClassifier().fit(["good", "bad"], ["pos", "neg"]))
     Fitted(MultinomialNB, 2 documents, 2 terms, 2 classes)
     """
     # Ask the class, as the property of a classifier that is not fitted raises an error.
@@ -269,7 +269,7 @@ def check_one_label(fitted: Fitted, what: str, setting: str | None = None) -> No
         raise ParameterError.multilabel(what, setting)
 
 
-def check_texts(model: Any, action: str | None = None) -> Fitted:
+def fitted_text_model(model: Any, action: str | None = None) -> Fitted:
     """The fitted state of a model of texts, or of a classifier.
 
     Parameters
@@ -284,7 +284,7 @@ def check_texts(model: Any, action: str | None = None) -> Fitted:
     ParameterError
         If it is not a model of texts, or parameters were changed since the fit.
     """
-    fitted = fitted_texts(model)
+    fitted = fitted_text_model_or_none(model)
     if fitted is None:
         raise ParameterError.out_of_range("model", "a TextClassifier", type(model).__name__)
     if action is not None and fitted is not model:

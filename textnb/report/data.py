@@ -33,7 +33,7 @@ from textnb.evaluation.novelty import UNKNOWN
 from textnb.evaluation.roc import Rates, errors_by_threshold, thin_points
 from textnb.frames.batches import Progress
 from textnb.frames.failures import naming_source
-from textnb.learning.fitted import fitted_texts
+from textnb.learning.fitted import fitted_text_model_or_none
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
@@ -266,7 +266,7 @@ def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -
 
 
 def _score_classes(model: Model, frame: Any, progress: Progress | None) -> Scored:
-    fitted, batches = fitted_texts(model), list[HeldOut]()
+    fitted, batches = fitted_text_model_or_none(model), list[HeldOut]()
     watch = None if fitted is None else ScoringWatch(fitted)
     result = evaluate_classes(model, frame, progress, batches, watch)
     held_out = HeldOut.joined(batches)

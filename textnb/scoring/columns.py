@@ -169,23 +169,23 @@ def answer_columns(
     """
     best = best_class(scores)
     possible = pl.Series(~np.isneginf(scores).all(axis=1))
-    columns = {"predicted": where_possible(labels.gather(pl.Series(best)), possible)}
+    columns = {"predicted": null_unless(labels.gather(pl.Series(best)), possible)}
     joint = scores if calibrated is None else calibrated
     if decision is not None:
         decided = decision.decide(log_odds(joint), labels.to_list())
         is_sure = pl.Series(decided != UNSURE)
-        columns["decision"] = where_possible(
+        columns["decision"] = null_unless(
             labels.gather(pl.Series(np.maximum(decided, 0))), is_sure & possible)
     if answers.probability or answers.top:
         # A row that is impossible under every class gives -inf - -inf.
         with np.errstate(invalid="ignore"):
             probabilities = np.exp(log_posterior(joint))
     if answers.probability:
-        columns["probability"] = where_possible(
+        columns["probability"] = null_unless(
             pl.Series(probabilities[np.arange(len(scores)), best]), possible)
     if answers.top:
         row, k = _top_indices(scores, answers.top)
-        columns["top"] = where_possible(lists_of(row, pl.DataFrame({
+        columns["top"] = null_unless(lists_of(row, pl.DataFrame({
             "class": labels.gather(pl.Series(k)), "probability": probabilities[row, k],
         }).to_struct(), len(scores)), possible)
     return columns | _common_columns(scores, labels, answers, calibrated), possible
@@ -282,11 +282,11 @@ def best_columns(scores: Floats, k: int) -> NDArray[np.int64]:
     return best
 
 
-def where_possible(values: pl.Series, possible: pl.Series) -> pl.Series:
-    """The values of possible rows, and null for the others."""
-    if possible.all():
+def null_unless(values: pl.Series, condition: pl.Series) -> pl.Series:
+    """The values where the condition, a mask, is true, and null elsewhere."""
+    if condition.all():
         return values
-    return pl.select(pl.when(possible).then(values)).to_series()
+    return pl.select(pl.when(condition).then(values)).to_series()
 
 
 def check_none_missing(labels: Iterable[Any]) -> None:

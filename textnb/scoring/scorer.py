@@ -21,8 +21,8 @@ from textnb.scoring.columns import (
     best_class,
     label_columns,
     lists_of,
+    null_unless,
     schema_of,
-    where_possible,
 )
 
 # Called with a batch of rows, and the counts of their known terms.
@@ -209,7 +209,7 @@ def explain_best(
     columns = {"runner_up": runner_up_labels, "score": pl.Series(score),
                "intercept": pl.Series(score_without_terms),
                "explanation": _explanations(fitted, rows, values, contribution, n_terms)}
-    return {name: where_possible(column, possible) for name, column in columns.items()}
+    return {name: null_unless(column, possible) for name, column in columns.items()}
 
 
 def _explanations(

@@ -156,14 +156,14 @@ def drift(
     model: AnyModel, reference: Rows, recent: Rows, progress: Progress | None = None
 ) -> Drift:
     """Tell whether recent rows have drifted from reference rows, see `textnb.drift`."""
-    from textnb.evaluation.drift import check_model, compare, sample_of
+    from textnb.evaluation.drift import check_model, compare_samples, sample_of
 
     # Only a `Fitted` of texts passes the check.
     fitted, samples = check_model(model), []
     for rows in (reference, recent):
         with rows.naming_source():
             samples.append(sample_of(fitted, rows.frame, progress))
-    return compare(samples[0], samples[1], fitted.classes.tolist(), fitted.is_multilabel)
+    return compare_samples(samples[0], samples[1], fitted.classes.tolist(), fitted.is_multilabel)
 
 
 def _measure_probabilities(model: Any, scores: HeldOut) -> dict[str, Any]:

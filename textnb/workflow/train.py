@@ -232,7 +232,7 @@ def with_threshold(fitted: Any, options: TrainOptions) -> Trained:
     If the user has asked for a threshold, the reason is raised as an error.
     """
     # Imported here, as it takes SciPy.
-    from textnb.evaluation.decisions import decide_by_fit
+    from textnb.evaluation.decisions import with_spam_threshold
     from textnb.filter.verdict import SPAM
 
     learning = options.learning
@@ -244,8 +244,8 @@ def with_threshold(fitted: Any, options: TrainOptions) -> Trained:
                 "{classes}, whose patterns match these names", n=len(fitted.classes),
                 classes=Mention("classes", f"'{learning.spam_class or SPAM}=PATTERN,...'"))
         spam = class_named(learning.spam_class or SPAM, fitted.classes, setting="spam_class")
-        return Trained(decide_by_fit(fitted, spam, options.false_positives,
-                                     confidence=learning.confidence))
+        return Trained(with_spam_threshold(fitted, spam, options.false_positives,
+                                           confidence=learning.confidence))
     except TextnbError as error:
         if learning.false_positives is not None or learning.spam_class is not None:
             raise
