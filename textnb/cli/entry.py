@@ -36,9 +36,9 @@ def main() -> None:
         app(prog_name="textnb")
     except KeyboardInterrupt:
         # Raised before `begin` sets a handler of the signal, or while options are parsed.
-        from textnb.runtime.stderr import tell
+        from textnb.runtime.stderr import write_to_stderr
 
-        tell("interrupted; no output was written or replaced")
+        write_to_stderr("interrupted; no output was written or replaced")
         os._exit(130)  # 128 plus the number of SIGINT, as shells have it.
     except SystemExit as exit:
         _end(exit)
@@ -48,9 +48,9 @@ def main() -> None:
 
         if (failure := engine_failure(error)) is None:
             raise
-        from textnb.runtime.stderr import tell
+        from textnb.runtime.stderr import write_to_stderr
 
-        tell(f"error: {failure}")
+        write_to_stderr(f"error: {failure}")
         os._exit(1)
 
 

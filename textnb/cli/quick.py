@@ -15,7 +15,7 @@ from textnb.cli.stream import Stream
 from textnb.cli.verdicts import answer_one, judging_settings
 from textnb.errors import TextnbError
 from textnb.filter.verdict import Verdict
-from textnb.runtime.stderr import tell
+from textnb.runtime.stderr import write_to_stderr
 
 # The keyword arguments of `answer_one` that each flag sets to True.
 _FLAGS = {"-p": ["passthrough"], "--passthrough": ["passthrough"], "-e": ["exit_zero"],
@@ -80,7 +80,7 @@ def answer(arguments: Sequence[str], stream: Stream) -> int | None:
             return mail_filter.judge(message)
 
     try:
-        return answer_one(stream, judge, tell, **options)
+        return answer_one(stream, judge, write_to_stderr, **options)
     except (Unsupported, TextnbError):
         # The full command reports what is wrong.
         return None

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from textnb.runtime.stderr import tell
+from textnb.runtime.stderr import write_to_stderr
 from textnb.runtime.stopping import request_stop
 
 # After a signal, Polars has this time to end its query.
@@ -40,7 +40,7 @@ def begin() -> None:
 
 def leave_at_once(number: int = 0, frame: object = None) -> NoReturn:
     """End an interrupted process that has nothing to clean up."""
-    tell("interrupted; no output was written or replaced")
+    write_to_stderr("interrupted; no output was written or replaced")
     os._exit(INTERRUPTED_CODE)
 
 

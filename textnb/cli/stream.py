@@ -124,9 +124,9 @@ class Stream:
             self.pass_on()
             # After the message, which must not wait until the note is read.
             if note:
-                from textnb.runtime.stderr import tell
+                from textnb.runtime.stderr import write_to_stderr
 
-                tell(note)
+                write_to_stderr(note)
         finally:
             os._exit(code)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 8 << 30
 # The name of the file that holds the checksums of the other files of a folder.
 SUMS = "SHA256SUMS"
+# The maximum number of files in an archive, and of bytes of the file of checksums.
 _MAX_MEMBERS, _MAX_SUMS_SIZE = 16, 1 << 16
 # The number of bytes of a member that are unpacked at a time.
 _PIECE_SIZE = 1 << 20
@@ -40,7 +41,10 @@ def write_document(
     format: str, version: int, values: Mapping[str, Any],
     default: Callable[[Any], Any] | None = None,
 ) -> str:
-    """A JSON document that begins with its format and version."""
+    """A JSON document that begins with its format and version.
+
+    ``default`` is as in `json.dumps`.
+    """
     return json.dumps({"format": format, "version": version, **values}, ensure_ascii=False,
                       allow_nan=False, indent=1, default=default)
 

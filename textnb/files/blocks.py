@@ -171,7 +171,7 @@ class Blocks:
         content = bytes(self.read(member.start, member.end))
         if zlib.crc32(content) != member.crc:
             raise self.damaged(f"the CRC-32 of {DOCUMENT} differs")
-        values = read_document(content, self._name, DOCUMENT, FORMAT, VERSION, VERSION)
+        values = read_document(content, self._name, DOCUMENT, FORMAT, VERSION, oldest=VERSION)
         if b"\\ud" in content.lower():
             # Raises an error for a surrogate without its pair, which could not be written again.
             json.dumps(values, ensure_ascii=False).encode("utf-8")
@@ -324,6 +324,7 @@ def _directory(members: Sequence[Member]) -> bytes:
     entries = b"".join(_central_entries(members))
     start, count, end_64 = members[-1].end, len(members), b""
     if start >= _IN_64_BITS:
+        # The record says how long it is without its first 12 bytes.
         end_64 = _END_64.pack(b"PK\x06\x06", _END_64.size - 12, 45, 45, 0, 0, count, count,
                               len(entries), start)
         end_64 += _LOCATOR_64.pack(b"PK\x06\x07", 0, start + len(entries), 1)

@@ -109,6 +109,7 @@ class _ThriftReader:
         self.content, self.offset = content, offset
 
     def read_struct(self, depth: int = 0) -> dict[int, Any]:
+        # Metadata has far fewer levels. Hostile bytes could exceed Python's depth of calls.
         require(depth <= 32, "it is nested too deeply")
         fields: dict[int, Any] = {}
         number = 0

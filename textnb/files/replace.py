@@ -179,6 +179,7 @@ def sync_rename(target: Path) -> None:
         failure = SourceError(
             f"{str(target)!r} is written, but a loss of power could still take it back, as its "
             f"folder can't be synced: {error.strerror or error}")
+        # It is an error of what is written, not of what is read.
         failure.of_output = True
         raise failure from error
 

@@ -54,6 +54,18 @@ def read_document(
 ) -> dict[str, Any]:
     """Read the values of a JSON document; call it within `reading_errors`.
 
+    Parameters
+    ----------
+    content : bytes
+    name, member : str
+        Name of the file, and of the document in it, for errors.
+    format : str
+        The name of the format with which the document must begin.
+    version, oldest : int
+        The last and the first version that this reader knows.
+    kind : {"model", "bundle"}
+        What the file is, for errors.
+
     Raises
     ------
     ModelFileError
@@ -73,6 +85,7 @@ def read_document(
 
 
 def _refuse_constant(constant: str) -> float:
+    """Refuse NaN, Infinity and -Infinity, which Python reads though JSON has no such numbers."""
     raise ValueError(f"{constant} is not a number")
 
 

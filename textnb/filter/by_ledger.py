@@ -1,4 +1,4 @@
-"""Learn and forget rows by a ledger, so that each is learned once.
+"""Learn and forget rows by a ledger, the record of what a model has learned: each is learned once.
 
     rows -> keys -> classes in the ledger -> learn, forget -> Changes
 """
@@ -158,6 +158,7 @@ def change(
     if to_learn.height:
         fitted = fitting.learn_more(
             fitted, fitted.settings, to_learn, classes=classes, progress=progress)
+        # A row that is learned again is reported once.
         progress = None
     if to_forget.height:
         fitted = fitting.forget(fitted, to_forget, progress=progress)

@@ -60,6 +60,7 @@ def forged_header_prefixes(message: bytes | bytearray) -> list[tuple[int, bytes]
     insertions : list of (int, bytes)
         Places in the message, in order, and prefixes.
     """
+    # Headers end at the first empty line.
     end = re.search(rb"\n\r?\n|\r\r", message)
     return [(match.start(1), _FORGED_PREFIX) for match in re.finditer(
         rb"(?:^|[\r\n])(" + STATUS.encode() + rb"[ \t]*:)",
@@ -67,7 +68,7 @@ def forged_header_prefixes(message: bytes | bytearray) -> list[tuple[int, bytes]
 
 
 def _find_place(message: bytes) -> tuple[int, bytes, bytes]:
-    """Find the place for the headers of a verdict, the end of lines, and a gap.
+    """Find the place (offset) for the headers of a verdict, the end of lines, and a gap.
 
     The gap follows the headers: an empty line if the message has a body without headers, otherwise
     nothing. Headers go to the beginning, as those that mail systems add, or after an mbox's "From "

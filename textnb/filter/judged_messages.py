@@ -20,6 +20,7 @@ from textnb.files.lock import lock_path
 from textnb.files.replace import replace_file
 
 NAME = ".textnb-judged"
+# A part of every key: files of earlier releases with another number are not valid.
 _VERSION = 2
 # A name has up to 255 bytes, and each takes up to six in JSON: enough for 100,000 messages or more.
 _MAX_BYTES = 256 << 20
@@ -48,6 +49,7 @@ class JudgedMessages:
         self._added: dict[str, tuple[int, int]] = {}
 
     def __contains__(self, path: str) -> bool:
+        # An unknown name has (), which is no state, not even None.
         return self._known.get(os.path.basename(path), ()) == _state(path)
 
     def add(self, path: str) -> None:
@@ -80,6 +82,7 @@ class JudgedMessages:
                 file.write(document.encode("ascii"))
 
     def _read(self) -> dict[str, tuple[int, int]]:
+        """The `_state` of each judged message by its name; empty if the file is not valid."""
         try:
             descriptor = os.open(
                 self._path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
@@ -95,7 +98,10 @@ class JudgedMessages:
 
 
 def _state(path: str) -> tuple[int, int] | None:
-    """The size and the time of a file: they tell messages apart if a name is used twice."""
+    """The size and the time of a file, None if it is gone.
+
+    They tell messages apart if a name is used twice.
+    """
     try:
         status = os.stat(path)
     except OSError:

@@ -27,6 +27,7 @@ _BATCH_SIZE = 1000
 def check(model: str) -> None:
     """Raise TextnbError if a model can't learn message by message."""
     fitted = load_fitted(model)
+    # Such a model counts messages until it is fitted again. All others must learn by counting.
     if not fitted.model.can_count_without_refit:
         fitting.require_counts(fitted)
 

@@ -37,6 +37,9 @@ _APPLICATION_ID = 0x746E6C67
 _BUSY_SECONDS = 5.0
 # The maximum number of messages to remember: their hashes and classes take 60 MB.
 MAX_LEARNED = 1_000_000
+# `id` is a `message_key`, `class` a label as JSON (NULL: forget it), and `at` the time in seconds
+# since 1970. In `moving`, `last` is the number of the last pending message that the new model has
+# learned, and `file` the `_identity` of the old model's file.
 _TABLES = """
 CREATE TABLE learned (id BLOB PRIMARY KEY, class TEXT NOT NULL, at INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX learned_at ON learned (at);
@@ -248,6 +251,7 @@ class Ledger:
                 self._settle_move(row[0])
 
     def _settle_move(self, last: int) -> None:
+        """Sync the move of the new model to the disk, and `settle` what it has learned."""
         # Settled messages are not learned again, so the new model must be on the disk.
         with self._report_errors():
             sync_rename(Path(self._model))
@@ -321,13 +325,13 @@ def _is_there(path: str) -> bool:
     try:
         os.lstat(path)
     except FileNotFoundError:
-        # Of any other failure, nothing follows.
+        # Another error is raised: after it, the file may be there or not.
         return False
     return True
 
 
 def _identity(path: str) -> str:
-    """What no two files at a path have in common, one of which was moved over the other."""
+    """The inode, size and time of a file: another file that is moved to its path differs in one."""
     state = os.stat(path)
     return f"{state.st_ino} {state.st_size} {state.st_mtime_ns}"
 

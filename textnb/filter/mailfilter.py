@@ -162,8 +162,10 @@ class MailFilter:
             The points are what a term adds to the log-odds of spam against the most probable other
             class, base e. The largest absolute value comes first.
         """
-        columns, values = self.form.features.map_row(*self._counts(self._row(message)[0]))
+        row, _ = self._row(message)
+        columns, values = self.form.features.map_row(*self._counts(row))
         terms = self.terms.gather(columns).to_list()
+        # The temperature, by which calibration divides scores.
         divisor = 1.0 if self.calibration is None else float(
             self.calibration.temperatures(np.array([values.sum()]))[0])
         weights = zip(terms, self.form.weights[columns].tolist(), strict=True)
@@ -177,6 +179,7 @@ class MailFilter:
         return self.form.scores_of_one(columns, counts)[None, :], float(length)
 
     def _row(self, message: bytes) -> tuple[pl.DataFrame, MailMessage]:
+        """The message as a table of one row with the model's columns, and its parsed form."""
         lists = self.lists
         values, parsed = message_columns(message, self.columns, lists)
         return pl.DataFrame(

@@ -112,6 +112,7 @@ def headers_of(mark: Mark) -> list[str]:
 
 
 def _score(log_odds: float, min_log_odds: float) -> float:
+    """The score of log-odds: see the top of this module."""
     if math.isnan(log_odds):
         return 0.0
     if math.isinf(min_log_odds):

@@ -96,6 +96,7 @@ class ServedModel:
         judging = self._model.judging
         if name == "spam":
             return judging.spam
+        # `learned` has the number of learned messages of each class.
         ham_labels = [label for label in judging.learned if label != judging.spam]
         if ham is None:
             return ham_labels[0] if len(ham_labels) == 1 else None

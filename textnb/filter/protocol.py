@@ -157,19 +157,20 @@ def message_of(request: Request, body: bytes, max_bytes: int) -> bytes:
                                      "came")
     if not request.is_compressed:
         return body
-    inflating = zlib.decompressobj()
+    decompressor = zlib.decompressobj()
     try:
-        message = inflating.decompress(body, max_bytes + 1)
+        message = decompressor.decompress(body, max_bytes + 1)
     except zlib.error as error:
         raise Refused("EX_DATAERR", f"the message can't be inflated: {error}") from None
     if len(message) > max_bytes:
         raise too_long(max_bytes)
-    if not inflating.eof:
+    if not decompressor.eof:
         raise Refused("EX_DATAERR", "the compressed message is cut")
     return message
 
 
 def too_long(max_bytes: int) -> Refused:
+    """The refusal of a message of more bytes."""
     return Refused("EX_DATAERR", f"the message is longer than {max_bytes} bytes")
 
 

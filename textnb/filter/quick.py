@@ -70,6 +70,7 @@ class QuickFilter:
                 path, dict(zip(reader.labels, reader.documents, strict=True)),
                 reader.calibration, reader.decision,
                 are_log_probabilities=reader.are_log_probabilities,
+                # The documents learned and the documents forgotten since; it may be missing.
                 since_fit=sum((reader.document.get("since_fit") or {}).values()), **judging)
         except BaseException:
             reader.close()
@@ -102,7 +103,7 @@ class QuickFilter:
             divisor = self._divisor(length)
             scores, largest = [score / divisor for score in scores], largest / divisor
         return self.judging.verdict(_log_odds(scores), length, tuple(parsed.errors),
-                                    _ROUNDING * max(1.0, largest))
+                                    rounding=_ROUNDING * max(1.0, largest))
 
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
         """The terms that decide a verdict: as `MailFilter.deciding_terms`."""
@@ -135,7 +136,7 @@ class QuickFilter:
             length += value
             sums = [score + value * weight for score, weight in zip(sums, weights, strict=True)]
             largest = max(largest, *map(abs, sums))
-        scores = [score + b for score, b in zip(sums, reader.intercept, strict=True)]
+        scores = [score + prior for score, prior in zip(sums, reader.intercept, strict=True)]
         return scores, length, max(largest, *map(abs, scores))
 
     def _values(self, counts: Iterable[tuple[int, _Item]]) -> list[tuple[float, _Item]]:
@@ -154,6 +155,7 @@ class QuickFilter:
 
     def _weights(self, terms: Collection[str]) -> Iterable[tuple[str, Weights]]:
         """The terms that the model has, in the order of its columns, and their weights."""
+        # The weights of terms of earlier messages; None for a term that the model lacks.
         remembered = self._remembered
         if len(terms) > self._max_remembered:
             return self._reader.weights(terms).items()

@@ -28,6 +28,7 @@ from textnb.errors import ParameterError, SourceError, TextnbError
 from textnb.filter.service import Counters, Settings, counters_size, log
 from textnb.filter.worker import BAD_SETTINGS, READY
 
+# The number of connections that wait to be accepted; the owner and the group may connect.
 _BACKLOG = 256
 _SOCKET_MODE = 0o660
 # The time between two looks at the workers.
@@ -150,6 +151,7 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda number, _: self._signals.add(number))
         try:
+            # Tellers are the users who may correct verdicts.
             if self._settings.tellers:
                 _check_that_models_learn(self._settings.models)
             started = [self._start(number) for number in range(self._settings.workers)]
@@ -234,7 +236,9 @@ class Server:
         workers = [*self._leaving, *(worker for worker, _ in self._workers)]
         for worker in workers:
             assert worker.stdin is not None
+            # This asks the worker to stop.
             worker.stdin.close()
+        # A second longer than workers take themselves.
         end = time.monotonic() + self._settings.grace + 1.0
         for worker in workers:
             with suppress(subprocess.TimeoutExpired):
@@ -242,7 +246,7 @@ class Server:
             worker.kill()
             worker.wait()
         if self._learner is not None:
-            # The learner of the next run finishes its work.
+            # What it has not learned stays in the ledger, for the learner of the next run.
             self._learner.terminate()
             self._learner.wait()
         for listener in self._listeners:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from textnb.runtime.stderr import tell
+from textnb.runtime.stderr import write_to_stderr
 from textnb.runtime.values import Value
 
 # The names of the counters: "told" counts TELL requests, "refused" the errors of clients, and
@@ -113,6 +113,7 @@ class Counters:
 
     def add(self, name: str) -> None:
         """Count an event of this worker."""
+        # In a slot, the time and each of the counters have 8 bytes.
         at = self._own * _SLOT.size + 8 * (1 + COUNTERS.index(name))
         number, = struct.unpack_from("<q", self._memory, at)
         struct.pack_into("<q", self._memory, at, number + 1)
@@ -140,7 +141,7 @@ def log(event: str, **details: Any) -> None:
     now = time.time()
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
     line = json.dumps({"time": when, "event": event, **details})
-    tell(line[:_MAX_LINE])
+    write_to_stderr(line[:_MAX_LINE])
 
 
 def message_id(message: bytes) -> str | None:

@@ -10,6 +10,7 @@ from textnb.errors import ParameterError
 from textnb.files.require import Unsupported
 from textnb.runtime.values import Value
 
+# As in `Judging`; and the weights of a term or of the intercept, one per class.
 Cutoffs = tuple[float, float]
 Weights = Sequence[float]
 SPAM, HAM, DOUBT = "spam", "ham", "unsure"
@@ -246,15 +247,18 @@ def judging_of(
     calibrated = calibration is not None
     choices = {"calibration": calibration, "decision": decision}
     return Judging(
-        learned, spam_label, min_learned, cutoffs,
-        None if decision is None else decision.thresholds, calibrated,
-        "log-odds" if calibrated or are_log_probabilities else "margin", since_fit,
-        {name: choice.stale for name, choice in choices.items() if choice is not None and (
-            choice.stale)})
+        learned, spam_label, min_learned, cutoffs, calibrated=calibrated, since_fit=since_fit,
+        thresholds=None if decision is None else decision.thresholds,
+        measure="log-odds" if calibrated or are_log_probabilities else "margin",
+        stale={kind: choice.stale for kind, choice in choices.items()
+               if choice is not None and choice.stale})
 
 
 def _check_apart(rounding: float | None, problem: str, *differences: float) -> None:
-    """Raise Unsupported if rounding could change the sign of a difference."""
+    """Raise Unsupported, with the problem, if rounding could change the sign of a difference.
+
+    ``rounding`` is the maximum rounding error of the differences; None for none.
+    """
     if rounding is not None and any(abs(difference) <= rounding for difference in differences):
         raise Unsupported(problem)
 
@@ -289,9 +293,9 @@ def deciding_terms(
     >>> deciding_terms([(1.0, ("a", [0.5, 0.0])), (2.0, ("b", [0.0, 1.5]))], [0.0, 0.0], 0, 1.0, 9)
     [('b', -3.0), ('a', 0.5)]
     """
-    scores = [prior + sum(value * weights[k] for value, (_, weights) in features)
-              for k, prior in enumerate(intercept)]
-    others = [k for k in range(len(scores)) if k != spam]
+    scores = [prior + sum(value * weights[j] for value, (_, weights) in features)
+              for j, prior in enumerate(intercept)]
+    others = [j for j in range(len(scores)) if j != spam]
     if not others:
         return []
     best_other = max(others, key=scores.__getitem__)

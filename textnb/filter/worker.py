@@ -85,6 +85,7 @@ class Worker:
             except OSError as error:
                 # There are too many open files, for example: other connections will be closed.
                 log("not accepted", reason=error.strerror)
+                # Try again in a tenth of a second.
                 pause()
                 loop.call_later(0.1, resume)
                 return
@@ -134,6 +135,7 @@ class Worker:
                 writer.transport.abort()
 
     async def _read(self, reader: asyncio.StreamReader) -> tuple[Request, bytes]:
+        """Read a request, and its message, which is empty for commands without one."""
         first = await _read_line(reader)
         if not first:
             raise Refused("EX_PROTOCOL", "closed before a request")
@@ -291,7 +293,8 @@ async def _run(worker: Worker, listeners: Sequence[socket.socket]) -> None:
 
     loop.set_exception_handler(_note_stray_error)
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    # The server never writes to the standard input: it can be read if the server has ended.
+    # The server never writes to the standard input (0): it can be read if the server has closed it,
+    # or has ended. From the standard output (1), the server learns that the worker is ready.
     loop.add_reader(0, stop_with_server)
     os.write(1, READY)
     await worker.serve(listeners, stop)
@@ -314,6 +317,7 @@ def main(arguments: Sequence[str]) -> None:
     try:
         worker = Worker(settings, Counters(int(shared), settings.workers, int(number)))
     except TextnbError as error:
+        # The message that names options as the command line has them.
         os.write(1, error.command_line.encode("utf-8", "backslashreplace"))
         sys.exit(BAD_SETTINGS if isinstance(error, ParameterError) else 1)
     listeners = [socket.socket(fileno=int(descriptor)) for descriptor in descriptors]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 
-def tell(line: str) -> None:
+def write_to_stderr(line: str) -> None:
     """Write one line to standard error; ignore a failure to write it."""
     # contextlib would be one more import that can fail.
     try:  # noqa: SIM105
