@@ -210,7 +210,7 @@ def _audit(work: _Work, options: Audit, advance: Progress) -> Any:
     _begin_reading(Size(work.rows.learned))
     columns = work.job.model.columns
     work.audit = audit_numbered(
-        scan_stored(work.rows.train), number=ROW_NUMBER, test=work.test, text=columns.text,
+        scan_stored(work.rows.train), number_column=ROW_NUMBER, test=work.test, text=columns.text,
         label=columns.label, model=options.model, near=options.near, progress=advance)
     # A finding that the job must not have raises an error.
     work.audit.check(options.fail_on or ())
