@@ -15,7 +15,7 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.formulas import complement_weights, log_ratio, multinomial_log_prob
 from textnb.errors import DataError, ModelFileError
 from textnb.runtime import memory as memory_module
-from textnb.runtime.memory import check_room, free_memory
+from textnb.runtime.memory import check_fits_in_memory, free_memory
 from textnb.runtime.native import KERNEL, load_compiled
 from textnb.text.counting import widen
 
@@ -71,14 +71,14 @@ def set_free(monkeypatch):
 class TestRefusal:
     def test_of_tables_that_do_not_fit(self, set_free):
         set_free(100 * MIB)
-        check_room(1000, 10_000, 8, name="their counts")
-        check_room(1000, 20_000, 8, "their counts", freed=60 * MIB)
+        check_fits_in_memory(1000, 10_000, 8, name="their counts")
+        check_fits_in_memory(1000, 20_000, 8, "their counts", freed=60 * MIB)
         with pytest.raises(DataError, match=(
                 r"1,000 classes and 20,000 terms: their counts would take 153 MiB at least, and "
                 "100 MiB of memory are free. Set memory_limit")):
-            check_room(1000, 20_000, 8, name="their counts")
+            check_fits_in_memory(1000, 20_000, 8, name="their counts")
         set_free(None)
-        check_room(10**6, 10**6, 8, name="their counts")
+        check_fits_in_memory(10**6, 10**6, 8, name="their counts")
 
     @pytest.mark.parametrize("estimator", [
         MultinomialNB(l=0), BernoulliNB(l=0), ComplementNB(norm=True)])
@@ -188,8 +188,8 @@ def fails(reason):
 
 def test_much_memory_is_logged(caplog):
     with caplog.at_level(logging.INFO, "textnb"):
-        check_room(10_000, 8000, 16, "counts and weights", log_size=True)
-        check_room(10, 8000, 16, "counts and weights", log_size=True)
+        check_fits_in_memory(10_000, 8000, 16, "counts and weights", log_size=True)
+        check_fits_in_memory(10, 8000, 16, "counts and weights", log_size=True)
     assert caplog.messages == [
         "10,000 classes and 8,000 terms: counts and weights take 1.2 GiB of memory"]
 

@@ -51,7 +51,7 @@ from textnb.bayes.pruned import Pruned
 from textnb.bayes.read_only import ReadOnly
 from textnb.bayes.statistics import as_counts
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.runtime.memory import check_room
+from textnb.runtime.memory import check_fits_in_memory
 
 # SciPy is imported in functions that need it: a filter of one message starts without it.
 
@@ -181,7 +181,7 @@ class Counts(ReadOnly):
         weight = np.ones(len(labels), dtype=np.int64) if sample_weight is None else sample_weight
         membership = sp.csr_array((weight[rows], (codes, rows)), shape=(n_labels, len(labels)))
         if not sp.issparse(X):
-            check_room(n_labels, int(np.shape(X)[1]), 8, name="their counts")
+            check_fits_in_memory(n_labels, int(np.shape(X)[1]), 8, name="their counts")
         # Weights of rows are added in the same order as counts, so that the count of a feature that
         # all rows of a class hold once is exactly the class count.
         n_rows = membership @ np.ones(len(labels), dtype=weight.dtype)
@@ -293,7 +293,7 @@ class Counts(ReadOnly):
         DataError
             If memory has no room for it.
         """
-        check_room(len(self.classes), self.n_features, 8, name="their counts")
+        check_fits_in_memory(len(self.classes), self.n_features, 8, name="their counts")
         table = np.zeros((len(self.classes), self.n_features), dtype=self.values.dtype)
         table[self.codes, self.columns] = self.values
         return table

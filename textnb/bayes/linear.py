@@ -47,7 +47,7 @@ from textnb.bayes.solver_rows import SolverRows
 from textnb.bayes.temperature import best_sigmoids, best_temperature
 from textnb.errors import DataError, ParameterError
 from textnb.runtime.caller import warn_caller
-from textnb.runtime.memory import check_room
+from textnb.runtime.memory import check_fits_in_memory
 from textnb.runtime.progress import Size, current_progress
 from textnb.runtime.threads import map_in_threads
 
@@ -92,8 +92,8 @@ class PreparedRows:
             raise DataError("a linear model tells classes apart: the number of classes in the data "
                             "has to be greater than one; got one class: "
                             f"{statistics.classes.tolist()}")
-        check_room(len(statistics.classes), statistics.n_features, 16, "counts and weights",
-                   log_size=True)
+        check_fits_in_memory(len(statistics.classes), statistics.n_features, 16,
+                             name="counts and weights", log_size=True)
         features = model.feature_map(statistics, binary)
         extra = None if sharing is None else sharing.extra_columns(counts, features, weight=weight)
         return cls(statistics, _solver_rows(model, counts, features, extra=extra))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from textnb.bayes.cells import Ints, find, places_between
 from textnb.bayes.read_only import read_only
 from textnb.bayes.sparse_rows import Floats, SparseRows
-from textnb.runtime.memory import check_room
+from textnb.runtime.memory import check_fits_in_memory
 
 # SciPy is imported in functions that need it: a filter of one message starts without it.
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class SparseWeights:
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        check_room(self.shape[1], self.shape[0], 8, name="their weights")
+        check_fits_in_memory(self.shape[1], self.shape[0], 8, name="their weights")
         dense = self[np.arange(len(self))]
         return dense if dtype is None else dense.astype(dtype, copy=False)
 

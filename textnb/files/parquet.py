@@ -18,7 +18,7 @@ import polars as pl
 
 from textnb.errors import first_line
 from textnb.files.require import require
-from textnb.runtime.forks import check_fork
+from textnb.runtime.forks import check_polars_threads
 
 # The errors of Polars for malformed bytes or tables.
 ENGINE_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -91,7 +91,7 @@ def decode(content: bytes) -> pl.DataFrame:
     MalformedTable
         If the table can't be decoded.
     """
-    check_fork(will_run_polars=True)
+    check_polars_threads(will_run_polars=True)
     try:
         return pl.scan_parquet(io.BytesIO(content)).collect()
     except ENGINE_ERRORS as error:

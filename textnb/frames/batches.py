@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import polars as pl
 
-from textnb.runtime.forks import check_fork
+from textnb.runtime.forks import check_polars_threads
 
 # The default limits of a batch of rows, and of a group of items, which are read in Python.
 MAX_ROWS, MAX_BYTES = 4096, 2 << 20
@@ -45,7 +45,7 @@ def batches(
     [3, 1]
     """
     # Polars would hang in a process that was forked from one in which it ran.
-    check_fork(will_run_polars=True)
+    check_polars_threads(will_run_polars=True)
     if isinstance(frame, pl.DataFrame):
         chunks: Iterator[pl.DataFrame] = frame.iter_slices(max_rows)
     else:

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError, first_line
-from textnb.runtime.forks import check_fork
+from textnb.runtime.forks import check_polars_threads
 
 # The types of Python that may hold a document's tokens or labels.
 LIST_TYPES = (list, tuple, set, frozenset)
@@ -121,7 +121,7 @@ def as_polars(X: Any) -> pl.DataFrame | pl.LazyFrame:
     ParameterError
         If X is not a table, or its library needs PyArrow, which is not installed.
     """
-    check_fork()
+    check_polars_threads()
     kind = kind_of(X)
     match kind:
         case Kind.POLARS | Kind.LAZY:

@@ -28,7 +28,7 @@ from textnb.mail.mailboxes import (
 from textnb.mail.mbox import UNREADABLE
 from textnb.mail.message import check_headers, read_message
 from textnb.mail.tokens import tokens_of_message
-from textnb.runtime.forks import check_fork
+from textnb.runtime.forks import check_polars_threads
 
 _SCHEMA = {
     "message_id": pl.String(), "date": pl.Datetime("us", "UTC"), "from": pl.String(),
@@ -107,7 +107,7 @@ def scan_mail(
     >>> mail.select("subject", "body", "x-mailer").collect().row(0)
     ('Hello', 'Body', 'none')
     """
-    check_fork()
+    check_polars_threads()
     extra_headers, on_skip = check_headers(headers), ScanOptions(on_error=on_error).on_skip
     columns_of_mail = {**_SCHEMA, **({TOKENS: pl.List(pl.String())} if tokens else {})}
     reserved = ["label", *columns_of_mail]

@@ -22,7 +22,7 @@ from textnb.frames.kinds import Table, as_polars
 from textnb.frames.lake import Lake
 from textnb.frames.sources import OnSkip, RowSource, ScanOptions, no_numeric_columns
 from textnb.frames.token_columns import check_texts
-from textnb.runtime.forks import check_fork
+from textnb.runtime.forks import check_polars_threads
 
 Source = str | os.PathLike[str] | Table
 
@@ -209,7 +209,7 @@ def open_source(source: Any, options: ScanOptions) -> pl.LazyFrame:
     SourceError
         If it can't be read.
     """
-    check_fork()
+    check_polars_threads()
     with naming_source(source):
         path = _path_of(source)
         kind = _kind_of(path, options)
@@ -248,7 +248,7 @@ def check_columns(
 
     The parameters are those of `scan`.
     """
-    check_fork()
+    check_polars_threads()
     columns = _columns_of(text)
     if not columns and label is None:
         return frame

@@ -12,7 +12,7 @@ import polars as pl
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.kinds import LIST_TYPES, as_polars, in_memory, kind_of, series_of, unicode_errors
 from textnb.frames.token_columns import check_texts
-from textnb.runtime.forks import check_fork
+from textnb.runtime.forks import check_polars_threads
 
 _EXPECTED_Y = "labels of one type: strings, integers or booleans"
 
@@ -49,7 +49,7 @@ def table_of_texts(
     DataError
         If an item is neither a string nor a list of strings; the error says which.
     """
-    check_fork()
+    check_polars_threads()
     if len(columns) != 1:
         raise SchemaError(f"this classifier reads the columns {list(columns)!r}: pass a frame "
                           "that has them, not a list")
@@ -125,7 +125,7 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
     ParameterError
         If labels are neither strings, integers nor booleans, or of several types.
     """
-    check_fork()
+    check_polars_threads()
     y = series_of(y)
     if kind_of(y) is not None:
         raise ParameterError("y must be a sequence of labels; got a table: pass one column of it, "

@@ -17,7 +17,7 @@ from textnb.bayes.leave_one_out import ColumnLimits, LeaveOneOut, LeftOut
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.learning.documents import LabelledBatches, counts_of_matrix, labels_of
 from textnb.models.base import Model
-from textnb.runtime.memory import check_room
+from textnb.runtime.memory import check_fits_in_memory
 from textnb.runtime.threads import map_in_threads, run_in_threads
 from textnb.text.matrix import CountMatrix, Vocabulary, choose_columns, stack_blocks
 from textnb.text.vocabulary import Limits
@@ -100,7 +100,8 @@ class LeaveOneOutReader:
         rows = stack_blocks(blocks, blocks[0].shape[1])
         shape = len(labels), len(labels.classes)
         # For each document and label, a float64 for each smoothing parameter, and a bool.
-        check_room(*shape, 8 * len(smoothing) + 1, name="scores of documents without each")
+        bytes_per_score = 8 * len(smoothing) + 1
+        check_fits_in_memory(*shape, bytes_per_score, name="scores of documents without each")
         # An array of log-odds for each smoothing parameter.
         scores = [np.empty(shape) for _ in smoothing]
         # Which scores count in a loss; and lengths, which calibrations of labels do not use.

@@ -92,7 +92,7 @@ class CategoricalNB(ReadOnlyArrays, CountModel):
         import numpy as np
 
         from textnb.bayes.counts import Counts
-        from textnb.runtime.memory import check_room
+        from textnb.runtime.memory import check_fits_in_memory
 
         n_classes = len(np.unique(np.asarray(classes)))
         self.check(X.shape[1], n_classes)
@@ -100,8 +100,8 @@ class CategoricalNB(ReadOnlyArrays, CountModel):
         if before is not None:
             n_categories = np.maximum(n_categories, self.n_categories_)
         # The sum of Python's integers does not overflow. A count and its weight have 8 bytes each.
-        check_room(n_classes, sum(n_categories.tolist()), bytes_per_count=16,
-                   name="counts and weights of all categories (min_categories)")
+        check_fits_in_memory(n_classes, sum(n_categories.tolist()), bytes_per_count=16,
+                             name="counts and weights of all categories (min_categories)")
         if total is not None:
             # These rows may have more categories than the earlier ones.
             total = total.widened(_new_columns(self.n_categories_, n_categories),

@@ -140,7 +140,7 @@ class CountModel(WeightedAdditiveModel, Model):
                                      "partial_fit: call fit first, or give l as a number")
             chosen = float(l)
         model = self.with_smoothing(chosen)
-        model._check_room(statistics)
+        model._check_fits_in_memory(statistics)
         form = model.derive(statistics, binary=binary)
         shape = statistics.n_features, len(statistics.classes)
         # A model of a user may return another shape.
@@ -151,21 +151,21 @@ class CountModel(WeightedAdditiveModel, Model):
                 f"{form.intercept.shape}")
         return Learned(statistics, form, chosen_l=chosen)
 
-    def _check_room(self, statistics: Counts) -> None:
+    def _check_fits_in_memory(self, statistics: Counts) -> None:
         """Raise DataError if memory has no room for the counts and weights."""
         from textnb.bayes.class_weight import class_weights
         from textnb.bayes.sparse_forms import stays_sparse
         from textnb.bayes.statistics import as_smoothing
-        from textnb.runtime.memory import check_room
+        from textnb.runtime.memory import check_fits_in_memory
 
         weights = class_weights(self.class_weight, statistics.classes, statistics.class_count)
         l = as_smoothing(self.l, self._n_features_of(statistics))
         # Sparse tables take about four times as much memory for each count, but hold no zeros.
         n_stored = 4 * len(statistics.values) if stays_sparse(self, statistics, l) else None
         # A count, its weight, and the count times a class weight, of 8 bytes each.
-        check_room(len(statistics.classes), statistics.n_features,
-                   8 * (2 + (weights is not None)), "counts and weights", log_size=True,
-                   stored=n_stored)
+        check_fits_in_memory(
+            len(statistics.classes), statistics.n_features, 8 * (2 + (weights is not None)),
+            name="counts and weights", log_size=True, stored=n_stored)
 
     def class_log_prior(self, statistics: Counts) -> Floats | None:
         from textnb.bayes.class_weight import with_class_weight

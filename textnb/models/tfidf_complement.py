@@ -96,7 +96,7 @@ class TfidfComplementNB(TfidfModel):
         from textnb.bayes.learned import Learned
         from textnb.bayes.ratio import document_statistics
         from textnb.bayes.statistics import as_smoothing
-        from textnb.runtime.memory import check_room
+        from textnb.runtime.memory import check_fits_in_memory
 
         # One entry for each count that is not 0.
         rows = without_zeros(canonical(rows))
@@ -107,8 +107,8 @@ class TfidfComplementNB(TfidfModel):
                             "in the data has to be greater than one; got one class: "
                             f"{classes.tolist()}")
         # A count, a sum and a weight of 8 bytes each.
-        check_room(len(classes), documents.n_features, bytes_per_count=24,
-                   name="counts, sums and weights", log_size=True)
+        check_fits_in_memory(len(classes), documents.n_features, bytes_per_count=24,
+                             name="counts, sums and weights", log_size=True)
         features = self.feature_map(documents, binary).sparse(rows)
         if features.nnz and features.data.min() < 0:
             raise DataError("tf='sublinear' is 1 + log(count), and below 0 for "

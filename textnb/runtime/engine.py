@@ -26,7 +26,8 @@ def engine_failure(error: BaseException) -> EngineError | None:
     error : BaseException
         The failure. An EngineError is ignored: it already says what the system caused.
     """
-    # After a fork, Polars would wait for its lost threads for ever; `check_fork` reports that.
+    # After a fork, Polars would wait for its lost threads for ever; `check_polars_threads` reports
+    # that.
     if isinstance(error, EngineError) or FORK.has_lost_threads:
         return None
     while (cause := error.__cause__) is not None:

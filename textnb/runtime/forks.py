@@ -1,8 +1,8 @@
 """An error in place of a hang, in a process that was forked from one in which Polars ran.
 
 Threads do not survive a fork, and Polars would wait for its threads for ever. So each way into
-Polars calls `check_fork` first. The package imports this module first, because the parent must be
-examined at the moment when it forks.
+Polars calls `check_polars_threads` first. The package imports this module first, because the parent
+must be examined at the moment when it forks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Fork:
 FORK = _Fork()
 
 
-def check_fork(will_run_polars: bool = False) -> None:
+def check_polars_threads(will_run_polars: bool = False) -> None:
     """Raise ForkError in a process that was forked from one in which Polars ran.
 
     Parameters

@@ -23,7 +23,7 @@ _LOG_BYTES = 512 << 20
 _UNLIMITED = 1 << 60
 
 
-def check_room(
+def check_fits_in_memory(
     classes: int, terms: int, bytes_per_count: int, name: str, freed: int = 0,
     log_size: bool = False, stored: int | None = None,
 ) -> None:
@@ -49,7 +49,7 @@ def check_room(
         If the tables need more bytes than are free.
     """
     needed = (classes * terms if stored is None else stored) * bytes_per_count
-    if not has_room(needed - freed):
+    if not fits_in_memory(needed - freed):
         raise DataError.too_large(classes, terms, name, needed, free_memory() or 0)
     if log_size and needed >= _LOG_BYTES:
         _LOG.info("%s classes and %s terms: %s take %.1f GiB of memory", f"{classes:,}",
@@ -72,7 +72,7 @@ def explaining_memory_errors(size: Callable[[], tuple[int, int]] | None = None) 
             first_line(error), None if size is None else size()) from error
 
 
-def has_room(needed: int) -> bool:
+def fits_in_memory(needed: int) -> bool:
     """Whether ``needed`` bytes are free; True if the system does not say."""
     if needed < _MIN_BYTES:
         return True

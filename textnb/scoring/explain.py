@@ -17,7 +17,7 @@ from textnb.bayes.sparse_weights import SparseWeights
 from textnb.errors import ParameterError, quantity
 from textnb.models.base import Model
 from textnb.runtime import notebook
-from textnb.runtime.forks import check_fork
+from textnb.runtime.forks import check_polars_threads
 
 # The maximum number of weights that are copied at a time.
 _MAX_WEIGHTS = 1 << 20
@@ -49,7 +49,7 @@ def top_terms(
     classes = labels.to_list()
     if label is not None and label not in classes:
         raise ParameterError.unknown_choice("class", label, [str(name) for name in classes])
-    check_fork()
+    check_polars_threads()
     # A single class has no other classes to compare with.
     term_z = model.term_z if len(classes) > 1 or statistics.is_multilabel else None
     tables = []
@@ -105,7 +105,7 @@ def weights_against_rest(weights: Any, terms: NDArray[np.int64], k: int) -> Floa
 
 def explanation_table(row: Mapping[str, Any], label_type: pl.DataType) -> pl.DataFrame:
     """The explanation of one row of a prediction: a row per entry, the intercept first."""
-    check_fork()
+    check_polars_threads()
     return pl.DataFrame(
         _entry_rows(row["intercept"], row["explanation"]), orient="row", schema=_ENTRY_SCHEMA,
     ).with_columns(predicted=pl.lit(row["predicted"], dtype=label_type),

@@ -39,7 +39,7 @@ from textnb.learning.sharing import sharing_of
 from textnb.learning.text_settings import TextSettings
 from textnb.models.multinomial import MultinomialNB
 from textnb.models.nblinear import NBLinear
-from textnb.runtime.memory import check_room
+from textnb.runtime.memory import check_fits_in_memory
 from textnb.runtime.threads import map_in_threads
 from textnb.selection.candidates import Candidate
 from textnb.selection.metric import Metric
@@ -148,7 +148,7 @@ class TrialRunner:
         # Classes are named by their index, which is the column of their scores.
         self._labels = replace(partition.labels, classes=np.arange(len(self._classes)))
         # At most three arrays of scores, float64 of 8 bytes, are in memory at once.
-        check_room(len(self._labels), len(self._classes), 3 * 8, "the scores of a trial")
+        check_fits_in_memory(len(self._labels), len(self._classes), 3 * 8, "the scores of a trial")
         shares = [share for share in _SHARES if share * frame.height >= _MIN_RUNG_ROWS] or [1.0]
         self._rungs = _nested_rows(partition.folds, partition.strata, shares, seed)
         self._matrices: RecentItems[DocumentTermMatrix] = RecentItems(lambda matrix: (

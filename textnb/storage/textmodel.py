@@ -38,8 +38,8 @@ from textnb.learning.text_settings import TextSettings
 from textnb.models.base import Model
 from textnb.models.known import import_model, text_models
 from textnb.runtime import __version__
-from textnb.runtime.forks import check_fork
-from textnb.runtime.memory import free_memory, has_room
+from textnb.runtime.forks import check_polars_threads
+from textnb.runtime.memory import fits_in_memory, free_memory
 from textnb.storage import version2
 from textnb.storage.arithmetic import (
     Arrays,
@@ -108,7 +108,7 @@ def load_fitted(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Fit
 
 def write_model(path: str | os.PathLike[str], document: Mapping[str, Any], arrays: Arrays) -> None:
     """Write a model's document and its arrays, completely or not at all."""
-    check_fork(will_run_polars=True)
+    check_polars_threads(will_run_polars=True)
     # A sample of learned rows may be private mail.
     version2.write(path, document, arrays, owner_only="sample" in document)
 
@@ -126,7 +126,7 @@ def read_model(
     SourceError
         If the file does not exist or can't be opened.
     """
-    check_fork(will_run_polars=True)
+    check_polars_threads(will_run_polars=True)
     document, arrays = version2.read(path, max_bytes)
     name = os.fspath(path)
     with reading_errors(name):
@@ -353,7 +353,7 @@ def _unpack_counts(
     class_count = np.array(entry["documents"], dtype=count_type)
     n_counts = len(check_counts(arrays, class_count, weighted=is_weighted))
     shape = (n_classes, len(terms))
-    counts_are_sparse = _check_room(path, shape, n_counts, model.from_counts, max_bytes)
+    counts_are_sparse = _check_fits_in_memory(path, shape, n_counts, model.from_counts, max_bytes)
     require(not is_weighted or not model.from_counts or (
         type(n_documents) is int and 0 < n_documents < EXACT_LIMIT),
         "its documents are not counted")
@@ -383,7 +383,7 @@ def _unpack_counts(
     return counts
 
 
-def _check_room(
+def _check_fits_in_memory(
     path: str, shape: tuple[int, int], n_counts: int, from_counts: bool, max_bytes: int
 ) -> bool:
     """Raise ModelFileError unless there is room for counts and weights (n_classes, n_terms).
@@ -395,7 +395,7 @@ def _check_room(
     needed = 24 * n_counts if counts_are_sparse else 8 * shape[0] * shape[1]
     check_size(path, needed, max_bytes)
     # Weights take as much memory as counts.
-    if not has_room(2 * needed):
+    if not fits_in_memory(2 * needed):
         raise ModelFileError.no_room(path, *shape, 2 * needed, free_memory() or 0)
     return counts_are_sparse
 

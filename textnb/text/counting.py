@@ -26,7 +26,7 @@ from textnb.bayes.cells import (
     sum_by_key,
 )
 from textnb.bayes.counts import Counts
-from textnb.runtime.memory import check_room, has_room
+from textnb.runtime.memory import check_fits_in_memory, fits_in_memory
 from textnb.runtime.threads import run_in_threads
 from textnb.text.compiled import Tables, usable_kernel
 from textnb.text.matrix import columns_of_codes, csr_of_codes
@@ -205,7 +205,7 @@ class _Sums:
                 labels, codes, int(np.count_nonzero(self.counts))):
             return False
         # A cell has 4 or 8 bytes, but several threads have tables, and tables grow by half.
-        return labels * codes > _MAX_DENSE_CELLS or not has_room(64 * labels * codes)
+        return labels * codes > _MAX_DENSE_CELLS or not fits_in_memory(64 * labels * codes)
 
     def _widen_counts(self, labels: int, codes: int) -> None:
         # A wide table from the start saves copies of a growing one. A table that gets more labels
@@ -397,10 +397,10 @@ def widen(counts: NDArray[Any], rows: int, columns: int, min_width: int = 0) -> 
     new_columns = max(columns * 3 // 2, min_width) if columns > old_columns else old_columns
     new_rows = rows * 3 // 2 if rows > old_rows else old_rows
     # Spare cells only if memory allows: old and new table exist at the same time.
-    if not has_room(new_rows * new_columns * counts.itemsize):
+    if not fits_in_memory(new_rows * new_columns * counts.itemsize):
         new_rows, new_columns = max(rows, old_rows), max(columns, old_columns)
         # Twice, because at the end the counts are copied into the order of the terms.
-        check_room(new_rows, new_columns, 2 * counts.itemsize, name="their counts")
+        check_fits_in_memory(new_rows, new_columns, 2 * counts.itemsize, name="their counts")
     larger = np.zeros((new_rows, new_columns), dtype=counts.dtype)
     larger[:old_rows, :old_columns] = counts
     return larger

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from textnb.errors import ParameterError
-from textnb.runtime.forks import check_fork
+from textnb.runtime.forks import check_polars_threads
 from textnb.text.characters import (
     ACCENTS,
     COMBINING,
@@ -67,7 +67,7 @@ def words_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
 
 
 def _tokens_of_columns(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
-    check_fork()
+    check_polars_threads()
     columns = _column_names(text)
     segments = plan.find(Segments)
     return [_run_on_tokens(plan, pl.col(name), prefix) if holds_tokens
@@ -79,7 +79,7 @@ def _tokens_of_columns(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
 
 def cleaned_exprs(plan: Plan, text: str | Sequence[str]) -> list[pl.Expr]:
     """Each text column after the cleaning steps, as input for the step that splits texts."""
-    check_fork()
+    check_polars_threads()
     return [_run(plan.cleaning, _text(name), "") for name in _column_names(text)]
 
 
@@ -337,7 +337,7 @@ def _stop_tokens(steps_before: tuple[Step, ...], texts: tuple[str, ...]) -> froz
 
 def _evaluate(expression: pl.Expr, strings: Sequence[str]) -> pl.Series:
     """The values of an expression on a column ``text`` of these strings."""
-    check_fork()
+    check_polars_threads()
     texts = pl.DataFrame({"text": list(strings)}, schema={"text": pl.String})
     return texts.select(expression.alias("text")).to_series()
 

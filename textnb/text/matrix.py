@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, VocabularyError
-from textnb.runtime.forks import check_fork
+from textnb.runtime.forks import check_polars_threads
 from textnb.runtime.native import Kernel
 from textnb.runtime.progress import current_progress
 from textnb.runtime.threads import map_in_threads, run_in_threads
@@ -102,7 +102,7 @@ class Vocabulary:
         return known.rows(codes, ends).to_csr()
 
     def _known_terms(self) -> _KnownTerms:
-        check_fork()
+        check_polars_threads()
         kernel = usable_kernel()
         with self._lock:
             # `TEXTNB_KERNEL` may have turned the kernel on or off since the last call.

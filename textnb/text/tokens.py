@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError
-from textnb.runtime.forks import check_fork
+from textnb.runtime.forks import check_polars_threads
 from textnb.runtime.settings import check_parameter_names, check_settings
 from textnb.text.characters import KINDS
 from textnb.text.expressions import tokens_expr, words_of_terms
@@ -359,7 +359,7 @@ def _check_pattern(pattern: str) -> None:
     if pattern in (WORD, SHORT_WORD, SKLEARN_WORD):
         # These are valid. A check would start Polars' threads, which no import may do.
         return
-    check_fork()
+    check_polars_threads()
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise ParameterError(f"pattern has {len(pattern)} characters; at most {MAX_PATTERN_LENGTH}")
     outside_classes = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)
