@@ -3,7 +3,9 @@
 Command-line options, keys of job files and reference pages are generated from these dataclasses and
 from the fields of the models. A test checks that the constructors of the tokenizer and the
 classifier have the same names and defaults. This module imports neither Polars nor NumPy, because
-``textnb train --help`` starts without them.
+``textnb train --help`` starts without them. With ``key_of="set"``, the command line takes a setting
+as ``--set NAME=VALUE``; the types are those of `textnb.runtime.settings`. The docstring of a class
+is the heading of its settings in ``--help``.
 """
 
 from __future__ import annotations
@@ -112,6 +114,7 @@ def mail_recipe(names: Iterable[str]) -> dict[str, Any]:
 
     groups = (ColumnSettings, TokenSettings, LimitSettings, *all_models().values())
     conflicts = {field.name for group in groups for field, _ in setting_fields(group)} - {"label"}
+    # In jobs and on the command line, these choose a model or a tokenizer, too.
     conflicts |= {"model", "kind", "tokenizer", "sklearn", "features"}
     return {} if conflicts & set(names) else dict(MAIL_RECIPE)
 
@@ -127,5 +130,6 @@ def foreign_settings(kind: str) -> set[str]:
 
     text_settings = {field.name for group in (TokenSettings, LimitSettings)
                      for field, _ in setting_fields(group)}
+    # These are no fields of the groups, but settings of jobs and of the command line for texts.
     text_settings |= {"text", "tokenizer", "sklearn", "weight"}
     return text_settings if kind in table_models() else {"features"}

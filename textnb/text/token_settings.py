@@ -1,4 +1,10 @@
-"""The settings of a tokenizer. This module imports neither Polars nor NumPy, to load at once."""
+"""The settings of a tokenizer. This module imports neither Polars nor NumPy, to load at once.
+
+The type of a setting says how the command line and jobs read its value: `textnb.runtime.settings`
+has these types, and says what else a setting declares. With ``key_of="set"``, the command line
+takes it as ``--set NAME=VALUE``. The docstring of a class is the heading of its settings in
+``--help``.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +28,14 @@ WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
 # The same, with words of a single character.
 SHORT_WORD = r"[\p{L}\p{M}\p{N}_]+"
 MAX_NGRAM_LENGTH = 32
+# What the values of settings must be: in words for errors, and as a function of the value.
 _LOWERCASE = Range("True, False, 'tr' or 'az'",
                    lambda v: isinstance(v, bool) or v in ("tr", "az"))
 _NGRAMS = Range(f"(min_n, max_n) with 1 <= min_n <= max_n <= {MAX_NGRAM_LENGTH}",
                 lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
                 and 1 <= v[0] <= v[1] <= MAX_NGRAM_LENGTH)
 _KEEP = Range(f"a list of {', '.join(KINDS)}",
-               lambda v: isinstance(v, (list, tuple)) and all(kind in KINDS for kind in v))
+              lambda v: isinstance(v, (list, tuple)) and all(kind in KINDS for kind in v))
 _SEGMENTER = Range("a hashable function from a text to its tokens, or its name",
                    lambda v: bool(v) and isinstance(v, Hashable)
                    and (callable(v) or isinstance(v, str)))
