@@ -172,11 +172,6 @@ class FeatureMap(Value):
         """The values that are subtracted from dense features, (n_features,), or None."""
         return next((s.values for s in self.steps if isinstance(s, Center)), None)
 
-    @property
-    def is_simple(self) -> bool:
-        """Whether the steps are presence or a center alone: files of version 1 have no others."""
-        return all(type(s) in (Presence, Center) for s in self.steps)
-
     def with_presence(self, above: float) -> FeatureMap:
         """The same map, with another threshold of presence, or with presence instead of counts."""
         others = tuple(s for s in self.steps if not isinstance(s, Presence))

@@ -56,6 +56,7 @@ from textnb.text.tokens import Tokenizer
 FORMAT, VERSION = "textnb-bundle", 3
 FORM, WEIGHTS, GOLDEN, CHARACTERS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json")
+# `SUMS` is the file of checksums.
 _OWN_FILES = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
 # The names of all files that a target writes begin so.
 _TARGET_PREFIX = "model."
@@ -82,8 +83,7 @@ def write_tables(
     precision : mapping, optional
         The report of `textnb.export.reduce.round_weights`, if weights are rounded.
     """
-    features = bundle.form.features
-    version = 3 if bundle.is_multilabel else 1 if features.is_simple else 2
+    version = 3 if bundle.is_multilabel else 2 if bundle.needs_feature_map else 1
     form = write_document(FORMAT, version, {
         "textnb": __version__,
         "target": target, "reads": bundle.reads,
@@ -91,7 +91,7 @@ def write_tables(
         "positive": bundle.positive,
         "intercept": bundle.intercept.tolist(),
         "above": bundle.presence_above,
-        **({} if version == 1 else {"features": features.to_dict()}),
+        **({} if version == 1 else {"features": bundle.form.features.to_dict()}),
         **({"multilabel": True} if bundle.is_multilabel else {}),
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.to_dict(),
         "columns": list(bundle.columns),

@@ -38,7 +38,8 @@ Reads = Literal["text", "terms", "features"]
 ANSWERS = ("scores", "probability", "decision")
 # The maximum number of weights of an export: it writes all of them, which is 1 GiB at 8 bytes each.
 _MAX_WEIGHTS = 1 << 27
-# The steps of feature maps that a bundle can have, by what it reads. A target may support fewer.
+# Feature maps change counts before weights multiply them. These are the steps of such a map that a
+# bundle can have, by what it reads. A target may support fewer.
 _STEPS_OF_COUNTS: tuple[type[Step], ...] = (Presence, Sublinear, Idf, Length)
 STEPS: Mapping[Reads, tuple[type[Step], ...]] = {
     "text": _STEPS_OF_COUNTS, "terms": _STEPS_OF_COUNTS, "features": (Presence, Center)}
@@ -126,6 +127,15 @@ class Bundle:
     def is_multilabel(self) -> bool:
         """Whether documents have lists of labels, and not one class each."""
         return self.form.link == "sigmoid"
+
+    @property
+    def needs_feature_map(self) -> bool:
+        """Whether a target must know the feature map: the steps between counts and scores.
+
+        It need not if these are presence and centering alone, which `presence_above` and the
+        intercept tell.
+        """
+        return any(type(s) not in (Presence, Center) for s in self.form.features.steps)
 
     @property
     def gives_decisions(self) -> bool:

@@ -57,6 +57,7 @@ def describe_model(model: Any) -> dict[str, Any]:
     ('MultinomialNB', 3, 2)
     """
     origin = to_json(provenance(model))
+    # A `Fitted` itself can be described, too.
     fitted = fitted_text_model_or_none(model)
     class_rows, log_prior = origin["documents"], origin["log_prior"]
     if fitted is not None and fitted.is_multilabel:

@@ -125,8 +125,8 @@ def _answers(bundle: Bundle) -> str:
         scores = ("A score per class, in the order of `form.json`; the label is the first class "
                   "with the highest score.")
     value = "value" if bundle.reads == "features" else "count"
-    mapping = ("" if bundle.form.features.is_simple and bundle.presence_above is None
-               else f", with each {value} mapped as `form.json` says")
+    mapping = (f", with each {value} mapped as `form.json` says"
+               if bundle.needs_feature_map or bundle.presence_above is not None else "")
     sentences = [f"{scores} A score is intercept + Σ {value} × weight{mapping}."]
     if "probability" in bundle.answers:
         sentences.append("Probabilities are calibrated." if bundle.calibration is not None

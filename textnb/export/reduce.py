@@ -76,6 +76,7 @@ def token_errors(bundle: Bundle, other: Bundle) -> Floats:
     The bundles differ only in their weights.
     """
     errors = spread(bundle, bundle.weights - other.weights)
+    # A value that is divided by the length of its text is at most 1.
     if bundle.idf is None or any(isinstance(s, Length) for s in bundle.form.features.steps):
         return errors
     # The first token changes a feature from 0 to the term's idf; later ones by less.

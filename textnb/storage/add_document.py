@@ -170,6 +170,7 @@ def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> 
         return "weights that a document changes, or many classes"
     if model.from_counts and "sums of counts" not in contents.array_conditions:
         return "the smoothing"
+    # Presence above another number than 0 does not follow from the counts of this module.
     if model.presence_above(settings["binary"]) not in (None, 0.0):
         return "binarize"
     has_refused_array = any(name in _REFUSED_ARRAYS or name not in TEXT_ARRAYS

@@ -97,6 +97,7 @@ def check_text_document(
     ValueError, KeyError, TypeError
         If a value is missing, of another type, or out of its range.
     """
+    # The first axis of ``counts/ends``. Earlier releases had a layer for each period of time.
     require(type(document["layers"]) is int and document["layers"] == 1,
             "its counts have other layers than one")
     classes, estimator = document["classes"], document["estimator"]

@@ -179,6 +179,7 @@ def _pack_density(estimator: PlugInBayes) -> dict[str, Any]:
     if name == "GaussianMixture" and not isinstance(density.random_state, int):
         raise ParameterError("a GaussianMixture is estimated again when it is loaded: set its "
                              "random_state to an int, so that it comes out the same")
+    # Without a search, {} stands for the only choice: it changes no setting.
     if not all(_is_quick(density, choice) for choice in estimator.chosen_ or [{}]):
         raise ParameterError("a GaussianMixture is estimated again when it is loaded: keep "
                              f"n_init * max_iter at {_MAX_ITERATIONS:,} or less")

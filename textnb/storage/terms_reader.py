@@ -145,6 +145,7 @@ class TermsReader(ExitStack):
         """
         last_entry, count = -1, 0
 
+        # Reads the group that the loop has opened last.
         def term_at(place: int) -> bytes:
             return text[bounds[place] - bounds[0]:bounds[place + 1] - bounds[0]]
 

@@ -63,7 +63,7 @@ class _Data(Target):
         weights, features = self.layout
         return (f"`{f'model{self.suffix}' if self.suffix else 'weights.parquet'}` is data, for "
                 f"{self.needs}: {weights}"
-                + ("" if bundle.form.features.is_simple else f"; {features}")
+                + (f"; {features}" if bundle.needs_feature_map else "")
                 + f". The scores of a {row}:\n\n"
                 + numbered(steps))
 
@@ -87,7 +87,7 @@ class Json(_Data):
             "intercept": bundle.intercept.tolist(), "terms": list(bundle.terms),
             "weights": bundle.weights.tolist(),
         }
-        if not bundle.form.features.is_simple:
+        if bundle.needs_feature_map:
             document["features"] = bundle.form.features.to_dict()
         path.write_text(json.dumps(document, ensure_ascii=False, allow_nan=False), "utf-8")
 
@@ -262,8 +262,8 @@ def numbered(steps: Sequence[str]) -> str:
 
 def _features_json(bundle: Bundle) -> str | None:
     """The steps of the feature map as JSON; None if it has no step other than presence."""
-    features = bundle.form.features
-    return None if features.is_simple else json.dumps(features.to_dict(), allow_nan=False)
+    return json.dumps(bundle.form.features.to_dict(), allow_nan=False) if (
+        bundle.needs_feature_map) else None
 
 
 def features_of(document: Mapping[str, Any]) -> FeatureMap:

@@ -52,8 +52,8 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
 
 def _tags(bundle: Bundle) -> set[str]:
     """The tags of a bundle, which choose parts of templates."""
-    # A simple feature map has no step other than presence. "one": a row has one class.
-    tags = {"all", bundle.reads, "simple" if bundle.form.features.is_simple else "mapped",
+    # "mapped": the program must execute a feature map. "one": a row has one class.
+    tags = {"all", bundle.reads, "mapped" if bundle.needs_feature_map else "simple",
             "labels" if bundle.is_multilabel else "one"}
     if bundle.gives_decisions:
         # "decidedtext": parts for decisions on texts that the program splits.
@@ -90,7 +90,7 @@ def embed_json(
         "above": bundle.presence_above, "intercept": intercept.tolist(),
         "center": None if center is None else center.tolist(),
     }
-    if not bundle.form.features.is_simple:
+    if bundle.needs_feature_map:
         head["steps"] = [{name: value for name, value in step.items() if name != "weights"}
                          for step in bundle.form.features.to_dict()["steps"]]
     if bundle.is_multilabel:

@@ -81,7 +81,7 @@ class Liblinear(Target):
 
     def usage(self, bundle: Bundle) -> str:
         steps = value_steps(bundle)
-        source = "" if bundle.form.features.is_simple else " (`features` is in `form.json`)"
+        source = " (`features` is in `form.json`)" if bundle.needs_feature_map else ""
         return (f"    {PROGRAM} rows.svmlight model.model answers\n\n"
                 "A row of `rows.svmlight` is a label that is not used (0), and `index:value` for "
                 "each term or feature that is not 0; the index is its row in `weights.parquet`, "
@@ -124,7 +124,7 @@ def write_data(file: IO[str], rows: sp.csr_array) -> None:
 def _values_of(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
     """The values of the data file: counts, presence or features, without zeros."""
     values = sp.csr_array(rows.values).astype(np.float64)
-    if not bundle.form.features.is_simple:
+    if bundle.needs_feature_map:
         # The values after the steps of the feature map.
         values = bundle.form.features.sparse(values)
     elif bundle.presence_above is not None:

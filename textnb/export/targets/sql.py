@@ -335,7 +335,7 @@ def sums_view(bundle: Bundle) -> str:
     if bundle.needs_length:
         totals += ", CAST(count(*) AS DOUBLE PRECISION) AS n"
     source = f"{terms} t JOIN textnb_weights w ON w.term = t.term"
-    if not bundle.form.features.is_simple:
+    if bundle.needs_feature_map:
         value, divide_by_length = map_counts(bundle)
         totals = ", ".join(f"sum(x * w{k}){divide_by_length} AS s{k}" for k in outputs)
         if bundle.needs_length:
