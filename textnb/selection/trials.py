@@ -346,6 +346,7 @@ def _nested_rows(folds: Ints, codes: Ints, shares: list[float], seed: int) -> li
     # In random order within each cell, that is all rows of one fold and class.
     order = np.random.default_rng(seed).permutation(len(codes))
     order = order[np.lexsort((codes[order], folds[order]))]
+    # A cell starts where the fold or the class differs from that of the row before.
     starts = np.flatnonzero(np.concatenate([[True], (np.diff(folds[order]) != 0)
                                             | (np.diff(codes[order]) != 0)]))
     sizes = np.diff(np.append(starts, len(order)))

@@ -316,6 +316,7 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
         return None
     for name in values:
         table.note_errors((*key, name), partial(check_belongs, kind, name))
+    # A key with a fault is not read again, so that it gets no second one.
     excluded = {"kind", "tokenizer", *(fault[-1] for fault, _ in table.faults if fault)}
     settings = table.read_settings(
         {name: value for name, value in values.items() if name not in excluded},

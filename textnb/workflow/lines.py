@@ -167,6 +167,7 @@ class _LineReader:
         if self._line_keys is None:
             # The line itself, so that its numbers, its keys and their order stay as they are.
             return line[:-1].rstrip() + b","
+        # Without a key of the line, the answers alone make the object.
         values = json.dumps({name: row[name] for name in self._line_keys}, separators=(",", ":"))
         return values[:-1].encode() + (b"," if self._line_keys else b"")
 

@@ -41,6 +41,7 @@ def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_output(target: Path) -> None:
     """Raise SourceError if an output can't be written, or has files that no job wrote."""
+    # The nearest folder above the output that exists.
     parent = next((folder for folder in target.parents if folder.exists()), target)
     if not parent.is_dir():
         raise SourceError.unwritable(

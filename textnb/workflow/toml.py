@@ -339,6 +339,7 @@ def set_key(values: dict[str, Any], setting: str, option: str = "--set") -> Key:
     try:
         value = text if "\n" in text else tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
+        # A string in double quotes, which is not valid.
         if text.strip()[:1] == '"' == text.strip()[-1:]:
             raise ParameterError(f"{option} {key}: a backslash begins an escape of TOML within "
                                  "double quotes: write single quotes, or none") from None

@@ -107,6 +107,7 @@ def check_belongs(kind: str, name: str) -> None:
     models = all_models()
     owners = [other for other, group in models.items()
               if name in {each.name for each, _ in setting_fields(group)}]
+    # A setting of all models of texts, or of all models of feature tables.
     if name in foreign_settings(kind):
         owners = [*(text_models() if kind in table_models() else table_models())]
     if owners and kind not in owners:
