@@ -134,7 +134,7 @@ def evaluate_classes(
     return replace(result, novelty=watch.novelty.result, textless=watch.coverage.textless)
 
 
-def learned_rows(model: AnyModel) -> NDArray[Any]:
+def count_learned_rows(model: AnyModel) -> NDArray[Any]:
     """The number of rows of each class that the model has learned: (n_classes,)."""
     fitted = fitted_text_model_or_none(model)
     if fitted is not None:
@@ -187,11 +187,11 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     1.0
     """
     check_class(_classes(model).to_list(), positive)
-    held, fitted = score_held_out_of(model, frame), fitted_text_model_or_none(model)
+    held, fitted = score_labelled_rows(model, frame), fitted_text_model_or_none(model)
     return held.calibrated(None if fitted is None else fitted.calibration).roc(positive)
 
 
-def score_held_out_of(model: AnyModel, frame: Any) -> HeldOut:
+def score_labelled_rows(model: AnyModel, frame: Any) -> HeldOut:
     """Score labelled rows by any model; by a model of texts, as `score_held_out` does."""
     fitted = fitted_text_model_or_none(model)
     if fitted is not None:
@@ -203,7 +203,7 @@ def _score_tables(
     model: AnyModel, frame: Any, progress: Progress | None = None
 ) -> Iterator[HeldOut]:
     """Score a labelled table of features in batches."""
-    classes, is_unlearned = _classes(model), learned_rows(model) == 0
+    classes, is_unlearned = _classes(model), count_learned_rows(model) == 0
 
     def score(batch_and_classes: tuple[pl.DataFrame, NDArray[np.int64]]) -> HeldOut:
         batch, actual = batch_and_classes

@@ -20,8 +20,8 @@ from textnb.classifiers.text import TextClassifier
 from textnb.evaluation.calibration import Reliability, reliability
 from textnb.evaluation.evaluate import (
     ScoringWatch,
+    count_learned_rows,
     evaluate_classes,
-    learned_rows,
     scan_for,
     score_lists,
 )
@@ -217,7 +217,7 @@ class Scored:
     @cached_property
     def n_learned_rows(self) -> list[int]:
         """The number of rows of each label that the model has learned."""
-        sizes = dict(zip(self.model.classes_.tolist(), learned_rows(self.model), strict=True))
+        sizes = dict(zip(self.model.classes_.tolist(), count_learned_rows(self.model), strict=True))
         return [int(sizes[label]) for label in self.classes]
 
 

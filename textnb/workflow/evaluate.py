@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from textnb.errors import DataError
-from textnb.evaluation.evaluate import evaluate, evaluate_classes, score_held_out_of
+from textnb.evaluation.evaluate import evaluate, evaluate_classes, score_labelled_rows
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.labels import LabelEvaluation
 from textnb.evaluation.metrics import Evaluation
@@ -98,7 +98,7 @@ def evaluate_model(
             title=title, date=date, progress=progress, audit=audit)
     if not needs_scores:
         return Measures(result)
-    all_scores = HeldOut.joined(scores) if scores else score_held_out_of(model, frame)
+    all_scores = HeldOut.joined(scores) if scores else score_labelled_rows(model, frame)
     calibrated = all_scores.calibrated(model.calibration if isinstance(model, Fitted) else None)
     return Measures(result, positive, None if positive is None else calibrated.roc(positive).auc,
                     _measure_probabilities(model, calibrated) if with_probabilities else {})
