@@ -81,7 +81,7 @@ class Bundle:
     provenance: Mapping[str, Any] | None = None
     calibration: Calibration | None = None
     decision: Decision | None = None
-    answers: tuple[str, ...] = ANSWERS[:1]
+    answers: tuple[str, ...] = ("scores",)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "form", _with_dense_weights(self.form))

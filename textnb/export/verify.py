@@ -21,7 +21,7 @@ from textnb.errors import (
     quantity,
 )
 from textnb.export import archive, golden
-from textnb.export.bundle import ANSWERS, Bundle
+from textnb.export.bundle import Bundle
 from textnb.export.targets.base import (
     EngineMissing,
     Target,
@@ -79,7 +79,7 @@ class Verified:
     tolerance: float
     wrong_scores: list[int] = field(default_factory=list)
     wrong_labels: list[tuple[int, Any, Any]] = field(default_factory=list)
-    answers: tuple[str, ...] = ANSWERS[:1]
+    answers: tuple[str, ...] = ("scores",)
     largest_error: float = 0.0
     wrong_probabilities: list[int] = field(default_factory=list)
     wrong_decisions: list[tuple[int, Any, Any]] = field(default_factory=list)

@@ -60,7 +60,7 @@ class Exported:
     pruned: dict[str, Any] | None = None
     weights: int = 0
     size: int = 0
-    answers: tuple[str, ...] = ANSWERS[:1]
+    answers: tuple[str, ...] = ("scores",)
     precision: dict[str, Any] | None = None
     why_tokens: str = ""
 

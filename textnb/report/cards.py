@@ -193,6 +193,7 @@ def mistakes_of(scored: Scored, frame: Any, missed: bool = False) -> list[Mistak
 def _mistake(
     scored: Scored, row: int, answers: Sequence[tuple[int, float]], columns: Mapping[str, Any]
 ) -> Mistake:
+    # A row of one class has one answer: the wrong class ``k``.
     model, [(k, log_odds)] = scored.model, answers
     certainty = (f"{percent(float(expit(log_odds)))} sure, log-odds {number(log_odds, 1)}"
                  if scored.has_probabilities else f"margin {number(log_odds, 1)}")

@@ -81,6 +81,7 @@ def write_report(
     1.0
     """
     check_installed()
+    # A path that can't be written is refused before the rows are scored, which takes long.
     check_target(path)
     check_is_fitted(model)
     of_lists = isinstance(model, TextClassifier) and model.fitted_.is_multilabel

@@ -48,7 +48,8 @@ class Array(NamedTuple):
     types : tuple of str
         The types that it may have.
     shape : tuple of str
-        The names of its sizes. In all arrays of a file, a size of the same name is the same number.
+        The names of its sizes. In all arrays of a file, a size of the same name is the same number;
+        "1" is always 1.
     condition : str
         A file has the array if this holds, see `TextDocument.array_conditions`; "" always holds.
     may_be_absent : bool

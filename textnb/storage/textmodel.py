@@ -195,6 +195,7 @@ def pack_text(fitted: Fitted) -> Packed:
     document = {**begin_document(TEXT_KIND, settings.parameters, fitted.model,
                                  counts.classes, counts.class_count),
                 **_pack_choices(fitted), "layers": 1}
+    # With sample weights, counts are floats, and the number of documents is stored beside them.
     if counts.class_count.dtype.kind == "f":
         document["classes"]["rows"] = counts.n_weighted
     if counts.is_multilabel:

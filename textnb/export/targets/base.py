@@ -19,7 +19,7 @@ from textnb.export.bundle import ANSWERS, Bundle
 from textnb.text.matrix import CountMatrix
 from textnb.text.tokens import Tokenizer
 
-# All steps of feature maps.
+# All steps of feature maps, which change counts or features before weights multiply them.
 ALL_STEPS: tuple[type[Step], ...] = (Presence, Center, Sublinear, Idf, Length)
 # Values of `Target.decides`: only one class per row; also lists of the labels above their
 # thresholds; also lists with a minimum or maximum number of labels, which ranks them.
@@ -129,7 +129,7 @@ class Target(ABC):
     tolerance: ClassVar[float] = 1e-9
     steps: ClassVar[tuple[type[Step], ...]] = ()
     decides: ClassVar[tuple[str, ...]] = ONE_CLASS
-    answers: ClassVar[tuple[str, ...]] = ANSWERS[:1]
+    answers: ClassVar[tuple[str, ...]] = ("scores",)
     needs: ClassVar[str]
 
     @abstractmethod

@@ -281,6 +281,7 @@ def _pack_answers(bundle: Bundle) -> list[bytes]:
     calibration, decision = bundle.calibration, bundle.decision
     calibration_numbers = min_log_odds = None
     if calibration is not None:
+        # The C program knows a link by its place in `LINKS`.
         calibration_numbers = np.array([
             LINKS.index(calibration.link), calibration.temperature, calibration.length_exponent,
             calibration.shift, *(number for pair in calibration.sigmoids for number in pair)])

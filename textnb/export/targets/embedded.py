@@ -91,6 +91,7 @@ def embed_json(
         "center": None if center is None else center.tolist(),
     }
     if bundle.needs_feature_map:
+        # The weights of idf are packed with the terms.
         head["steps"] = [{name: value for name, value in step.items() if name != "weights"}
                          for step in bundle.form.features.to_dict()["steps"]]
     if bundle.is_multilabel:

@@ -89,6 +89,7 @@ def add_probability(nodes: Nodes, bundle: Bundle, scores: str, length: str) -> s
     if calibration is not None:
         temperature: str | float = float(calibration.temperature)
         if length:
+            # For texts of length n, it is 1 + (temperature - 1) * n**length_exponent.
             power = nodes.add("Pow", length, float(calibration.length_exponent))
             temperature = nodes.add(
                 "Add", nodes.add("Mul", power, calibration.temperature - 1.0), 1.0)
@@ -96,9 +97,9 @@ def add_probability(nodes: Nodes, bundle: Bundle, scores: str, length: str) -> s
         if calibration.link == "sigmoid":
             # log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
             x = nodes.add("Add", scores, float(calibration.shift))
-            power = nodes.add("Exp", nodes.add("Neg", nodes.add("Abs", x)))
+            exponential = nodes.add("Exp", nodes.add("Neg", nodes.add("Abs", x)))
             scores = nodes.add("Sub", nodes.add("Min", x, 0.0),
-                               nodes.add("Log", nodes.add("Add", power, 1.0)))
+                               nodes.add("Log", nodes.add("Add", exponential, 1.0)))
     nodes.add("Softmax", scores, to=["probability"], axis=1)
     return scores
 

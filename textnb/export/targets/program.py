@@ -22,7 +22,7 @@ MAX_OUTPUT_BYTES = 1 << 30
 
 
 def run_program(command: Sequence[str], input: bytes = b"") -> bytes:
-    """Run a program and return its standard output.
+    """Run a program with ``input`` as its standard input, and return its standard output.
 
     Raises
     ------
@@ -100,6 +100,6 @@ def _wait(process: subprocess.Popen[bytes], *outputs: int) -> None:
             raise ExportError(f"the engine did not end within {MAX_SECONDS:g} s")
         if any(os.fstat(output).st_size > MAX_OUTPUT_BYTES for output in outputs):
             raise ExportError(f"the engine wrote more than {MAX_OUTPUT_BYTES:,} bytes")
-        # Short pauses at first, so that a quick program is not waited for.
+        # Short pauses (in seconds) at first, so that a quick program is not waited for.
         time.sleep(pause)
         pause = min(1.25 * pause, 0.05)

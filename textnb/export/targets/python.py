@@ -31,6 +31,7 @@ class Python(Program):
         return program_usage("python model.py", bundle)
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
+        # -I: nothing from the environment or the current folder is imported.
         return score_with_program([sys.executable, "-I", str(path)], bundle, rows)
 
 
@@ -66,6 +67,7 @@ def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows)
 
 
 def _inputs(bundle: Bundle, rows: TargetRows) -> Iterator[Any]:
+    """For each row, the value of its line of JSON."""
     if bundle.reads == "features":
         return iter(rows.features.tolist())
     if bundle.reads == "terms":

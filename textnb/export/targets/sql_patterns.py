@@ -93,6 +93,7 @@ class PatternSql(Sql):
     def kinds_or_word(self, words: Words) -> str:
         """Write the pattern of tokens of other kinds, of words, and of separated pairs."""
         pattern = kinds_pattern(words.kinds)
+        # Lists of characters replace the classes of Unicode that only Polars' patterns know.
         for name in (LETTER_OR_NUMBER, LETTER, EMOJI):
             pattern = pattern.replace(name, self.one_of(members(name)))
         pairs = f"|{self.one_of(words.unspaced)}+" if words.unspaced else ""
