@@ -112,6 +112,20 @@ def test_update_and_the_server_use_the_same_key(folder):
     assert keys_of(fitted, rows) == [message_key(parsed.message_id, texts)]
 
 
+def test_a_ledger_of_which_the_disk_does_not_tell_stops_an_update(run, model, monkeypatch):
+    before, genuine = model.read_bytes(), os.lstat
+
+    def fail(path, **options):
+        if os.fspath(path).endswith(".ledger"):
+            raise OSError(5, "Input/output error")
+        return genuine(path, **options)
+
+    monkeypatch.setattr(os, "lstat", fail)
+    ran = run("update", model, "new.eml", "--as", "spam").checked(1)
+    assert "m.textnb.ledger: Input/output error" in ran.err
+    assert model.read_bytes() == before
+
+
 def test_a_ledger_belongs_to_one_file(run, model):
     message = ("new.eml", "--as", "spam")
     ran = run("update", model, *message, "--ledger", "-o", "b.textnb").checked(2)

@@ -108,6 +108,22 @@ def test_an_error_before_a_file_is_written_names_it(tmp_path, monkeypatch):
         check_target(tmp_path / "new")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows syncs no folder")
+def test_a_folder_that_can_not_be_listed_is_not_taken_for_synced(out, monkeypatch):
+    def replace():
+        with replace_folder(out) as work:
+            (work / "new").write_text("new")
+            monkeypatch.setattr(os, "scandir", fail)
+
+    def fail(path):
+        monkeypatch.undo()
+        raise PermissionError(13, "Permission denied")
+
+    with pytest.raises(SourceError, match="Permission denied"):
+        replace()
+    assert tree(out.parent) == {"out/old": "old"}
+
+
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
 def test_a_failure_changes_no_folder(error, out):
     def fail():

@@ -198,6 +198,12 @@ def test_a_failure_that_no_message_causes_gives_up_none(model, monkeypatch, erro
     assert ledger_of(model) == (5, [])
 
 
+def test_counters_that_can_not_be_mapped_are_named():
+    with (open(os.devnull, "rb") as device,
+          pytest.raises(SourceError, match="file of the counters can't be mapped")):
+        Counters(device.fileno(), 1)
+
+
 def test_what_is_learned_is_not_followed_by_an_error(model, monkeypatch):
     with Ledger(filled(model)) as ledger:
         pending = ledger.pending(9)

@@ -25,6 +25,8 @@ from textnb.files.lock import lock_file
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 # The errors of file systems that can't exchange names, or sync folders.
 _UNSUPPORTED_ERRORS = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
+# The errors for a path at which there is nothing.
+_ABSENT_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
 @contextmanager
@@ -109,9 +111,19 @@ def replace_folder(
         with report_write_errors(path), cleanup(partial(remove_folder, work)):
             work.mkdir()
             yield work
-            for entry in (work, *work.rglob("*")):
-                sync_path(entry)
+            _sync_contents(work)
             _put_in_place(work, target, old)
+
+
+def _sync_contents(folder: Path) -> None:
+    """Sync a folder with all that is in it."""
+    def fail(error: OSError) -> None:
+        raise error
+
+    # Unlike `Path.rglob`, it leaves out no folder that can't be listed.
+    for parent, _, names in os.walk(folder, onerror=fail):
+        for path in (Path(parent), *(Path(parent, name) for name in names)):
+            sync_path(path)
 
 
 def _put_in_place(work: Path, target: Path, old: Path) -> None:
@@ -212,6 +224,23 @@ def report_write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise SourceError.unwritable(path, error.strerror or error) from error
 
 
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a file, a folder or a link.
+
+    Raises
+    ------
+    SourceError
+        If the system does not tell. `os.path.exists` would then say that nothing is there.
+    """
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno in _ABSENT_ERRORS:
+            return False
+        raise SourceError.unreadable(os.fspath(path), error.strerror or error) from error
+    return True
+
+
 def check_target(path: str | os.PathLike[str]) -> Path:
     """The file that a path leads to; raise SourceError if it can't be written."""
     check_named(path)
@@ -246,7 +275,7 @@ def check_model_target(path: str | os.PathLike[str]) -> Path:
 
 def _keep_owner(temporary: str, target: Path) -> None:
     """Give a file the owner and group of the one that it replaces, as far as that is allowed."""
-    if not hasattr(os, "chown") or not target.exists():
+    if not hasattr(os, "chown") or not is_there(target):
         return
     old, new = target.stat(), os.stat(temporary)
     # One by one: a user who may not change the owner may often change the group.
@@ -257,7 +286,7 @@ def _keep_owner(temporary: str, target: Path) -> None:
 
 
 def _mode_for(target: Path) -> int:
-    if target.exists():
+    if is_there(target):
         return target.stat().st_mode & 0o777
     # The only way to read the mask is to set it.
     mask = os.umask(0)

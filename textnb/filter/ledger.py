@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from textnb.errors import SourceError
-from textnb.files.replace import report_write_errors, sync_path, sync_rename
+from textnb.files.replace import is_there, report_write_errors, sync_path, sync_rename
 
 SUFFIX = ".ledger"
 _NEXT_SUFFIX = ".next"
@@ -236,7 +236,7 @@ class Ledger:
         with self._report_errors():
             run = self._database.execute
             row = run("SELECT last, file FROM moving").fetchone()
-            has_next = _is_there(self.next_model)
+            has_next = is_there(self.next_model)
             if has_next or (row is not None and row[1] == _identity(self._model)):
                 # The move was not made, so pending messages will be learned again. If the disk
                 # failed, the log can hold a transaction with a row of ``moving`` that nobody sees
@@ -319,15 +319,6 @@ def _to_json(label: Any) -> str | None:
 
 def _from_json(text: str | None) -> Any:
     return None if text is None else json.loads(text)
-
-
-def _is_there(path: str) -> bool:
-    try:
-        os.lstat(path)
-    except FileNotFoundError:
-        # Another error is raised: after it, the file may be there or not.
-        return False
-    return True
 
 
 def _identity(path: str) -> str:

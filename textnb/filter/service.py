@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from textnb.errors import SourceError
 from textnb.runtime.stderr import write_to_stderr
 from textnb.runtime.values import Value
 
@@ -96,7 +97,11 @@ class Counters:
     """
 
     def __init__(self, descriptor: int, workers: int, own: int = 0) -> None:
-        self._memory = mmap.mmap(descriptor, counters_size(workers))
+        try:
+            self._memory = mmap.mmap(descriptor, counters_size(workers))
+        except OSError as error:
+            raise SourceError(f"the temporary file of the counters can't be mapped into memory: "
+                              f"{error.strerror or error}") from error
         self._workers, self._own = workers, own
 
     def begin(self) -> None:

@@ -13,6 +13,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from textnb.errors import Mention, ParameterError
+from textnb.files.replace import is_there
 from textnb.workflow.models import parse_label
 from textnb.workflow.options import LabelledOptions
 
@@ -46,7 +47,7 @@ def uses_ledger(model: str, output: str | None, is_required: bool) -> bool:
 def has_ledger(model: str) -> bool:
     """Whether there is a ledger beside a model file."""
     # `textnb.filter.ledger` is not imported here, because it loads SQLite.
-    return os.path.exists(f"{os.path.realpath(model)}.ledger")
+    return is_there(f"{os.path.realpath(model)}.ledger")
 
 
 def learn_message(
