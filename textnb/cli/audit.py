@@ -59,12 +59,12 @@ def audit(
     """Find wrong labels, leaks, duplicates, and rows and classes that can't be learned well."""
     from textnb.evaluation.audit import audit
     from textnb.frames import sinks
-    from textnb.workflow.rows import check_storage, options_for
+    from textnb.workflow.rows import check_storage_options, options_for
 
     options.check()
     if output.output is not None:
         check_table(output.output, rows.input, test.test)
-    check_storage(rows, rows.input, test.test)
+    check_storage_options(rows, rows.input, test.test)
     table = open_input(rows.input, options_for(rows.input, rows), columns.text, columns.label)
     test_rows = None
     # With --test-where alone, the test rows are rows of INPUT.
@@ -80,6 +80,7 @@ def audit(
         sinks.write(result.findings.lazy(), output.output)
     if not output.write_json_if_asked(result.to_dict):
         _show(result, output.show)
+    # Raises an error for findings of the kinds with which the command is to fail.
     result.check(options.fail_on or ())
 
 

@@ -124,14 +124,15 @@ def _was_interrupted(error: BaseException | None) -> bool:
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
-def note(message: str) -> None:
-    """Write one line to standard error; a failure to write it changes no result."""
+def note(*messages: str) -> None:
+    """Write each message to standard error; a failure to write changes no result."""
     try:
-        if _is_plain(message):
-            # Without Rich, whose import takes longer than many commands.
-            sys.stderr.write(message + "\n")
-            sys.stderr.flush()
-        else:
+        for message in messages:
+            if _is_plain(message):
+                # Without Rich, whose import takes longer than many commands.
+                sys.stderr.write(message + "\n")
+                sys.stderr.flush()
+                continue
             from rich.text import Text
 
             kind = message.partition(":")[0]

@@ -40,12 +40,12 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
     from textnb.evaluation.drift import AGAIN, TOO_FEW
     from textnb.storage.textmodel import load_fitted
     from textnb.workflow.evaluate import drift
-    from textnb.workflow.rows import check_storage, options_for
+    from textnb.workflow.rows import check_storage_options, options_for
 
     if rows.input is None or rows.reference is None:
         raise ParameterError("drift compares recent rows with rows like those that the thresholds "
                              "were chosen on: textnb drift MODEL INPUT --reference FILE")
-    check_storage(rows, rows.input, rows.reference)
+    check_storage_options(rows, rows.input, rows.reference)
     fitted = load_fitted(file.model)
     # Other options need no labels, and the rows may have no label column.
     label = fitted.label if rows.of_lists or rows.classes else None
@@ -71,6 +71,7 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
 
 
 def _show(result: Drift) -> None:
+    """Show each measure in both samples: its stability index, p-value and whether it drifted."""
     import polars as pl
 
     from textnb.cli.tables import frame_table, show

@@ -55,7 +55,7 @@ def duplicates(
     """Count the rows of TEST whose text, or nearly the same text, is also in TRAIN."""
     from textnb.evaluation.duplicates import WORD_TOKENIZER, find_duplicates
     from textnb.frames.token_columns import lists_of_tokens
-    from textnb.workflow.rows import check_storage, options_for
+    from textnb.workflow.rows import check_storage_options, options_for
 
     train, test, label = inputs.train, inputs.test, inputs.label
     if search.exact and "near" in typed:
@@ -65,7 +65,7 @@ def duplicates(
     if train == test == "-":
         raise ParameterError("standard input can be one of TRAIN and TEST only")
     columns = inputs.text or ["text"]
-    check_storage(inputs, train, test)
+    check_storage_options(inputs, train, test)
     train_rows = open_input(train, options_for(train, inputs), columns, label)
     test_options = replace(options_for(test, inputs), where=inputs.test_where, query=None)
     test_rows = train_rows if test is None else open_input(

@@ -45,10 +45,8 @@ def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> Non
     with steps("exporting", output.quiet) as progress:
         exported = export(classifier, output.output, options, progress)
     note_stale(classifier)
-    if output.quiet:
-        return
-    for line in export_lines(exported, classifier, output.output, options.positive):
-        note(line)
+    if not output.quiet:
+        note(*export_lines(exported, classifier, output.output, options.positive))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -213,8 +213,7 @@ def _file_messages(
         raise click.exceptions.Exit(FAILED)
     note(", ".join(f"{number:,} {kind}" for kind, number in (counts | skipped).items()
                    if number or kind in EXIT_CODES))
-    for line in notes_on(sorted(reasons)):
-        note(line)
+    note(*notes_on(sorted(reasons)))
     if counts[_FAILED]:
         raise click.exceptions.Exit(FAILED)
 
@@ -241,6 +240,7 @@ group = click.Group(name="textnb", commands={"filter": filter_mail})
 def run(arguments: Sequence[str], stream: Stream) -> int:
     """Run the verb, and return its exit code."""
     try:
+        # The verb finds the stream as the object of its context.
         with (usage_errors(), group.make_context("textnb", [*arguments], obj=stream) as context):
             group.invoke(context)
         code = 0

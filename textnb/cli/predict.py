@@ -81,8 +81,7 @@ def _note_answers(classifier: AnyModel, result: Predicted) -> None:
         result.coverage.warn()
         if result.coverage.blank_message:
             note(f"note: {result.coverage.blank_message}")
-    for line in impossible_lines(result.impossible):
-        note(line)
+    note(*impossible_lines(result.impossible))
 
 
 def _streams_lines(model: AnyModel, rows: InputRows) -> bool:
@@ -147,13 +146,13 @@ def next_rows(
     from textnb.evaluation.next_rows import choose_rows
     from textnb.frames import sinks
     from textnb.storage.textmodel import load_fitted
-    from textnb.workflow.rows import check_storage, options_for
+    from textnb.workflow.rows import check_storage_options, options_for
 
     input, source, target = rows.input, options.labelled, output.output
     output.check_table(target, file.model, input, source)
     if input == source == "-":
         raise ParameterError("standard input can be one of INPUT and --labelled only")
-    check_storage(rows, input, source)
+    check_storage_options(rows, input, source)
     fitted = load_fitted(file.model)
     table = open_input_for(fitted, input, options_for(input, rows))
     labelled = None if source is None else open_input_for(

@@ -48,10 +48,10 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
     from textnb.cli.tables import show_evaluation, show_rates
     from textnb.evaluation.metrics import Evaluation
     from textnb.workflow.evaluate import check_test, evaluate_model
-    from textnb.workflow.rows import check_storage, options_for
+    from textnb.workflow.rows import check_storage_options, options_for
 
     model, input = file.model, rows.input
-    check_storage(rows, input, output.train)
+    check_storage_options(rows, input, output.train)
     _check_report(output.report, output.train, output.train_where, model, input)
     classifier = load_model(model)
     table = open_input_for(classifier, input, options_for(input, rows), classifier.label)

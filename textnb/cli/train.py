@@ -109,9 +109,7 @@ def train(
     if left_out:
         note(f"left out, because they do not hold numbers: {first_names(left_out)}; see --features")
     *lines, summary = training_lines(trained)
-    for line in lines:
-        note(line)
-    note(f"{summary} -> {output.output}")
+    note(*lines, f"{summary} -> {output.output}")
     if learning.spam_class is None and is_mail(rows.input, rows.format) and (
             SPAM not in classes_of(trained.model)):
         classes = list(map(str, classes_of(trained.model)))

@@ -85,7 +85,7 @@ def tune(
     n_planned = budget.trials or (DEFAULT_TRIALS if budget.seconds is None else None)
     with table.naming_source(), progress_line("tuning", output.quiet) as progress:
         result = tune(table.frame, columns, budget, None if output.quiet else partial(
-            _note_trial, n_planned, progress is not None), of_mail=is_for_mail)
+            _note_trial, n_trials=n_planned, only_best=progress is not None), of_mail=is_for_mail)
     save_fitted(result.fitted, output.output)
     if output.table is not None:
         ending = os.path.splitext(output.table)[1].lower()
@@ -96,8 +96,7 @@ def tune(
         note_malformed(table)
         note_columns_without_text(table)
         if has_threshold:
-            for line in threshold_lines(result.fitted):
-                note(line)
+            note(*threshold_lines(result.fitted))
         elif is_for_mail and not result.fitted.is_multilabel:
             note("note: no threshold was chosen: log-odds above 0 decide")
         note(f"{describe_size(result.fitted)} -> {output.output}")
@@ -109,7 +108,7 @@ def tune(
               "the default of mail" if is_for_mail else "nblinear with its defaults")
 
 
-def _note_trial(n_trials: int | None, only_best: bool, trial: dict[str, Any]) -> None:
+def _note_trial(trial: dict[str, Any], *, n_trials: int | None, only_best: bool) -> None:
     """Note a trial; beside a progress line, only the best so far, cut to the terminal's width."""
     name = f"trial {trial['trial']}{'' if n_trials is None else f' of {n_trials}'}"
     value = "can't be learned" if trial["value"] is None else f"{trial['value']:.4f}"

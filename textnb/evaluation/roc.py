@@ -117,7 +117,7 @@ class Roc:
         x, y = "false_positive_rate", "true_positive_rate"
         curve = thin_points(self.points[x].to_numpy(), self.points[y].to_numpy())
         return curve_chart({"ROC": curve}, [], x.replace("_", " "), y.replace("_", " "),
-                           chance=True)
+                           is_roc=True)
 
 
 def roc(positive: ArrayLike, score: ArrayLike) -> Roc:

@@ -149,6 +149,7 @@ class NBLinear(TfidfModel):
         start: WarmStart | None = None, left_out: bool = False,
         statistics: Counts | None = None, sharing: Sharing | None = None,
     ) -> Learned:
+        """Learn the weights; `Model.learn_rows` says what its further arguments mean."""
         from textnb.bayes.linear import learn_and_calibrate, refit_sample
 
         # The rows are a sample, and the statistics are those of all rows.

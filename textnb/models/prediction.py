@@ -58,7 +58,7 @@ class FormClassifier(Parameters):
 
     @property
     def from_moments(self) -> bool:
-        """Whether the moments of rows suffice, so that a table can be read in batches."""
+        """Whether moments (numbers, means and scatter of rows) suffice: they add over batches."""
         return False
 
     @property

@@ -298,7 +298,7 @@ def _curve_figure(
         rows += [[label, percent(x), percent(y)] for x, y in points_of_label]
     return _figure(
         # Only in a ROC, guessing is always the diagonal.
-        curve_chart(tables, points, *axes, chance=name == "ROC"),
+        curve_chart(tables, points, *axes, is_roc=name == "ROC"),
         f"{name} of {about}: {axes[1]} over {axes[0]}", f"{name}: {about}. {caption}",
         Table(f"Some points of the curve: {name}", ["class", *axes], rows))
 

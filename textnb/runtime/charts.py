@@ -1,6 +1,8 @@
 """The charts of results, for notebooks and for the report, drawn with Altair.
 
-A chart has a few fixed colours; on a dark screen, the report's style sheet replaces them.
+A chart has a few fixed colours; on a dark screen, the report's style sheet replaces them. In
+Altair, ":N" follows the name of a nominal column and ":Q" that of a quantitative one;
+``sort=None`` keeps the order of the data.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ RIGHT, WRONG = "#0b62c4", "#c2410c"
 # The colours of cells with right and with wrong answers: black text is readable on them at any
 # opacity.
 RIGHT_CELL, WRONG_CELL = "#7eb0f2", "#f29a6b"
-# Of several curves, each has a colour and a pattern of dashes.
+# Of several curves, each has a colour and a pattern of dashes: pixels that are drawn and left out.
 LINE_COLOURS = (RIGHT, WRONG, "#0f7b55", "#8a3ffc", "#a3195b", "#7a5900", "#0e7490", MUTED)
 LINE_DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [1, 3], [6, 2, 1, 2, 1, 2])
 FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'DejaVu Sans', sans-serif"
@@ -42,7 +44,7 @@ def confusion_chart(labels: Iterable[Any], counts: NDArray[Any]) -> Any:
     answers = [*names, "(no answer)"] if counts[:, -1].any() else names
     counts = counts[:, :len(answers)]
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    # The square root makes cells of small shares visible.
+    # The square root, and an opacity that is never 0, make cells of small shares visible.
     cells = [{"actual": names[i], "answer": answers[j], "count": f"{counts[i, j]:,}",
               "kind": "right" if i == j else "wrong", "shade": float(np.sqrt(share[i, j]))}
              for i in range(len(names)) for j in range(len(answers)) if counts[i, j]]
@@ -69,7 +71,7 @@ def confusion_chart(labels: Iterable[Any], counts: NDArray[Any]) -> Any:
 
 def curve_chart(
     curves: Mapping[str, pl.DataFrame], points: Sequence[Mapping[str, Any]], x: str, y: str,
-    chance: bool,
+    is_roc: bool,
 ) -> Any:
     """Draw ROC or precision-recall curves, and points on them.
 
@@ -81,7 +83,7 @@ def curve_chart(
         ``x``, ``y`` and ``name``.
     x, y : str
         Titles of the axes.
-    chance : bool
+    is_roc : bool
         Whether they are ROC curves, drawn with the diagonal of an answer by chance.
     """
     alt = _altair()
@@ -91,16 +93,16 @@ def curve_chart(
     horizontal = alt.X("x:Q", title=x, scale=alt.Scale(domain=[0, 1]), axis=_percent())
     vertical = alt.Y("y:Q", title=y, scale=alt.Scale(domain=[0, 1]), axis=_percent())
     legend = None if len(names) < 2 else _legend("stroke")
-    layers = [_diagonal(horizontal, vertical)] if chance else []
+    layers = [_diagonal(horizontal, vertical)] if is_roc else []
     layers.append(_chart("points").mark_line(
-        strokeWidth=2, interpolate="linear" if chance else "step-before").encode(
+        strokeWidth=2, interpolate="linear" if is_roc else "step-before").encode(
         x=horizontal, y=vertical, order="order:Q",
         color=alt.Color("curve:N", legend=legend, sort=None,
                         scale=alt.Scale(domain=names, range=list(LINE_COLOURS[:len(names)]))),
         strokeDash=alt.StrokeDash("curve:N", legend=legend, sort=None, scale=alt.Scale(
             domain=names, range=list(LINE_DASHES[:len(names)])))))
     if points:
-        align, offset = ("left", 9) if chance else ("right", -9)
+        align, offset = ("left", 9) if is_roc else ("right", -9)
         for i in range(len(points)):
             mark = _chart(f"mark {i}").encode(x=horizontal, y=vertical)
             # Names are placed one below the other, because points may be close.

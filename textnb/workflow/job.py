@@ -45,7 +45,7 @@ from textnb.workflow.options import (
     TrainOptions,
     ValidateOptions,
 )
-from textnb.workflow.rows import check_storage
+from textnb.workflow.rows import check_storage_options
 from textnb.workflow.toml import READERS, Key, Table, read_toml
 from textnb.workflow.train import (
     check_belongs,
@@ -346,7 +346,8 @@ def _check(job: Job, table: Table) -> None:
             table.add_fault(key, f"it is for models of texts; model.kind is {job.model.kind!r}")
     sources = [job.input.train, job.input.test,
                None if job.predictions is None else job.predictions.input]
-    table.note_errors(("input",), lambda: check_storage(job.input, *sources), (("input",), Input))
+    table.note_errors(("input",), lambda: check_storage_options(job.input, *sources),
+                      (("input",), Input))
     for section, name, condition in (
             ("input", "train_where", job.input.train_where),
             ("input", "test_where", job.input.test_where),

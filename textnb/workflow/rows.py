@@ -233,7 +233,7 @@ def _with_classes(
         return name_classes(frame, label, options.patterns, note)
 
 
-def check_storage(options: ReadOptions, *sources: str | None) -> None:
+def check_storage_options(options: ReadOptions, *sources: str | None) -> None:
     """Raise ParameterError for storage options if no source is a URL."""
     if options.storage_options and not any(source and is_url(source) for source in sources):
         raise ParameterError.naming("{storage_options} is for URLs, such as s3://bucket/key; none "
