@@ -360,7 +360,9 @@ def row_blocks(
         start, before = end, before + block.shape[0]
 
 
-def count_columns(rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
+def count_by_column(
+    rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
     """How many values the chosen rows, or all, store in each column: int64 (n_columns,)."""
     counts = np.zeros(rows.shape[1], dtype=np.int64)
     # Block by block, as `bincount` copies the indices to integers of 64 bits.
@@ -369,7 +371,7 @@ def count_columns(rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None) -
     return counts
 
 
-def weigh_columns(rows: sp.csr_array, weight: Floats) -> Floats:
+def weigh_by_column(rows: sp.csr_array, weight: Floats) -> Floats:
     """The sum of the weights of the rows that store a value in each column: (n_columns,)."""
     sums: Any = np.bincount(rows.indices, weights=np.repeat(weight, np.diff(rows.indptr)),
                             minlength=rows.shape[1])

@@ -29,8 +29,8 @@ from textnb.bayes.decision import Decision
 from textnb.bayes.features import (
     FeatureMap,
     canonical,
-    count_columns,
-    weigh_columns,
+    count_by_column,
+    weigh_by_column,
     without_zeros,
 )
 from textnb.bayes.forms import Floats, log_posterior
@@ -354,7 +354,7 @@ class _OutOfFoldScorer:
         model, counts, sharing = self.model, self.counts, self.sharing
         is_learned, unseen = ~held_out, counts[held_out]
         weight = None if self.weight is None else self.weight[is_learned]
-        rows_with_term = count_columns(counts, is_learned)
+        rows_with_term = count_by_column(counts, is_learned)
         # Terms that no other row has are unknown, as in new texts, unless they have vectors.
         is_known = rows_with_term > 0
         if sharing is not None and sharing.vectors is not None and sharing.has_vectors:
@@ -520,7 +520,7 @@ def _statistics_of_columns(
     """How many of the chosen rows hold each term, as counts of one class, for a feature map."""
     if weight is None:
         return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), rows_with_term[None, :])
-    weighted = weigh_columns(counts[chosen], weight)
+    weighted = weigh_by_column(counts[chosen], weight)
     return Counts.from_table(np.zeros(1, np.int64), weight.sum(keepdims=True), weighted[None, :])
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from textnb.bayes.cells import cells_by_class
 from textnb.bayes.class_weight import class_weights, with_class_weight
 from textnb.bayes.counts import Counts
-from textnb.bayes.features import canonical, count_columns, presence
+from textnb.bayes.features import canonical, count_by_column, presence
 from textnb.bayes.forms import Floats
 from textnb.bayes.formulas import Smoothing, multinomial_log_prob
 from textnb.bayes.labels import Labels
@@ -74,8 +74,8 @@ def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     >>> presence_statistics(rows, Labels.of_classes(["a", "b"])).feature_count.tolist()
     [[1, 0], [1, 1]]
     """
-    totals = (len(labels), count_columns(rows)) if labels.is_multilabel else ()
-    by_class = (count_columns(rows, labels.has(k)) for k in range(len(labels.classes)))
+    totals = (len(labels), count_by_column(rows)) if labels.is_multilabel else ()
+    by_class = (count_by_column(rows, labels.has(k)) for k in range(len(labels.classes)))
     ends, codes, values = cells_by_class(by_class, rows.shape[1])
     return Counts(labels.classes, labels.sizes, ends, codes, values, *totals)
 

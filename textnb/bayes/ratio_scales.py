@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textnb.bayes.counts import Counts
-from textnb.bayes.features import count_columns, weigh_columns
+from textnb.bayes.features import count_by_column, weigh_by_column
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import Labels
 from textnb.bayes.solver_rows import Scales, SolverRows
@@ -57,8 +57,8 @@ class RatioScales:
             self._total_mass = self._class_mass.sum()
             return
         shared = rows.shared
-        self._total = count_columns(shared).astype(np.float64) if (
-            weight is None and class_weight is None) else weigh_columns(shared, self._row_weight)
+        self._total = count_by_column(shared).astype(np.float64) if (
+            weight is None and class_weight is None) else weigh_by_column(shared, self._row_weight)
         ends = shared.indptr
         if self._has_no_ratio.any():
             ends = np.append(0, np.cumsum(~self._has_no_ratio[shared.indices]))[ends]
@@ -123,5 +123,5 @@ class RatioScales:
         """The number of rows of a class that hold each shared column, or their sum of weights."""
         own = self._labels.has(k)
         if self._weight is None:
-            return count_columns(self._rows.shared, own)
-        return weigh_columns(self._rows.shared[own], self._weight[own])
+            return count_by_column(self._rows.shared, own)
+        return weigh_by_column(self._rows.shared[own], self._weight[own])

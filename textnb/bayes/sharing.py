@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.features import FeatureMap, Idf, count_columns, row_blocks, weigh_columns
+from textnb.bayes.features import FeatureMap, Idf, count_by_column, row_blocks, weigh_by_column
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.bayes.subwords import subword_matrix
@@ -200,10 +200,10 @@ class Sharing:
         weighted_frequency = np.zeros(self.subwords.shape[1])
         for before, block in row_blocks(counts, chosen):
             block_subwords = sp.csr_array(block.to_csr() @ self.subwords)
-            rows_with_subword += count_columns(block_subwords)
+            rows_with_subword += count_by_column(block_subwords)
             n_rows = before + block.shape[0]
             if weight is not None:
-                weighted_frequency += weigh_columns(block_subwords, weight[before:n_rows])
+                weighted_frequency += weigh_by_column(block_subwords, weight[before:n_rows])
         factors = self.subwords * self.weight
         idf = next((step.weights for step in features.steps if isinstance(step, Idf)), None)
         if idf is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.features import IDENTITY, FeatureMap, count_columns, row_blocks
+from textnb.bayes.features import IDENTITY, FeatureMap, count_by_column, row_blocks
 from textnb.bayes.forms import Floats
 from textnb.bayes.losses import LOSSES
 from textnb.bayes.sharing import ExtraColumns
@@ -63,7 +63,7 @@ class SolverRows:
         extra : ExtraColumns, optional
             Columns after those of the terms.
         """
-        n_holding = count_columns(rows, chosen) if rows_with_term is None else rows_with_term
+        n_holding = count_by_column(rows, chosen) if rows_with_term is None else rows_with_term
         if extra is not None:
             n_holding = np.concatenate([n_holding, extra.rows_with_column])
         n_features = len(n_holding)

@@ -23,9 +23,9 @@ from textnb.bayes.forms import Floats, LinearForm
 from textnb.bayes.pruned import Pruned
 from textnb.classifiers.texts import (
     advice_on_setting,
+    asks_for_search,
     check_fit_options,
     check_parameters_unchanged,
-    is_auto,
     require_estimator,
     resolve_text_model,
     term_settings_to_change,
@@ -204,7 +204,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         EmptyTextWarning
             If rows have no text in any text column: null, empty, or white space alone.
         """
-        is_search = is_auto(self.estimator)
+        is_search = asks_for_search(self.estimator)
         check_fit_options(is_search, warm_start, keep_sample, unlabelled)
         y, indicator = split_indicator(y)
         with show_progress(progress, "training", lambda: size_of(X)) as advance:

@@ -24,7 +24,7 @@ from textnb.text.tokens import Tokenizer
 AUTO = "auto"
 
 
-def is_auto(estimator: Any) -> bool:
+def asks_for_search(estimator: Any) -> bool:
     """Whether `fit` searches for the model and all settings."""
     return isinstance(estimator, str) and estimator == AUTO
 
@@ -62,7 +62,7 @@ def check_parameters_unchanged(
     """
     parameters: dict[str, Any] = settings.parameters
     estimator: Any = settings.model
-    if is_auto(classifier.estimator):
+    if asks_for_search(classifier.estimator):
         # The search chose the settings of the fit; the classifier's parameters stay defaults.
         parameters = {**DEFAULTS, "text": parameters["text"], "label": parameters["label"]}
         estimator, fitted_estimator = AUTO, None
@@ -85,7 +85,7 @@ def term_settings_to_change(estimator: Any, settings: Mapping[str, Any]) -> dict
     For a search, and for another analyzer than "word", they are those of `MultinomialNB`: words
     without subwords.
     """
-    if is_auto(estimator) or settings.get("analyzer", "word") != "word":
+    if asks_for_search(estimator) or settings.get("analyzer", "word") != "word":
         return default_term_settings(MultinomialNB())
     return default_term_settings(resolve_text_model(estimator))
 
@@ -119,7 +119,7 @@ def advice_on_setting(classifier: type, name: str) -> str:
 
 def require_estimator(estimator: Any) -> Any:
     """As `resolve_estimator`, but raises ParameterError for "auto", which has no parameters."""
-    if is_auto(estimator):
+    if asks_for_search(estimator):
         raise ParameterError("estimator='auto' has no parameters, as fit chooses the model and its "
                              "parameters: give an estimator, such as NBLinear()")
     return resolve_estimator(estimator)
@@ -151,7 +151,7 @@ def resolve_text_model(estimator: Any) -> Model:
         raise ParameterError(
             f"estimator must be a model, and {estimator.__name__} is its class: "
             f"{estimator.__name__}()")
-    if is_auto(estimator):
+    if asks_for_search(estimator):
         raise ParameterError("estimator='auto' is chosen by fit, from all documents: call fit, or "
                              "give an estimator")
     model = resolve_estimator(estimator)

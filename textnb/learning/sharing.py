@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from textnb.bayes.features import count_columns, weigh_columns
+from textnb.bayes.features import count_by_column, weigh_by_column
 from textnb.errors import ParameterError
 from textnb.frames.failures import naming_source
 from textnb.learning.documents import DocumentTermMatrix
@@ -108,8 +108,8 @@ def sharing_of(
     parameters, sharing = settings.parameters, None
     if parameters["subwords"] is not None:
         rows_with_term, n_rows = (
-            (count_columns(counts), float(counts.shape[0])) if weights is None else
-            (weigh_columns(counts, weights), float(weights.sum())))
+            (count_by_column(counts), float(counts.shape[0])) if weights is None else
+            (weigh_by_column(counts, weights), float(weights.sum())))
         sharing = Sharing.of_words(
             terms.to_list(), parameters["subwords"], rows_with_term, n_rows,
             weight=parameters["sharing"], prefixes=_prefixes(settings))
@@ -213,7 +213,7 @@ def _choose_weight(
     if settings.parameters["vector_weight"] is not None:
         return settings
     n_rows = rows.counts.shape[0]
-    mean_words = mean_words_per_row(rows.terms.to_list(), count_columns(rows.counts), n_rows)
+    mean_words = mean_words_per_row(rows.terms.to_list(), count_by_column(rows.counts), n_rows)
     is_own = _is_named(settings.parameters["vectors"], UNLABELLED)
     weight = WEIGHT_OF_OWN_VECTORS if is_own else weight_for_row_length(mean_words)
     settings = settings.with_vector_weight(

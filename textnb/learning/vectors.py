@@ -126,7 +126,7 @@ def vectors_of_texts(settings: TextSettings, texts: pl.LazyFrame) -> WordVectors
     from sklearn.utils.extmath import randomized_svd
     from threadpoolctl import threadpool_limits
 
-    from textnb.bayes.features import FeatureMap, Idf, Length, Sublinear, count_columns
+    from textnb.bayes.features import FeatureMap, Idf, Length, Sublinear, count_by_column
 
     columns = settings.columns
     key = _key(texts.collect_schema(), columns)
@@ -150,7 +150,8 @@ def vectors_of_texts(settings: TextSettings, texts: pl.LazyFrame) -> WordVectors
     width = min(_MAX_LEARNED_WIDTH, counts.shape[0] // _TEXTS_PER_DIMENSION, len(terms) - 1)
     if width < 2:
         return None
-    tf_idf = FeatureMap((Sublinear(), Idf.smooth(count_columns(counts), counts.shape[0]), Length()))
+    idf = Idf.smooth(count_by_column(counts), counts.shape[0])
+    tf_idf = FeatureMap((Sublinear(), idf, Length()))
     # With one thread, the bits do not depend on the number of cores.
     with threadpool_limits(limits=1):
         _, singular_values, components = randomized_svd(
