@@ -81,10 +81,14 @@ def soak_table(rows: Rows) -> list[str]:
 
 def soak_lines(rows: Rows) -> list[str]:
     """A line for each run."""
-    return ["| seconds | messages | wrong | lost | sent again | processes killed | 99 % within "
-            "(ms) | MiB: first, last | each learned once |", "|" + "---:|" * 9,
+    # The first runs did not count these.
+    counted = ("models", "hangups", "workers_killed", "learners_killed")
+    return ["| seconds | messages | wrong | lost | sent again | models | SIGHUPs | workers killed "
+            "| learners killed | 99 % within (ms) | MiB: first, last | each learned once |",
+            "|" + "---:|" * 12,
             *(f"| {row['seconds']:,} | {row['messages']:,} | {row['wrong']} | {row['lost']} | "
-              f"{row['cut']} | {row['kills']} | {row['p99_ms']:.1f} | "
+              f"{row['cut']} | {' | '.join(str(row.get(name, '')) for name in counted)} | "
+              f"{row['p99_ms']:.1f} | "
               f"{', '.join(f'{size:.1f}' for size in row['pss_mib'])} | "
               f"{'yes' if row['learned_once'] else 'no'} |" for row in rows)]
 

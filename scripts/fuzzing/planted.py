@@ -1,5 +1,7 @@
 """Plant faults in a copy of the package, one at a time: a target is to find each within a minute.
 
+`soak` is a target, too: `scripts/soak` runs for a minute.
+
 On a busy machine, a minute is up to three times as long.
 
     PYTHONPATH=scripts:. python -m fuzzing.planted TARGET [NUMBER ...]
@@ -24,6 +26,13 @@ from fuzzing import harness
 FOLDER = Path(__file__).with_name("planted")
 SECONDS = 60
 _SAID = re.compile(r" wrong: |ERROR: |runtime error: ")
+# What a run prints that came to its end.
+_ENDED = re.compile(r"^(finding: tests/|\| seconds \|)", re.MULTILINE)
+
+
+def names() -> list[str]:
+    """What faults are planted for."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def faults_of(name: str) -> list[dict[str, str]]:
@@ -50,29 +59,29 @@ def main(name: str, numbers: list[int]) -> None:
             file.write_text(source.replace(fault["old"], fault["new"]), "utf-8")
             busy = os.getloadavg()[0] / (os.cpu_count() or 1)
             seconds = SECONDS * min(max(1.0, busy), 3.0)
+            module = ["fuzzing.soak"] if name == "soak" else ["fuzzing", name, "--until-found"]
             ran = subprocess.run(
-                [sys.executable, "-m", "fuzzing", name, "--seconds", f"{seconds:.0f}",
-                 "--until-found"],
-                cwd=root, env={**os.environ, "PYTHONPATH": "scripts:."}, capture_output=True,
+                [sys.executable, "-m", *module, "--seconds", f"{seconds:.0f}"], cwd=root,
+                env={**os.environ, "PYTHONPATH": "scripts:."}, capture_output=True,
                 text=True, errors="replace", check=False)
             file.write_text(source, "utf-8")
-            if ran.returncode and "\nfinding: tests/" not in ran.stdout:
+            if ran.returncode and not _ENDED.search(ran.stdout):
                 sys.exit(f"fault {number} of {name} does not let the target begin: {ran.stdout}"
                          f"{ran.stderr}")
             lines = ran.stdout.strip().splitlines()
-            inputs = lines[0].removeprefix(f"{name}: ").split(" inputs")[0]
+            begin = re.match(f"{name}: (.* inputs)", lines[0])
             # The kernel and the sanitizers write more after it.
             what = next(filter(_SAID.search, lines), lines[-1])
             print(f"{number:>2} {fault['about']}: "
-                  f"{f'after {inputs} inputs: {what[:100]}' if ran.returncode else 'missed'}",
-                  flush=True)
+                  f"{f'after {begin[1]}: ' if begin and ran.returncode else ''}"
+                  f"{what[:100] if ran.returncode else 'missed'}", flush=True)
             missed += not ran.returncode
     sys.exit(missed > 0)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("target", choices=harness.names())
+    parser.add_argument("target", choices=names())
     parser.add_argument("number", nargs="*", type=int, help="of a fault; all by default")
     arguments = parser.parse_args()
     main(arguments.target, arguments.number)

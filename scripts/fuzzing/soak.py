@@ -1,10 +1,11 @@
 """Run `textnb serve` under load for long; its model is replaced, and its processes are killed.
 
 Eight clients send mail that this script makes, and compare each answer with that of a worker in
-their own process, which reads the same model file. One of them also tells classes, which the server
-learns: the model is replaced every minute, or sooner in a short run. First all workers are replaced
-(SIGHUP); then a worker or the learner is killed now and then, but never the oldest worker, whose
-memory may grow. At the end the model must equal one that learns each message that was told once.
+their own process, which has opened the model file that was there between request and answer. One of
+them also tells classes, which the server learns: the model is replaced every minute, or sooner in a
+short run. First all workers are replaced (SIGHUP); then a worker is killed now and then, but never
+the oldest one, whose memory may grow, and so is the learner. At the end the model must have the
+bytes of one that is fitted to all messages at once: the first ones, and each that was told.
 
     OUTPUT.csv, OUTPUT.svg    answers, milliseconds, memory and open files of each interval
 
@@ -16,20 +17,21 @@ that is cut when its worker is killed is sent again, as mail systems do, and is 
 from __future__ import annotations
 
 import argparse
+import functools
+import glob
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import sqlite3
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import closing, suppress
 from email.message import EmailMessage
 from pathlib import Path
 from random import Random
-from threading import Thread
 from typing import Any
 
 import polars as pl
@@ -40,8 +42,7 @@ from benchmarks.served import CLIENTS, ask, listening
 
 from fuzzing import harness, pages
 from textnb import TextClassifier
-from textnb.filter import learner
-from textnb.filter.ledger import SUFFIX, Ledger, message_key
+from textnb.filter.ledger import SUFFIX
 from textnb.filter.protocol import VERDICT_COMMANDS, Request, answer_to_tell
 from textnb.filter.service import Counters, Settings, counters_size
 from textnb.filter.worker import Worker
@@ -49,6 +50,8 @@ from textnb.mail.columns import message_columns
 
 # A run shorter than twelve minutes has as many reloads as one of twelve.
 LEARN_SECONDS, KILL_SECONDS, MESSAGES = 60.0, 10.0, 100
+# A learner takes some seconds; in each of them it is killed by this chance.
+_KILL_LEARNER = 0.25
 # Of the first client's requests, one in so many is TELL, and one in four of these is about a
 # message that was told before.
 _TELLS, _AGAIN = 20, 4
@@ -94,41 +97,62 @@ def message_told(messages: list[tuple[bytes, str]], number: int) -> bytes:
     return messages[number % MESSAGES][0].replace(b"Message-ID: <", new, 1)
 
 
-def worker_of(model: str | Path) -> Any:
+def fit(messages: Iterable[tuple[bytes, str]], model: str) -> None:
+    """Save a model that is fitted to messages with their classes."""
+    texts, labels = zip(*((message_columns(message, ["text"], [])[0]["text"], label)
+                          for message, label in messages), strict=True)
+    TextClassifier().fit(pl.DataFrame({"text": texts, "label": labels})).save(model)
+
+
+def version_now(model: str) -> int:
+    """The time of the model file that is there now, which keeps a name with this time."""
+    at = os.stat(model).st_mtime_ns
+    if not os.path.exists(version_path(model, at)):
+        own = f"{model}.{os.getpid()}"
+        os.link(model, own)
+        # It may be a newer one.
+        at = os.stat(own).st_mtime_ns
+        with suppress(FileExistsError):
+            os.link(own, version_path(model, at))
+        os.unlink(own)
+    return at
+
+
+def version_path(model: str, at: int | str) -> str:
+    return f"{model}.{at}.version"
+
+
+def versions(model: str) -> list[int]:
+    """The times of all model files so far."""
+    return sorted(int(path.split(".")[-2]) for path in glob.glob(version_path(model, "*")))
+
+
+@functools.lru_cache(4)
+def worker_of(model: str) -> Any:
     """A worker of the server in this process; its answers take a request without a connection."""
     shared = os.memfd_create("counters")
     os.truncate(shared, counters_size(1))
-    return Worker(Settings(model=str(model), workers=1, timeout=0.0), Counters(shared, 1))
+    return Worker(Settings(model=model, workers=1, timeout=0.0), Counters(shared, 1))
 
 
 def client(number: int, model: str, path: str, rate: float, killed: Any, ended: Any) -> None:
     """Send requests until the end; write the time, seconds and kind of each."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    worker, random, messages, folder = (
-        worker_of(model), Random(number), make_messages(), Path(model).parent)
-    known: dict[Any, bytes] = {}
+    random, messages, folder = Random(number), make_messages(), Path(model).parent
     told: dict[int, str] = {}
 
-    def said_by(worker: Any, command: str, place: int) -> bytes:
-        answer: bytes = worker._reply(Request(command, (1, 5)), messages[place][0], None)
+    @functools.lru_cache(4 * MESSAGES * len(VERDICT_COMMANDS))
+    def expected(version: int, command: str, place: int) -> bytes:
+        answer: bytes = worker_of(version_path(model, version))._reply(
+            Request(command, (1, 5)), messages[place][0], None)
         return answer
 
-    def expected(command: str, place: int) -> bytes:
-        """What the model says that is there now."""
-        while (key := (os.stat(model).st_mtime_ns, command, place)) not in known:
-            if known and next(iter(known))[0] != key[0]:
-                known.clear()
-            answer = said_by(worker, command, place)
-            if os.stat(model).st_mtime_ns == key[0]:
-                known[key] = answer
-        return known[key]
-
     with (folder / f"{number}.answers").open("w", buffering=1) as file:
-        def send(command: str, message: bytes, headers: str = "") -> tuple[bytes, bool]:
-            """The answer, and whether a request was cut before."""
+        def send(command: str, message: bytes, headers: str = "") -> tuple[bytes, int, bool]:
+            """The answer, the model before it, and whether a request was cut before."""
             was_cut = False
             while True:
-                start, answer = time.monotonic(), b""
+                before, start, answer = version_now(model), time.monotonic(), b""
                 with suppress(OSError):
                     _, answer = ask(path, command, message, headers)
                 kind = ("answer" if answer else
@@ -136,7 +160,7 @@ def client(number: int, model: str, path: str, rate: float, killed: Any, ended: 
                         and time.monotonic() - start < KILL_SECONDS else "lost")
                 file.write(f"{start},{time.monotonic() - start},{kind}\n")
                 if answer:
-                    return answer, was_cut
+                    return answer, before, was_cut
                 was_cut = True
 
         began, sent = time.monotonic(), 0
@@ -147,22 +171,23 @@ def client(number: int, model: str, path: str, rate: float, killed: Any, ended: 
             if number == 0 and sent % _TELLS == 0:
                 command, n, label = "TELL", sent // _TELLS, random.choice(["spam", "ham"])
                 n = random.randrange(n) if n % _AGAIN == 0 else n
-                answer, was_cut = send(command, message_told(messages, n),
-                                       f"Message-class: {label}\r\nSet: local\r\n")
-                is_right = answer == answer_to_tell(label, told.get(n) != label) or (
-                    was_cut and answer == answer_to_tell(label, False))
+                answer, _, was_cut = send(command, message_told(messages, n),
+                                          f"Message-class: {label}\r\nSet: local\r\n")
+                right = [answer_to_tell(label, told.get(n) != label),
+                         *([answer_to_tell(label, False)] if was_cut else [])]
                 told[n] = label
             else:
                 command, place = random.choice(VERDICT_COMMANDS), random.randrange(MESSAGES)
-                before = expected(command, place)
-                answer, _ = send(command, messages[place][0])
-                # Around a reload, the model may be replaced twice.
-                is_right = answer in (before, expected(command, place)) or any(
-                    answer == said_by(worker_of(version), command, place)
-                    for version in sorted(folder.glob("*.version"))[-4:])
-            if not is_right:
+                answer, before, _ = send(command, messages[place][0])
+                # A worker looks for a new file at each request.
+                after = version_now(model)
+                right = [expected(version, command, place) for version in (
+                    [before] if before == after else versions(model))
+                    if before <= version <= after]
+            if answer not in right:
                 file.write(f"{time.monotonic()},0,wrong\n")
-                (folder / "wrong.txt").write_text(f"{command}: {answer!r}, expected {before!r}")
+                (folder / "wrong.txt").write_text(
+                    f"an answer is wrong: {command}: {answer!r}, expected {right!r}")
     if number == 0:
         (folder / "told.json").write_text(json.dumps(told))
 
@@ -170,10 +195,8 @@ def client(number: int, model: str, path: str, rate: float, killed: Any, ended: 
 def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.DataFrame]:
     """Run it, and give the figures of the whole run and of its intervals."""
     model, path, mail = str(folder / "soak.textnb"), folder / "soak.socket", make_messages()[::2]
-    TextClassifier().fit(pl.DataFrame({
-        "text": [message_columns(message, ["text"], [])[0]["text"] for message, _ in mail],
-        "label": [label for _, label in mail]})).save(model)
-    base = shutil.copy(model, f"{model}.base")
+    fit(mail, model)
+    first = Path(model).read_bytes()
     context, learn_seconds = multiprocessing.get_context("spawn"), min(LEARN_SECONDS, seconds / 12)
     killed, ended, looks = context.Value("d", 0.0), context.Event(), list[list[float]]()
     with listening([
@@ -184,27 +207,32 @@ def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.
             number, model, str(path), rate, killed, ended)) for number in range(CLIENTS)]
         for one in clients:
             one.start()
-        keeper = Thread(target=keep_versions, args=(model, ended))
-        keeper.start()
         # It takes the clients seconds to start.
         while not all(one.exitcode for one in clients) and sum(
                 file.stat().st_size > 0 for file in folder.glob("*.answers")) < CLIENTS:
             time.sleep(0.1)
-        random, began, kills = Random(1), time.monotonic(), 0
+        random, began, due = Random(1), time.monotonic(), KILL_SECONDS
+        kills = {"hangups": 0, "workers_killed": 0, "learners_killed": 0}
         while (now := time.monotonic() - began) < seconds:
             tree = [server, *descendants(server)]
             looks.append([now + began, sum(status(one, "VmRSS") for one in tree), sum(
                 status(one, "Pss", "smaps_rollup") for one in tree), sum(map(open_files, tree))])
-            if now > KILL_SECONDS * (kills + 1):
-                kills, others = kills + 1, sorted(tree[1:])[1:]
-                if kills == 1:
+            learners = [*filter(is_learner, tree[1:])]
+            if learners and random.random() < _KILL_LEARNER:
+                os.kill(learners[0], signal.SIGKILL)
+                kills["learners_killed"] += 1
+            workers = sorted({*tree[1:]} - {*learners})
+            if now > due:
+                due += KILL_SECONDS
+                if not kills["hangups"]:
                     os.kill(server, signal.SIGHUP)
-                elif others:
+                    kills["hangups"] += 1
+                elif workers[1:]:
                     killed.value = time.monotonic()
-                    os.kill(random.choice(others), signal.SIGKILL)
+                    os.kill(random.choice(workers[1:]), signal.SIGKILL)
+                    kills["workers_killed"] += 1
             time.sleep(1.0)
         ended.set()
-        keeper.join()
         for one in clients:
             one.join()
         while pending(model) and time.monotonic() < began + seconds + 6 * LEARN_SECONDS:
@@ -214,17 +242,16 @@ def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.
     # After ten minutes, or half of a short run, the memory is to stay as it is.
     later = rows.filter(pl.col("minute") > min(10.0, seconds / 120))["pss_mib"]
     row = {"seconds": round(seconds), **answers(folder).select(**FIGURES).collect().row(
-        0, named=True), "kills": kills, "pss_mib": [later[0], later[-1]],
-        "files": rows["files"].max(), "learned_once": learned_once(model, base, folder)}
+        0, named=True), **kills, "models": len(versions(model)),
+        "pss_mib": [later[0], later[-1]], "files": rows["files"].max(),
+        "learned_once": Path(model).read_bytes() != first and learned_once(model, mail)}
     return row, rows
 
 
-def keep_versions(model: str, ended: Any) -> None:
-    """Give each model that takes the place of another a name of its own."""
-    while not ended.is_set():
-        with suppress(OSError):
-            os.link(model, f"{model}.{os.stat(model).st_mtime_ns}.version")
-        time.sleep(0.005)
+def is_learner(process: int) -> bool:
+    with suppress(OSError):
+        return b"textnb.filter.learner" in Path(f"/proc/{process}/cmdline").read_bytes()
+    return False
 
 
 def open_files(process: int) -> int:
@@ -252,19 +279,16 @@ def pending(model: str) -> int:
         return int(database.execute("SELECT count(*) FROM pending").fetchone()[0])
 
 
-def learned_once(model: str, base: str, folder: Path) -> bool:
-    """Whether a model equals one that learns all that was told at once, as their ledgers do."""
-    messages, learned = make_messages(), []
-    with Ledger(base) as ledger:
-        for number, label in json.loads((folder / "told.json").read_text()).items():
-            message = message_told(messages, int(number))
-            texts, parsed = message_columns(message, ["text"], [])
-            ledger.add(message_key(parsed.message_id, texts), label, message)
-    learner.learn(base)
-    for path in (model, base):
-        with closing(sqlite3.connect(path + SUFFIX)) as database:
-            learned.append(sorted(database.execute("SELECT id, class FROM learned")))
-    return learned[0] == learned[1] and Path(model).read_bytes() == Path(base).read_bytes()
+def learned_once(model: str, mail: list[tuple[bytes, str]]) -> bool:
+    """Whether a model equals one that is fitted at once to mail and all that was told."""
+    messages = make_messages()
+    told = json.loads((Path(model).parent / "told.json").read_text())
+    fit([*mail, *((message_told(messages, int(number)), label) for number, label in told.items())],
+        f"{model}.fitted")
+    with closing(sqlite3.connect(model + SUFFIX)) as database:
+        labels = [json.loads(label) for label, in database.execute("SELECT class FROM learned")]
+    return (sorted(labels) == sorted(told.values())
+            and Path(model).read_bytes() == Path(f"{model}.fitted").read_bytes())
 
 
 def picture(rows: pl.DataFrame) -> str:
@@ -292,8 +316,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="textnb-soak-") as name:
         row, rows = soak(Path(name), arguments.seconds, arguments.rate)
+        print(*pages.soak_lines([row]), sep="\n")
         print(*(path.read_text() for path in Path(name).glob("wrong.txt")), sep="\n")
-    print(*pages.soak_lines([row]), sep="\n")
     rows.write_csv(f"{arguments.output}.csv")
     drawn = picture(rows)
     Path(f"{arguments.output}.svg").write_text(drawn, "utf-8")

@@ -51,7 +51,7 @@ def test_most_seeds_are_not_refused(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_faults_that_are_planted_are_of_the_code_as_it_is() -> None:
-    faults = [fault for name in harness.names() for fault in planted.faults_of(name)]
+    faults = [fault for name in planted.names() for fault in planted.faults_of(name)]
     assert len(faults) > 80
     assert not [fault["about"] for fault in faults if (harness.ROOT / fault["file"]).read_text(
         "utf-8").count(fault["old"]) != 1 or fault["old"] == fault["new"]]
