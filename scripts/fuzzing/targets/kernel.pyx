@@ -144,9 +144,26 @@ cdef Unsigned plain_mix(Unsigned one, Unsigned other):
     return (one * 0x9E3779B97F4A7C15ULL ^ other) * 0xBF58476D1CE4E5B9ULL ^ other >> 7
 
 
+cdef Py_ssize_t plain_length(uint8_t first):
+    """The bytes of a character: as many as its first one has leading bits that are 1."""
+    cdef Py_ssize_t length = 0
+    while first & 0x80 >> length:
+        length += 1
+    return max(length, 1)
+
+
+cdef int plain_character(Bytes source, Py_ssize_t at):
+    """The code point of a character: the bits that are behind the first 0 of each of its bytes."""
+    cdef Py_ssize_t length = plain_length(source[at]), place
+    cdef int code = source[at] & 0x7F if length == 1 else source[at] & 0x7F >> length
+    for place in range(at + 1, at + length):
+        code = code << 6 | source[place] & 0x3F
+    return code
+
+
 cdef Py_ssize_t plain_size(const uint8_t *data, Py_ssize_t size):
     """The bytes of the character that data begin with; 0 if they are no UTF-8."""
-    cdef Py_ssize_t length = _size(data[0]), at
+    cdef Py_ssize_t length = plain_length(data[0]), at
     cdef unsigned int second = data[1] if size > 1 else 0
     if data[0] < 0x80:
         return 1
@@ -181,12 +198,12 @@ cdef Sum plain_spans(
     cdef int kind, sizes = settings[SIZES]
     for stretch in range(ends.shape[0]):
         while at < ends[stretch]:
-            kind = members[_character(source, at, _size(source[at]))] if loops == WORDS else 1
+            kind = members[plain_character(source, at)] if loops == WORDS else 1
             n = 0
             begins[0] = at
-            while at < ends[stretch] and (loops != WORDS or kind == members[
-                    _character(source, at, _size(source[at]))]):
-                at += _size(source[at])
+            while at < ends[stretch] and (
+                    loops != WORDS or kind == members[plain_character(source, at)]):
+                at += plain_length(source[at])
                 n += 1
                 begins[n] = at
             if loops != WORDS:
@@ -262,8 +279,8 @@ cdef Sum plain_kinds(
     for stretch in range(ends.shape[0]):
         n = 0
         while at < ends[stretch]:
-            begins[n], codes[n] = at, _character(source, at, _size(source[at]))
-            at += _size(source[at])
+            begins[n], codes[n] = at, plain_character(source, at)
+            at += plain_length(source[at])
             n += 1
         begins[n], codes[n], codes[n + 1] = at, 0, 0
         place = 0
@@ -519,8 +536,8 @@ cdef int check_padded(Bytes source, Ints ends, Bytes padded, Ints word_ends, Int
     for stretch in range(ends.shape[0]):
         inside = False
         while at <= ends[stretch]:
-            size = _size(source[at]) if at < ends[stretch] else 0
-            if not size or CLASSES[4, _character(source, at, size)]:
+            size = plain_length(source[at]) if at < ends[stretch] else 0
+            if not size or CLASSES[4, plain_character(source, at)]:
                 if inside:
                     check_that(padded[filled] == 32 and word_ends[n] == filled + 1, b"other ends")
                     filled += 1
