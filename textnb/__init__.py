@@ -9,9 +9,8 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import import_module
-from typing import Any
 
-import textnb.runtime.forks  # noqa: F401 - it must see each fork; it imports no library
+import textnb.runtime.forks  # noqa: F401 - it must see each fork
 from textnb.runtime import __version__ as __version__
 
 
@@ -26,7 +25,7 @@ def _modules_of_names() -> dict[str, str]:
     return {name: module for _, module, _, name, *_ in imports if name[0] != "_"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "__all__":
         return sorted(_modules_of_names())
     if name.startswith("_") or name not in _modules_of_names():

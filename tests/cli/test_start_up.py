@@ -137,6 +137,14 @@ def test_a_filter_imports_nothing_heavy(folder):
     assert not HEAVY & loaded
 
 
+def test_a_filter_imports_nothing_that_can_fail_before_it_catches_errors():
+    program = ("import functools, importlib, os, sys\nbefore = {*sys.modules}\n"
+               "from textnb.cli import entry\nprint(*sorted({*sys.modules} - before))")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert set(done.stdout.split()) - {"__future__"} == {
+        "textnb", "textnb.cli", "textnb.cli.entry", "textnb.runtime", "textnb.runtime.forks"}
+
+
 @pytest.mark.skipif(load_compiled(KERNEL).kernel is None,
                     reason="without the kernel SciPy multiplies")
 @pytest.mark.parametrize(("calls", "allowed"), [

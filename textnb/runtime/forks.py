@@ -2,15 +2,13 @@
 
 Threads do not survive a fork, and Polars would wait for its threads for ever. So each way into
 Polars calls `check_polars_threads` first. The package imports this module first, because the parent
-must be examined at the moment when it forks.
+must be examined at the moment when it forks. Before `textnb filter` can catch an error, no more
+than this is imported: a failure here would end it with Python's code 1, which says ham.
 """
 
 from __future__ import annotations
 
 import os
-import re
-
-from textnb.errors import ForkError
 
 
 class _Fork:
@@ -51,6 +49,8 @@ def check_polars_threads(will_run_polars: bool = False) -> None:
         Whether the caller is about to run Polars, so that a later fork would lose its threads.
     """
     if FORK.has_lost_threads:
+        from textnb.errors import ForkError
+
         raise ForkError.threads_lost()
     if will_run_polars:
         FORK.has_run_polars = True
@@ -65,8 +65,9 @@ def _has_polars_threads() -> bool:
     for thread in threads:
         try:
             with open(f"/proc/self/task/{thread}/comm", "rb") as file:
-                if re.match(rb"polars-\d", file.read()):
-                    return True
+                name = file.read(8)
+            if name.startswith(b"polars-") and name[7:].isdigit():
+                return True
         except OSError:
             # The thread has ended meanwhile.
             continue
