@@ -30,17 +30,29 @@ INPUTS = 10
 OPTIONS, START, LIMIT, VALUE, INPUT, OUTPUT, SIGNAL, MOMENT, CUT = range(9)
 _OPTIONS = [[], ["-p"], ["-e"], ["-pe"], ["--format", "json"], ["-p", "--timeout", "5"],
             ["-p", "--spam-cutoff", "0.9", "--ham-cutoff", "0.1"], ["--min-learned", "99999999"]]
-# What is limited, and to how many times the value; memory is counted from what is in use.
+# What is limited, and to how many times the value; memory is counted from what is in use, or from
+# a little less than what Python needs to begin.
 _LIMITS = [None, None, (resource.RLIMIT_AS, 1 << 16), (resource.RLIMIT_AS, 1 << 12),
            (resource.RLIMIT_NOFILE, 1), (resource.RLIMIT_FSIZE, 1), (resource.RLIMIT_FSIZE, 300),
            (resource.RLIMIT_DATA, 1 << 14), (resource.RLIMIT_NPROC, 1), (resource.RLIMIT_CPU, 1),
            (resource.RLIMIT_STACK, 1 << 12)]
+_PYTHON = {resource.RLIMIT_AS: 12 << 20, resource.RLIMIT_DATA: 5 << 20}
 # Without a message all commands are loaded, which takes a hundred times as long.
 _INPUTS = [*["whole"] * 20, *["in pieces", "cut", "slow"] * 6, "closed", "empty"]
 _OUTPUTS = ["pipe", "pipe", "pipe", "file", "/dev/full", "closed", "reader gone"]
 _SIGNALS = [0, 0, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGPIPE,
             signal.SIGUSR1, signal.SIGXCPU, signal.SIGKILL]
 _FAILED, _VERDICTS, _SECONDS = 3, (0, 1, 2), 40.0
+# What runs as `textnb` in a process from nothing. It writes to a pipe when the module begins that
+# catches all errors: Python may end before it under a limit, with any code.
+_ANEW = """
+import os, runpy, sys
+sys.argv[0] = "textnb"
+began = int(sys.argv.pop())
+sys.addaudithook(lambda event, values: event == "exec" and values[0].co_filename.endswith(
+                 os.path.join("textnb", "cli", "entry.py")) and os.write(began, b"."))
+runpy.run_module("textnb", run_name="__main__", alter_sys=True)
+"""
 # What the system does to a process that passes a limit.
 _DEATHS = {resource.RLIMIT_CPU: {signal.SIGXCPU, signal.SIGKILL},
            resource.RLIMIT_STACK: {signal.SIGSEGV}}
@@ -56,10 +68,11 @@ _MESSAGES = [
     b"Subject: a\n\n" + b"the meeting at noon\n" * 3400]
 
 
-def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes]:
-    """One process: its exit code, negative for a signal, and what it writes."""
+def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool]:
+    """One process: its exit code, negative for a signal, what it writes, and whether it began."""
     source, feed = os.pipe()
     answer, target = os.pipe()
+    begin, began = os.pipe()
     path = None
     match job["output"]:
         case "file":
@@ -79,19 +92,21 @@ def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes]:
     if process:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     else:
-        for number in (feed, answer):
+        for number in (feed, answer, begin):
             os.close(number)
-        _become(job, source, target)
-    os.close(source)
-    os.close(target)
+        _become(job, source, target, began)
+    for number in (source, target, began):
+        os.close(number)
     found, code = _wait(job, process, feed, answer, message)
     if path is not None:
         found = Path(path).read_bytes()
         os.unlink(path)
-    return code, found
+    has_begun = os.read(begin, 1) != b""
+    os.close(begin)
+    return code, found, has_begun
 
 
-def _become(job: dict[str, Any], source: int, target: int) -> NoReturn:
+def _become(job: dict[str, Any], source: int, target: int, began: int) -> NoReturn:
     """Be the filter, in a fork."""
     try:
         errors = os.open(os.devnull, os.O_WRONLY)
@@ -107,13 +122,17 @@ def _become(job: dict[str, Any], source: int, target: int) -> NoReturn:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         if job["limit"]:
             which, value = job["limit"]
-            if which in (resource.RLIMIT_AS, resource.RLIMIT_DATA) and not job["anew"]:
+            if which in _PYTHON:
                 pages = Path("/proc/self/statm").read_text().split()
-                value += int(pages[0 if which == resource.RLIMIT_AS else 5]) * 4096
+                value += _PYTHON[which] if job["anew"] else int(
+                    pages[0 if which == resource.RLIMIT_AS else 5]) * 4096
             resource.setrlimit(which, (value, value))
         arguments = ["textnb", "filter", *job["arguments"]]
         if job["anew"]:
-            os.execv(sys.executable, [sys.executable, "-m", *arguments])
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+            os.set_inheritable(began, True)
+            os.execv(sys.executable, [sys.executable, "-c", _ANEW, *arguments[1:], str(began)])
+        os.write(began, b".")
         sys.argv = arguments
         sys.stdin, sys.stdout, sys.stderr = (
             None if closed else os.fdopen(number, mode, closefd=False)
@@ -195,10 +214,10 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         job = json.loads(line)
         message = requests.read(job["size"])
         try:
-            code, found = run(job, message)
+            code, found, has_begun = run(job, message)
         except TimeoutError as error:
-            code, found = 98, str(error).encode()
-        answers.write(b"%d %d\n" % (code, len(found)) + found)
+            code, found, has_begun = 98, str(error).encode(), True
+        answers.write(b"%d %d %d\n" % (code, has_begun, len(found)) + found)
         answers.flush()
 
 
@@ -216,7 +235,7 @@ def _server() -> tuple[subprocess.Popen[bytes], str, str]:
     return process, str(folder), model
 
 
-def _ask(job: dict[str, Any], message: bytes) -> tuple[int, bytes]:
+def _ask(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool]:
     process, folder, model = _server()
     assert process.stdin is not None
     assert process.stdout is not None
@@ -225,15 +244,15 @@ def _ask(job: dict[str, Any], message: bytes) -> tuple[int, bytes]:
         **job, "arguments": arguments, "folder": folder, "size": len(message)}).encode() + b"\n")
     process.stdin.write(message)
     process.stdin.flush()
-    code, size = map(int, process.stdout.readline().split())
-    return code, process.stdout.read(size)
+    code, has_begun, size = map(int, process.stdout.readline().split())
+    return code, process.stdout.read(size), bool(has_begun)
 
 
 @lru_cache(maxsize=1000)
 def _without_limits(option: int, message: bytes) -> tuple[int, bytes]:
     """What the filter answers if nothing is in its way."""
     return _ask({"arguments": _OPTIONS[option], "limit": None, "input": "whole", "output": "pipe",
-                 "signal": (0, 0.0), "anew": False}, message)
+                 "signal": (0, 0.0), "anew": False}, message)[:2]
 
 
 def seeds() -> list[bytes]:
@@ -274,16 +293,18 @@ def check(data: bytes) -> None:
     elif given in ("empty", "closed"):
         message = b""
     wanted, whole = _without_limits(data[OPTIONS] % len(_OPTIONS), message)
-    value = data[VALUE] * (4 if anew else 1)
-    job |= {"limit": limit and (limit[0], value * limit[1]), "input": given, "anew": anew,
+    job |= {"limit": limit and (limit[0], data[VALUE] * limit[1]), "input": given, "anew": anew,
             "output": _OUTPUTS[data[OUTPUT] % len(_OUTPUTS)],
             "signal": (int(_SIGNALS[data[SIGNAL] % len(_SIGNALS)]),
                        data[MOMENT] / 256 * (0.4 if anew else 0.012))}
-    code, found = _ask(job, message)
+    code, found, has_begun = _ask(job, message)
+    limited = limit is not None or job["signal"][0]
     passing = any("p" in option for option in options[:1])
     more = f"{job}: {code} for {wanted}, {found!r:.300} for {whole!r:.300}"
-    if anew and limit and not found and code not in (0, 2):
-        # Python itself may not have begun, which ends with other codes.
+    if not has_begun:
+        # Python itself ends with any code.
+        if not limited or found:
+            raise Finding("a process that did not begin", more)
         return
     if wanted not in (*_VERDICTS, _FAILED) or (wanted == _FAILED) != (message == b""):
         raise Finding("no verdict without limits", more)
@@ -299,7 +320,6 @@ def check(data: bytes) -> None:
         # With --exit-zero every verdict is 0.
         if wanted and _STATUSES[wanted] not in whole[begin:end]:
             raise Finding("another verdict than the exit code", more)
-    limited = limit is not None or job["signal"][0]
     if code in _VERDICTS:
         if code != wanted:
             raise Finding("a failure that is a verdict", more)
