@@ -136,8 +136,8 @@ def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
 
     threshold = 0.0 if scored.thresholds is None else scored.thresholds[k]
     with np.errstate(invalid="ignore"):
-        excess = np.nan_to_num(scored.odds[:, k] - threshold, nan=-np.inf, neginf=-np.inf,
-                               posinf=np.inf)
+        excess = np.nan_to_num(scored.decision_values[:, k] - threshold,
+                               nan=-np.inf, neginf=-np.inf, posinf=np.inf)
     # The outer bins count infinite values, too.
     table = histogram(excess, {"own": scored.has_label(k), "other": ~scored.has_label(k)})
     low, high = table["low"].to_numpy().min(), table["high"].to_numpy().max()

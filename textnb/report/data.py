@@ -159,7 +159,7 @@ class Scored:
         return rates_of(self.has_label(k), self.has_answer(k))
 
     @cached_property
-    def odds(self) -> Floats:
+    def decision_values(self) -> Floats:
         """The values that are compared with thresholds: (n_documents, n_labels).
 
         Log-odds of classes, equal for all classes in impossible rows; for lists, uncalibrated
@@ -170,7 +170,7 @@ class Scored:
     @cached_property
     def curves(self) -> list[Curve]:
         """The curves of each label against the rest; see `curves`."""
-        return curves(self.classes, self.held_out.actual, self.odds)
+        return curves(self.classes, self.held_out.actual, self.decision_values)
 
     @cached_property
     def reliability(self) -> Mapping[str, Reliability]:
@@ -311,7 +311,7 @@ def wrong_answers(
     else:
         rows = np.flatnonzero(~scored.right & (actual != UNKNOWN) & (held_out.predicted != UNKNOWN))
         codes = held_out.predicted[rows]
-        sure = scored.odds[rows, codes]
+        sure = scored.decision_values[rows, codes]
     order = np.argsort(-np.nan_to_num(sure, nan=-np.inf, posinf=np.inf, neginf=-np.inf),
                        kind="stable")
     rows, codes, sure = rows[order], codes[order], sure[order]
@@ -344,11 +344,11 @@ class Curve:
     average_precision: float
 
 
-def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[Curve]:
+def curves(classes: Sequence[Any], actual: NDArray[Any], values: Floats) -> list[Curve]:
     """Compute the curves of the labels with the most rows, at most `_MAX_CURVES`.
 
     A curve needs rows with and without the label. Rows whose label the model does not know count as
-    without. ``actual`` is as in `HeldOut`; ``odds`` are (n_documents, n_labels).
+    without. ``actual`` is as in `HeldOut`; ``values`` are `Scored.decision_values`.
     """
     if actual.ndim == 1 and len(classes) < 2:
         return []
@@ -356,12 +356,12 @@ def curves(classes: Sequence[Any], actual: NDArray[Any], odds: Floats) -> list[C
     sizes = np.array([int(mask.sum()) for mask in has_label])
     with_curve = np.flatnonzero((sizes > 0) & (sizes < len(actual)))
     largest = with_curve[np.argsort(-sizes[with_curve], kind="stable")[:_MAX_CURVES]]
-    return [_curve(classes[k], has_label[k], odds[:, k]) for k in sorted(largest.tolist())]
+    return [_curve(classes[k], has_label[k], values[:, k]) for k in sorted(largest.tolist())]
 
 
-def _curve(label: Any, has_label: NDArray[np.bool_], odds: Floats) -> Curve:
+def _curve(label: Any, has_label: NDArray[np.bool_], values: Floats) -> Curve:
     # For each threshold, how many rows without the label, and with it, reach it.
-    _, wrong, hits = errors_by_threshold(has_label, odds)
+    _, wrong, hits = errors_by_threshold(has_label, values)
     false_rate, recall, precision = wrong / wrong[-1], hits / hits[-1], hits / (hits + wrong)
     x, y = np.append(0.0, false_rate), np.append(0.0, recall)
     return Curve(label, int(hits[-1]), thin_points(x, y), thin_points(recall, precision),

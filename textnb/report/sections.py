@@ -334,7 +334,7 @@ def _reliability_figure(scored: Scored) -> Figure:
 def _histogram_figure(scored: Scored) -> Figure:
     title = f"{scored.difference_name} of the answer"
     possible = scored.posterior.predicted != UNKNOWN
-    table = histogram(scored.odds.max(axis=1), {
+    table = histogram(scored.decision_values.max(axis=1), {
         "right": scored.right & possible, "wrong": ~scored.right & possible})
     return _figure(
         histogram_chart(table, "right", "wrong", title),
