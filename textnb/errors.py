@@ -271,6 +271,7 @@ class DataError(TextnbError, ValueError):
 
     @classmethod
     def too_large(cls, classes: int, terms: int, what: str, needed: int, free: int) -> DataError:
+        """Tables need more memory than is free; ``needed`` and ``free`` are bytes."""
         return cls.naming(
             "{size}: {what} would take {needed:,.0f} MiB at least, and {free:,.0f} MiB of memory "
             f"are free. {_LESS_MEMORY}", what=what, needed=needed / 2**20, free=free / 2**20,
@@ -366,6 +367,7 @@ class SchemaError(DataError):
 
     @classmethod
     def missing_column(cls, column: str, columns: Sequence[str], role: str) -> SchemaError:
+        """The column of a role is missing, such as "label"; the role is its parameter, too."""
         word = role.removeprefix("sample_")
         error = cls.with_advice(
             f"no column {column!r} (the {word} column){suggestion(column, columns)}; the columns "
@@ -427,6 +429,7 @@ class VocabularyError(DataError):
     def all_pruned(
         cls, terms: int, min_df: float, max_df: float, documents: int
     ) -> VocabularyError:
+        """All of ``terms`` terms are outside the limits of document frequency."""
         return cls.naming(
             "empty vocabulary: {terms} found and none is within {low} and {high} of {documents}; "
             "lower {min_df} or raise {max_df}", terms=quantity(terms, "term", "was", "were"),
@@ -439,6 +442,7 @@ class ImpossibleRowError(DataError):
 
     @classmethod
     def rows(cls, rows: Sequence[int], total: int) -> ImpossibleRowError:
+        """The error that names the first ``rows`` of ``total`` impossible ones."""
         more = f" and {total - len(rows)} more" if total > len(rows) else ""
         return cls.with_advice(
             f"row {', '.join(map(str, rows))}{more}: impossible under every class, so no class "
@@ -452,6 +456,7 @@ class ModelFileError(TextnbError, ValueError):
 
     @classmethod
     def damaged(cls, path: str, what: str, kind: str = "model") -> ModelFileError:
+        """The file is not what its ``kind``, such as "model", must be; ``what`` says why."""
         verb = "train" if kind == "model" else "export"
         # The reason may repeat contents of a hostile file.
         return cls(f"{path} is not a sound textnb {kind}: {printable(what)}. Restore it from "
@@ -476,6 +481,7 @@ class ModelFileError(TextnbError, ValueError):
 
     @classmethod
     def too_large(cls, path: str, needed: int, limit: int) -> ModelFileError:
+        """A file needs more memory than its reader allows; the sizes are bytes."""
         return cls.with_advice(
             f"{path} declares contents of {needed:,} bytes in memory, more than the limit of "
             f"{limit:,}; if you trust it, load it with ", f"max_bytes={needed}",
@@ -483,6 +489,7 @@ class ModelFileError(TextnbError, ValueError):
 
     @classmethod
     def no_room(cls, path: str, classes: int, terms: int, needed: int, free: int) -> ModelFileError:
+        """The numbers of a file need more memory than is free; the sizes are bytes."""
         return cls.naming(
             "{path}: counts and weights of {size} take {needed:,.0f} MiB, and {free:,.0f} MiB of "
             f"memory are free. {_FEWER_TERMS}", path=path, needed=needed / 2**20,

@@ -72,6 +72,7 @@ def _run(
     work: Callable[[], None], bad_data: int, bad_usage: int, reader_gone: int,
     write_setting: Callable[[Mention], str],
 ) -> None:
+    """As `run_guarded`, without its handling of signals; the exit codes have names."""
     if sys.stdout is None:
         raise _report_failure(SourceError("standard output is closed"), bad_data, write_setting)
     # A character that the terminal can't show is written as its code.

@@ -120,6 +120,7 @@ def _beginnings(frame: pl.LazyFrame, row_numbers: pl.Series, columns: list[str])
 
 
 def _show_counts(result: Duplicates, is_one_file: bool) -> None:
+    """Show how many rows have a duplicate: in the train rows, or before them in one file."""
     place = "before it" if is_one_file else f"among the {result.against:,} of TRAIN"
     counts = [f"{result.exact:,} exact"]
     if result.near is not None:

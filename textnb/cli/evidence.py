@@ -146,6 +146,7 @@ def label_summary(decision: Decision) -> str:
 
 
 def _evidence_words(decision: Decision, condition: str, max_shown: int) -> Iterator[str]:
+    """The thresholds and their evidence; ``condition`` is the words before a threshold."""
     evidence = decision.evidence
     if "classes" in evidence:
         yield from _class_words(evidence, condition, max_shown)
@@ -163,6 +164,7 @@ def _evidence_words(decision: Decision, condition: str, max_shown: int) -> Itera
 
 
 def _threshold_words(decision: Decision, condition: str) -> Iterator[str]:
+    """The thresholds alone; ``condition`` is the words before each."""
     names = sorted(decision.thresholds, key=lambda label: label != decision.positive)
     other_thresholds = {decision.thresholds[name] for name in names[1:]}
     # Usually all classes but the positive one have the same threshold: one line describes them.
@@ -176,6 +178,7 @@ def _threshold_words(decision: Decision, condition: str) -> Iterator[str]:
 
 
 def _guarantee_words(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str]:
+    """The rates of errors that hold for new rows, or the costs that were minimised."""
     from textnb.evaluation.novelty import HELD_OUT, UNVERIFIED
 
     verdict = evidence.get("novelty", {}).get("verdict")
@@ -209,6 +212,7 @@ def _caught_words(evidence: Mapping[str, Any]) -> str:
 
 
 def _class_words(evidence: Mapping[str, Any], condition: str, max_shown: int) -> Iterator[str]:
+    """The thresholds of a precision for each class, and their evidence."""
     entries = evidence["classes"]
     for entry in entries[:max_shown]:
         if entry["threshold"] is None:
@@ -240,6 +244,7 @@ def _why_never(entry: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
 
 
 def _with_threshold(condition: str, value: float) -> str:
+    """The condition with its threshold, such as "its log-odds are at least 2.5"."""
     # A threshold that is the smallest float above 0 means "above 0".
     if 0 < value < 1e-300:
         return condition.replace("at least", "above 0")

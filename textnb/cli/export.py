@@ -79,6 +79,7 @@ def verify(source: VerifyInput, output: QuietResults) -> None:
 
 
 def _as_dict(result: Verified) -> dict[str, Any]:
+    """The result as an object of JSON."""
     values: dict[str, Any] = {name: getattr(result, name) for name in (
         "target", "reads", "rows", "largest_difference", "passed", "tolerance", "wrong_scores",
         "wrong_labels", "answers", "largest_error", "wrong_probabilities", "wrong_decisions")}

@@ -92,6 +92,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
 
 
 def _show_errors(malformed: pl.DataFrame, output: MailOutput) -> None:
+    """Show what is malformed in each message, and how many have each kind of error."""
     import polars as pl
 
     from textnb.cli.tables import frame_table, show

@@ -121,7 +121,7 @@ class Verbs(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
-            # The user wants help, so it goes to standard output.
+            # The user wants help, so it goes to standard output; but a verb is missing: bad usage.
             click.echo(ctx.get_help())
             ctx.exit(2)
         return super().parse_args(ctx, args)

@@ -285,6 +285,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def _show_error(show: Callable[..., None], file: IO[str] | None = None) -> None:
+    """Write an error by ``show`` of click, but with ``error: `` at its beginning."""
     text = StringIO()
     show(text)
     click.echo(re.sub("^Error: ", "error: ", text.getvalue(), flags=re.M),
@@ -344,6 +345,7 @@ def _show_keys(ctx: click.Context, group: type) -> None:
 
 
 def _make_option(field: Field[Any], info: Setting) -> click.Option:
+    """Make the option of a setting, as click needs it."""
     names = info.names or (f"--{field.name.replace('_', '-')}",)
     help = info.help
     if info.choices:

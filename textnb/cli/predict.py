@@ -94,6 +94,7 @@ def _streams_lines(model: AnyModel, rows: InputRows) -> bool:
 
 
 def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None:
+    """Answer each line of standard input when it arrives, on standard output."""
     import sys
 
     from textnb.errors import DataError

@@ -215,9 +215,9 @@ def online_lines(result: OnlineResult, rate: float | None = None) -> Iterator[st
     from textnb.evaluation.online import HAM_SHARE
 
     yield f"{quantity(len(result.held), 'document')}, {result.held.method}"
-    yield f"1-ROCA {result.roca:.4f} % ({_interval(result.roca_interval, 4)})"
+    yield f"1-ROCA {result.roca:.4f} % ({_interval(result.roca_interval, digits=4)})"
     yield (f"{result.positive} missed at {100 * HAM_SHARE:g} % false positives: "
-           f"{result.missed_at_share:.2f} % ({_interval(result.missed_interval, 2)})")
+           f"{result.missed_at_share:.2f} % ({_interval(result.missed_interval, digits=2)})")
     cutoff = "log-odds 0" if rate is None else f"thresholds for {100 * rate:g} % false positives"
     yield (f"at {cutoff}: {result.false_positives:.3f} % false positives, "
            f"{result.false_negatives:.3f} % of {result.positive} missed")

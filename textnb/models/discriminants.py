@@ -217,6 +217,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
     def derive(
         self, statistics: MomentStatistics, prior: Floats, fourth: Any = None
     ) -> LinearForm:
+        """As `MomentModel.derive`; ``fourth`` is Σ |z|⁴ per class if shrinkage is "auto"."""
         import numpy as np
 
         from textnb.bayes.covariance import factorise

@@ -114,6 +114,7 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
         return independent_gaussian(moments, self.var_, prior)
 
     def _check_variances(self, variances: Floats) -> None:
+        """Raise DataError for a variance of 0; ``variances`` has a row per class with rows."""
         import numpy as np
 
         constant_columns = np.flatnonzero((variances <= 0).any(axis=0))

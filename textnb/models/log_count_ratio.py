@@ -100,6 +100,7 @@ class LogCountRatio(ReadOnlyArrays, TransformerMixin, BaseEstimator):
                         dtype=object)
 
     def _prepare(self, X: Any, binary: bool) -> sp.csr_array:
+        """Check that no count is negative; return the counts, or if ``binary`` presence."""
         check_non_negative(X, type(self).__name__)
         return prepare_rows(sp.csr_array(X), binary)
 

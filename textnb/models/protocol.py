@@ -141,6 +141,7 @@ class Parameters:
         return function is not None and "sample_weight" in inspect.signature(function).parameters
 
     def _set_request(self, method: str, sample_weight: bool | str | None) -> Self:
+        """Store whether scikit-learn passes ``sample_weight`` to a method, or under which name."""
         from sklearn import get_config
 
         if not get_config()["enable_metadata_routing"]:

@@ -86,6 +86,7 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
     def derive(
         self, statistics: MomentStatistics, prior: Floats, fourth: Any = None
     ) -> QuadraticForm:
+        """As `MomentModel.derive`; ``fourth`` is Σ |z|⁴ per class if shrinkage is "auto"."""
         import numpy as np
 
         from textnb.bayes.gaussian import quadratic_gaussian
@@ -216,6 +217,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
     def derive(
         self, statistics: MomentStatistics, prior: Floats, chosen: Any = None
     ) -> QuadraticForm:
+        """As `MomentModel.derive`; ``chosen`` is the pair (α, γ) if several are given."""
         self.alpha_, self.gamma_ = self._pair(chosen)
         self.cv_accuracy_ = None
         self.covariance_ = self._mixtures(statistics, self.alpha_, self.gamma_)
@@ -234,6 +236,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
     def _form_of(
         self, statistics: MomentStatistics, prior: Floats, covariances: list[Floats], alpha: float
     ) -> QuadraticForm:
+        """The form of Gaussians with these covariances, which were mixed with ``alpha``."""
         from textnb.bayes.covariance import factorise
         from textnb.bayes.gaussian import quadratic_gaussian
 

@@ -92,6 +92,7 @@ def free_memory() -> int | None:
 
 
 def _free_in_system() -> int | None:
+    """The memory that the system has free, in bytes."""
     try:
         for line in Path("/proc/meminfo").read_text("ascii").splitlines():
             if line.startswith("MemAvailable:"):
@@ -106,6 +107,7 @@ def _free_in_system() -> int | None:
 
 
 def _free_in_control_groups() -> int | None:
+    """The smallest number of bytes that a control group leaves; None without a limit."""
     free = [limit - used for limit, used in _limits_of_control_groups() if limit < _UNLIMITED]
     return min(free, default=None)
 
@@ -146,6 +148,7 @@ def _limits_of_control_groups() -> Iterator[tuple[int, int]]:
 
 
 def _free_in_address_space() -> int | None:
+    """What the limit of address space leaves of it, in bytes; None without a limit."""
     try:
         import resource
 

@@ -57,7 +57,7 @@ def load_compiled(package: str) -> Build:
             modules[name] = module_from_spec(spec)
             spec.loader.exec_module(modules[name])
         except ImportError as error:
-            return Build(None, f"it can't be loaded: {error}")
+            return Build(kernel=None, reason=f"it can't be loaded: {error}")
         # The build wrote the digest of the sources that it compiled.
         if digest(package, name) != modules[name].SOURCE:
             return Build(None, f"it was compiled from another {name}.py: install textnb again, "

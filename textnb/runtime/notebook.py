@@ -146,6 +146,7 @@ def _row(name: Any, cells: str) -> str:
 
 
 def _table(caption: str, header: Sequence[str], body: Sequence[str]) -> str:
+    """The HTML of a table; ``body`` has its rows, as `_row` makes them."""
     heads = "".join(f'<th scope="col" style="{_CELL};text-align:left"><bdi>{html.escape(name)}'
                     "</bdi></th>" for name in header)
     title = f'<caption style="text-align:left;color:{_INK}">{html.escape(caption)}</caption>'

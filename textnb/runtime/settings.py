@@ -299,6 +299,7 @@ def check_json(group: type, values: Mapping[str, Any]) -> None:
 
 
 def _check(group: type, values: Mapping[str, Any], type_ranges: Mapping[str, Range]) -> None:
+    """Check values by name against their choices, their ranges, and those of their types."""
     for each, details in setting_fields(group):
         value, kind = values.get(each.name), type_of(each)
         is_optional = kind.endswith(" | None")
@@ -339,6 +340,7 @@ def check_parameter_names(kind: type[T]) -> type[T]:
 
 
 def _check_names_first(init: Callable[..., None]) -> Callable[..., None]:
+    """The constructor, after a check of the names of its arguments."""
     # `inspect.signature` is slow, and a filter makes several models at its start.
     code = inspect.unwrap(init).__code__
     known = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
