@@ -81,7 +81,7 @@ class Sample:
     def of(
         cls, held: HeldOut, n_tokens: ArrayLike, n_unknown: ArrayLike, labelled: bool = True
     ) -> Sample:
-        """Make the sample of scores, and of each document's numbers of tokens and unknown tokens.
+        """Make a sample from scores and from each document's numbers of tokens and unknown tokens.
 
         ``held.actual`` has no meaning if the documents are not ``labelled``.
         """

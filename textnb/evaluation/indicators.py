@@ -48,7 +48,8 @@ def measures(true: sp.csr_array, predicted: sp.csr_array) -> dict[str, float]:
 
     hamming_loss = (true != predicted).nnz / max(1, true.shape[0] * true.shape[1])
     true, predicted = _with_two_columns(true), _with_two_columns(predicted)
-    # An F1 without any true or predicted label: of a document it is 1, of a label it is left out.
+    # Where nothing is true or predicted, F1 is undefined: it counts as 1 for a document, and a
+    # label is left out of the mean, which is NaN if no label is left.
     f1 = {average: float(f1_score(true, predicted, average=average, zero_division=undefined))
           for average, undefined in (("micro", np.nan), ("macro", np.nan), ("samples", 1.0))}
     return {"micro_f1": f1["micro"], "macro_f1": f1["macro"], "example_f1": f1["samples"],

@@ -133,7 +133,7 @@ def choose_rows(
         "row": pl.Int64(), "answer": fitted.label_type, "runner_up": fitted.labels.dtype,
         "margin": pl.Float64(), "reason": pl.String()}
     SchemaError.check_new({**new_columns, _KEY: pl.UInt64(), _CODE: pl.Int64()}, input_columns)
-    # More rows than a table has; the size of the pool must fit an integer of Polars.
+    # No table has 2^31 rows. The limit keeps the size of the pool within an integer of Polars.
     n = min(n, 2**31)
     excluded = _keys_of(fitted, labelled)
 
@@ -319,7 +319,7 @@ def _seen(fitted: Fitted, terms: pl.Series) -> Floats:
 
 
 def _novelty(seen: Floats) -> Floats:
-    """How much is learned of each row with a term, by how often the term was seen."""
+    """What a term adds to the gain from a row that holds it: the less, the more it was seen."""
     return 1 / np.square(1 + seen)
 
 

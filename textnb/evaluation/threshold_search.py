@@ -1,4 +1,9 @@
-"""Searches for the lowest threshold of a class that keeps a rate of errors, or a precision."""
+"""Searches for the lowest threshold of a class that keeps a rate of errors, or a precision.
+
+A search for a precision tests ever longer prefixes of the documents, the highest scores first, and
+stops at the first that fails, so its tests need not share the confidence. Searches that begin with
+prefixes of different lengths share it.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +138,7 @@ def shown_instead(
 
 
 def shown_instead_words(shown: Mapping[str, Any], min_precision: float) -> str:
-    """The result of `shown_instead` as a sentence.
+    """The result of `shown_instead` in words, which follow "the precision can't be shown; ".
 
     Examples
     --------

@@ -147,7 +147,7 @@ def change(
         As in `learn`.
     """
     def rows_with(labels: Sequence[Any], others: Sequence[Any]) -> pl.DataFrame:
-        """The rows with a label that is not their other one, labelled with it."""
+        """The rows whose label is not None and not that of ``others``, with this label."""
         selected = [row for row, (label, other) in enumerate(zip(labels, others, strict=True))
                     if label is not None and label != other]
         return rows[selected].select(fitted.columns).with_columns(pl.Series(

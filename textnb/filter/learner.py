@@ -27,7 +27,8 @@ _BATCH_SIZE = 1000
 def check(model: str) -> None:
     """Raise TextnbError if a model can't learn message by message."""
     fitted = load_fitted(model)
-    # Such a model counts messages until it is fitted again. All others must learn by counting.
+    # A model whose weights are fitted may count messages until it is fitted again. All others must
+    # learn by counting alone.
     if not fitted.model.can_count_without_refit:
         fitting.require_counts(fitted)
 
@@ -43,7 +44,7 @@ def learn(model: str) -> int:
         while pending := ledger.pending(_BATCH_SIZE):
             n_done += _learn(model, ledger, pending)
             if len(pending) < _BATCH_SIZE:
-                # If the ledger failed now, all would be learned in spite of the error.
+                # All are learned: another read could only fail, and report an error without need.
                 break
         ledger.drop_oldest()
     return n_done

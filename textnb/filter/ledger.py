@@ -238,9 +238,10 @@ class Ledger:
             row = run("SELECT last, file FROM moving").fetchone()
             has_next = is_there(self.next_model)
             if has_next or (row is not None and row[1] == _identity(self._model)):
-                # The move was not made, so pending messages will be learned again. If the disk
-                # failed, the log can hold a transaction with a row of ``moving`` that nobody sees
-                # before the log is read again. The row inserted here writes over it.
+                # The move was not made, so pending messages will be learned again. After a failed
+                # sync, SQLite's log may still hold a transaction that wrote ``moving``: it is not
+                # visible now, but would be when the log is read again. The row inserted here takes
+                # its place in the log.
                 with self._transaction():
                     run("INSERT INTO moving VALUES (0, '')")
                     run("DELETE FROM moving")

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 
 from textnb.filter.headers import with_headers
-from textnb.filter.marks import THRESHOLD, Mark, headers_of
+from textnb.filter.spamd_verdict import THRESHOLD, SpamdVerdict, headers_of
 from textnb.runtime.values import Value
 
 # The maximum numbers of bytes of a line, and of lines before a message, as in spamd.
@@ -179,29 +179,29 @@ def has_report(request: Request, is_spam: bool) -> bool:
     return request.command == "REPORT" or (request.command == "REPORT_IFSPAM" and is_spam)
 
 
-def answer(request: Request, mark: Mark, message: bytes) -> bytes:
+def answer(request: Request, verdict: SpamdVerdict, message: bytes) -> bytes:
     """The answer to a request for a verdict.
 
     Parameters
     ----------
     request : Request
         A request with one of the `VERDICT_COMMANDS`.
-    mark : Mark
+    verdict : SpamdVerdict
         The verdict in spamd's terms.
     message : bytes
     """
     command, version = request.command, request.version
     yes, no = ("Yes", "No") if command == "REPORT_IFSPAM" else ("True", "False")
-    spam = f"Spam: {yes if mark.is_spam else no} ; {mark.score} / {THRESHOLD}\r\n"
+    spam = f"Spam: {yes if verdict.is_spam else no} ; {verdict.score} / {THRESHOLD}\r\n"
     if command == "CHECK":
         return f"SPAMD/1.1 0 EX_OK\r\n{spam}\r\n".encode("ascii")
     match command:
         case "PROCESS" | "HEADERS":
-            body = with_headers(message, headers_of(mark), only_headers=command == "HEADERS")
+            body = with_headers(message, headers_of(verdict), only_headers=command == "HEADERS")
         case "SYMBOLS":
-            body = ",".join(mark.symbols).encode("ascii") + (b"\r\n" if version < (1, 3) else b"")
+            body = ",".join(verdict.symbols).encode("ascii") + (b"\r\n" if version < (1, 3) else b"")
         case "REPORT" | "REPORT_IFSPAM":
-            report = mark.report if has_report(request, mark.is_spam) else ""
+            report = verdict.report if has_report(request, verdict.is_spam) else ""
             body = report.encode("utf-8", "backslashreplace")
         case _:
             raise Refused("EX_PROTOCOL", f"{command} asks for no verdict")

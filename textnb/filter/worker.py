@@ -23,10 +23,10 @@ from typing import Any, NoReturn
 from textnb.errors import ParameterError, TextnbError, first_line
 from textnb.filter import protocol
 from textnb.filter.ledger import Ledger, message_key
-from textnb.filter.marks import Mark, mark_of
 from textnb.filter.models import ServedModel
 from textnb.filter.protocol import Refused, Request
 from textnb.filter.service import Counters, Settings, log, message_id
+from textnb.filter.spamd_verdict import SpamdVerdict, in_spamd_terms
 from textnb.filter.verdict import SPAM, Verdict
 
 READY = b"ready\n"
@@ -167,10 +167,10 @@ class Worker:
             case "TELL":
                 return self._tell(request, message, connection)
         started = time.perf_counter()
-        verdict, mark = self._judge(request, message)
-        answer = protocol.answer(request, mark, message)
+        verdict, spamd_verdict = self._judge(request, message)
+        answer = protocol.answer(request, spamd_verdict, message)
         self._counters.add(verdict.status)
-        log("verdict", command=request.command, verdict=verdict.status, score=mark.score,
+        log("verdict", command=request.command, verdict=verdict.status, score=spamd_verdict.score,
             reason=verdict.reason, bytes=len(message), user=request.user,
             milliseconds=round((time.perf_counter() - started) * 1e3, 1),
             message_id=message_id(message))
@@ -211,7 +211,7 @@ class Worker:
     def _model_of(self, request: Request) -> ServedModel:
         return self._users.get(request.user or "", self._default)
 
-    def _judge(self, request: Request, message: bytes) -> tuple[Verdict, Mark]:
+    def _judge(self, request: Request, message: bytes) -> tuple[Verdict, SpamdVerdict]:
         model = self._model_of(request)
         if not message:
             raise Refused("EX_DATAERR", "the message is empty")
@@ -222,7 +222,7 @@ class Worker:
             verdict, min_odds = model.judge(message)
             terms = model.deciding_terms(message, _MAX_TERMS) if protocol.has_report(
                 request, verdict.status == SPAM) else ()
-            return verdict, mark_of(verdict, min_odds, terms)
+            return verdict, in_spamd_terms(verdict, min_odds, terms)
         except _TooLate:
             raise Refused("EX_TIMEOUT", "the message was not judged in time") from None
         except TextnbError as error:

@@ -253,7 +253,7 @@ class ValidateOptions(FoldOptions, OneClassOptions):
         False, "Judge the rows in order, each block by a model of those before it, as a mail "
         "filter meets its messages: 1-ROCA, and errors of --positive.  [its default: spam]")
     block: int = setting(100, "Online: rows that one model judges.", minimum=1, key_of="set")
-    delay: int = setting(0, "Online: rows that come before a row is learned.", minimum=0,
+    delay: int = setting(0, "Online: how many rows come before a row is learned.", minimum=0,
                          key_of="set")
     feedback: float = setting(1.0, "Online: share of the rows that are ever learned.",
                               key_of="set", range=_FEEDBACK_RANGE)
@@ -291,8 +291,8 @@ class TuneOptions(FoldOptions):
     positive: str | None = setting(None, "Class of the last two metrics.", metavar="CLASS")
     trials: int | None = setting(None, "Trials to run.  [default: 40, without --seconds]")
     seconds: float | None = setting(
-        None, "Begin no trial after this time, but that of the best of a race, on all rows; the "
-              "final training comes on top.")
+        None, "Begin no trial after this time, except the last of a race (trials on ever more "
+              "rows): its best settings on all rows. The final training comes on top.")
     folds: int | None = setting(None, "Folds of each trial.  [default: 3]")
     seed: int = setting(0, "Divides the rows, and orders the trials.", range=SEED)
 
@@ -497,7 +497,8 @@ class ExportOptions:
         None, f"{', '.join(TARGETS[:-1])} or {TARGETS[-1]}.  [default: by the output's ending]",
         metavar="TARGET")
     positive: Label | None = setting(
-        None, "Of two classes: one w and b, above 0 where this class wins.", metavar="CLASS")
+        None, "With two classes: write one vector w and one b, so that w x + b is above 0 for "
+        "this class.", metavar="CLASS")
     reads: str | None = setting(
         None, "Whether the target splits texts itself (the default, if it can) or gets their terms",
         choices=("text", "terms"), names=("--input",))

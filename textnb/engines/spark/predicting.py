@@ -119,12 +119,12 @@ def predict(
             answers = worker_model.predict(rows.lazy(), **settings).select(answer_names).collect()
             yield _append_answers(batch, answers, safe_names, types)
 
-    numbered = with_safe_names(frame)
-    schema = StructType([*numbered.schema.fields, *(
+    renamed = with_safe_names(frame)
+    schema = StructType([*renamed.schema.fields, *(
         StructField(name, field.dataType)
         for name, field in zip(safe_names, answer_fields, strict=True))])
     try:
-        return numbered.mapInArrow(answer, schema).toDF(*frame.columns, *answer_names)
+        return renamed.mapInArrow(answer, schema).toDF(*frame.columns, *answer_names)
     except PySparkNotImplementedError as error:
         raise unsupported_types(frame) from error
 
@@ -159,7 +159,8 @@ def _input_columns(model: TextClassifier | TableClassifier, frame: DataFrame) ->
     """The columns that the model reads; SchemaError if the frame lacks one of them."""
     if isinstance(model, TextClassifier):
         check_tokenizer(model.fitted_.settings.tokenizer, model.text_columns)
-        # Columns that are not strings are refused by `check_columns`, in words about Spark.
+        # Every column is declared a string here, so that the model refuses none for its type:
+        # `check_columns` does that, in words about Spark.
         columns = model.input_columns(
             pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
         check_columns(frame, columns)

@@ -24,7 +24,7 @@ _MAX_STARS = 50
 _DESCRIPTION_WIDTH = 50
 
 
-class Mark(Value):
+class SpamdVerdict(Value):
     """A verdict in spamd's terms.
 
     Attributes
@@ -48,7 +48,7 @@ class Mark(Value):
     status: str
 
 
-def mark_of(verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()) -> Mark:
+def in_spamd_terms(verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()) -> SpamdVerdict:
     """Express a verdict in spamd's terms.
 
     Parameters
@@ -61,9 +61,9 @@ def mark_of(verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]
 
     Examples
     --------
-    >>> mark_of(Verdict("spam", 9.25, True), 4.6).score
+    >>> in_spamd_terms(Verdict("spam", 9.25, True), 4.6).score
     9.7
-    >>> mark_of(Verdict("unsure", 4.59999, True), 4.6).score
+    >>> in_spamd_terms(Verdict("unsure", 4.59999, True), 4.6).score
     4.9
     """
     is_spam = verdict.status == SPAM
@@ -78,7 +78,7 @@ def mark_of(verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]
              *([f"unsure, as {verdict.reason}"] if verdict.reason else []),
              *(f"malformed: {error}" for error in verdict.errors),
              *(_details(score, terms) if terms else [])]
-    return Mark(is_spam, score, symbols, "\n".join(lines) + "\n", verdict.header)
+    return SpamdVerdict(is_spam, score, symbols, "\n".join(lines) + "\n", verdict.header)
 
 
 def _details(score: float, terms: Sequence[tuple[str, float]]) -> list[str]:
@@ -98,17 +98,17 @@ def _one_line(term: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in term[:_DESCRIPTION_WIDTH])
 
 
-def headers_of(mark: Mark) -> list[str]:
+def headers_of(verdict: SpamdVerdict) -> list[str]:
     """The headers of a verdict, one line each."""
     name = f"textnb {__version__}"
-    stars = "*" * max(0, min(_MAX_STARS, int(mark.score)))
+    stars = "*" * max(0, min(_MAX_STARS, int(verdict.score)))
     return [
         f"X-Spam-Checker-Version: {name}",
-        *(["X-Spam-Flag: YES"] if mark.is_spam else []),
+        *(["X-Spam-Flag: YES"] if verdict.is_spam else []),
         f"X-Spam-Level: {stars}",
-        f"X-Spam-Status: {'Yes' if mark.is_spam else 'No'}, score={mark.score} "
-        f"required={THRESHOLD} tests={','.join(mark.symbols)} autolearn=no version={name}",
-        f"{STATUS}: {mark.status}"]
+        f"X-Spam-Status: {'Yes' if verdict.is_spam else 'No'}, score={verdict.score} "
+        f"required={THRESHOLD} tests={','.join(verdict.symbols)} autolearn=no version={name}",
+        f"{STATUS}: {verdict.status}"]
 
 
 def _score(log_odds: float, min_log_odds: float) -> float:
