@@ -19,7 +19,7 @@ def request(command, version=(1, 5)):
     return Request(command, version)
 
 
-@pytest.verdict.parametrize(("line", "command", "version"), [
+@pytest.mark.parametrize(("line", "command", "version"), [
     (b"CHECK SPAMC/1.2\r\n", "CHECK", (1, 2)), (b"PING SPAMC/1.5\n", "PING", (1, 5)),
     (b"REPORT_IFSPAM SPAMC/1.3\r\n", "REPORT_IFSPAM", (1, 3))])
 def test_commands(line, command, version):
@@ -27,7 +27,7 @@ def test_commands(line, command, version):
     assert (parsed.command, parsed.version) == (command, version)
 
 
-@pytest.verdict.parametrize("line", [
+@pytest.mark.parametrize("line", [
     b"GET / HTTP/1.1\r\n", b"", b"CHECK\r\n", b"check SPAMC/1.2\r\n", b"CHECK SPAMC/x\r\n",
     b"EVIL SPAMC/1.2\r\n", b" CHECK SPAMC/1.2\r\n", b"CHECK SPAMC/1.2 x\r\n", b"\xff\xfe"])
 def test_lines_that_are_no_command(line):
@@ -44,7 +44,7 @@ def test_headers():
     assert not protocol.has_headers(request("PING", (1, 2)))
 
 
-@pytest.verdict.parametrize(("lines", "why"), [
+@pytest.mark.parametrize(("lines", "why"), [
     ([b"Content-length 5"], "Name: value"), ([b"Content-length: -1"], "not a number"),
     ([b"Content-length: 5x"], "not a number"),
     ([b"Content-length: 1", b"content-length: 2"], "two"),
@@ -65,7 +65,7 @@ def test_messages():
     assert protocol.message_of(asked, PACKED, 1000) == b"a" * 1000
 
 
-@pytest.verdict.parametrize(("message", "length", "limit", "why"), [
+@pytest.mark.parametrize(("message", "length", "limit", "why"), [
     (b"abc", 4, 10, "is 4, and 3 bytes came"), (PACKED, len(PACKED), 999, "longer than 999"),
     (PACKED[:-6], len(PACKED) - 6, 1000, "cut"),
     (b"\0" + PACKED[1:], len(PACKED), 1000, "inflated")], ids=["short", "long", "cut", "damaged"])
@@ -76,7 +76,7 @@ def test_messages_that_are_refused(message, length, limit, why):
 
 
 # The forms of the answers are those that spamd 4.0.1 gave to the same requests.
-@pytest.verdict.parametrize(("command", "version", "before"), [
+@pytest.mark.parametrize(("command", "version", "before"), [
     ("CHECK", (1, 2), b"SPAMD/1.1 0 EX_OK\r\nSpam: True ; 10.0 / 5.0\r\n\r\n"),
     ("SYMBOLS", (1, 2), b"SPAMD/1.1 0 EX_OK\r\nSpam: True ; 10.0 / 5.0\r\n\r\nTEXTNB_SPAM\r\n"),
     ("SYMBOLS", (1, 5), b"SPAMD/1.1 0 EX_OK\r\nContent-length: 11\r\nSpam: True ; 10.0 / 5.0\r\n"
@@ -122,7 +122,7 @@ def test_headers_alone_end_before_the_body():
     assert got.startswith(b"X-Spam-Checker-Version: ")
 
 
-@pytest.verdict.parametrize(("status", "odds", "least", "score"), [
+@pytest.mark.parametrize(("status", "odds", "least", "score"), [
     ("spam", 2.0, 2.0, 5.0), ("spam", 1.999999, 2.0, 5.0), ("ham", 1.9999999, 2.0, 4.9),
     ("unsure", 3.0, 2.0, 4.9), ("spam", 1e9, 0.0, 999.9), ("ham", -1e9, 0.0, -999.9),
     ("ham", 3.0, float("inf"), -999.9), ("spam", 3.0, float("-inf"), 999.9),
@@ -133,7 +133,7 @@ def test_the_score_and_the_verdict_agree(status, odds, least, score):
     assert verdict.is_spam == (status == "spam") == (verdict.score >= THRESHOLD)
 
 
-@pytest.verdict.parametrize(("message", "found"), [
+@pytest.mark.parametrize(("message", "found"), [
     (b"Subject: a\nMessage-ID: <a@b>\n\n", "<a@b>"), (b"message-id:\r\n <x y>\r\n\r\n", "<x_y>"),
     (b"Subject: a\n\nMessage-ID: <a@b>\n", None), (b"", None),
     (b"Message-Id: <\xff\x1b[2J>\n\n", "<_[2J>")])

@@ -199,7 +199,8 @@ def answer(request: Request, verdict: SpamdVerdict, message: bytes) -> bytes:
         case "PROCESS" | "HEADERS":
             body = with_headers(message, headers_of(verdict), only_headers=command == "HEADERS")
         case "SYMBOLS":
-            body = ",".join(verdict.symbols).encode("ascii") + (b"\r\n" if version < (1, 3) else b"")
+            end = b"\r\n" if version < (1, 3) else b""
+            body = ",".join(verdict.symbols).encode("ascii") + end
         case "REPORT" | "REPORT_IFSPAM":
             report = verdict.report if has_report(request, verdict.is_spam) else ""
             body = report.encode("utf-8", "backslashreplace")

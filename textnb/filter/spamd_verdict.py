@@ -48,7 +48,9 @@ class SpamdVerdict(Value):
     status: str
 
 
-def in_spamd_terms(verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()) -> SpamdVerdict:
+def in_spamd_terms(
+    verdict: Verdict, min_odds: float, terms: Sequence[tuple[str, float]] = ()
+) -> SpamdVerdict:
     """Express a verdict in spamd's terms.
 
     Parameters
