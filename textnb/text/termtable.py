@@ -215,7 +215,7 @@ class TermTable:
     def _count_strings(self, heads: Codes) -> Codes:
         """The number of strings of each code: those of words, and that of a prefix."""
         n_strings = np.empty(len(heads), dtype=np.int32)
-        self._kernel.rows.word_numbers(heads, n_strings)
+        self._kernel.rows.count_words(heads, n_strings)
         return n_strings
 
     def _add_words(self, words: pl.Series) -> Codes:
@@ -251,7 +251,7 @@ class TermTable:
         """Sort codes by their keys; codes with equal keys stay in this order."""
         other = np.empty_like(order)
         # The kernel writes to both arrays in turn, and says whether the result is in the other one.
-        return other if self._kernel.rows.ordered(keys, order, other, len(self)) else order
+        return other if self._kernel.rows.sort_by_keys(keys, order, other, len(self)) else order
 
     def look_up_few(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
         """`look_up` for a few texts without a frame; None if a frame is needed."""

@@ -10,9 +10,10 @@ import cython
 # The digest of the source that was compiled: see `textnb.runtime.native.digest`.
 SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declared in the .pxd)
 
+# A place in an array, or a number of its elements.
 Place = cython.typedef(cython.Py_ssize_t)
 U64 = cython.typedef(cython.ulonglong)
-# Counts and indices of either width.
+# Counts, indices and values of rows: a function of such arrays is compiled once for each type.
 Whole = cython.fused_type(cython.int, cython.longlong)
 Index = cython.fused_type(cython.int, cython.longlong)
 Value = cython.fused_type(cython.int, cython.longlong, cython.double)
@@ -33,11 +34,11 @@ def _empty(size: Place, kind: str) -> object:
     return new if cython.compiled else memoryview(new)
 
 
-def without_first(codes: cython.int[::1], counts: cython.longlong[::1], first: Place) -> int:
-    """Remove the first codes: those from 0 on and below ``first``.
+def without_first(codes: cython.int[::1], counts: cython.longlong[::1], n_first: Place) -> int:
+    """Remove the codes from 0 on and below ``n_first``; the others move to the begin.
 
-    ``counts`` is the number of codes up to the end of each text, before and after. Returns the
-    number of codes that are left.
+    ``counts`` has the number of codes up to the end of each text, and becomes the number of those
+    that are left. Returns the number of all codes that are left.
     """
     at: Place = 0
     n: Place = 0
@@ -48,14 +49,17 @@ def without_first(codes: cython.int[::1], counts: cython.longlong[::1], first: P
             while at < counts[stretch]:
                 code = codes[at]
                 codes[n] = code
-                n += code < 0 or code >= first
+                n += code < 0 or code >= n_first
                 at += 1
             counts[stretch] = n
     return n
 
 
-def word_numbers(heads: cython.const[cython.int][::1], numbers: cython.int[::1]) -> None:
-    """Write the number of words of each code's n-gram."""
+def count_words(heads: cython.const[cython.int][::1], numbers: cython.int[::1]) -> None:
+    """Write the number of words of each code's n-gram.
+
+    ``heads`` has the code of each n-gram without its last word, -1 for a word.
+    """
     code: Place
     with cython.nogil:
         # A head has a smaller code than its n-gram, so its number is known.
@@ -63,13 +67,14 @@ def word_numbers(heads: cython.const[cython.int][::1], numbers: cython.int[::1])
             numbers[code] = numbers[heads[code]] + 1 if heads[code] >= 0 else 1
 
 
-def ordered(
+def sort_by_keys(
     keys: cython.const[cython.int][::1], order: cython.int[::1], other: cython.int[::1],
     largest: Place,
 ) -> bool:
     """Sort ``order``, which has places of keys, by the keys; places of equal keys stay in order.
 
-    ``largest`` is an upper bound of the keys. Returns whether the result is in ``other``.
+    ``largest`` is an upper bound of the keys. Passes write to ``other``, an array of the same
+    length, and to ``order`` in turn. Returns whether the result is in ``other``.
     """
     begins: cython.longlong[::1] = _empty((1 << _KEY_DIGIT) + 1, "int64")
     shift: Place = 0
@@ -296,7 +301,7 @@ def add_presence(
     counts: Whole[:, ::1], min_count: Place, totals: cython.longlong[:, ::1],
     seen: cython.longlong[:, ::1], documents: Place,
 ) -> None:
-    """`add_counts`, and for each code totals over all labels (2 x codes).
+    """`add_counts`, and for each code two totals over all labels: ``totals`` is (2 x codes).
 
     ``totals[0]`` counts the documents that hold a term. With ``min_count`` above 0, a term counts
     once in each document that holds it at least ``min_count`` times, and ``totals[1]`` counts its

@@ -16,6 +16,7 @@ if cython.compiled:
 # The digest of the source that was compiled: see `textnb.runtime.native.digest`.
 SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declared in the .pxd)
 
+# A place in an array, or a number of its elements.
 Place = cython.typedef(cython.Py_ssize_t)
 U64 = cython.typedef(cython.ulonglong)
 
@@ -354,6 +355,7 @@ def characters(
     """`words` for the n-grams of characters of each stretch.
 
     With ``whole``, a stretch that is shorter than the shortest n-gram is an n-gram itself.
+    ``bounds`` is an array to write to, longer than ``begins`` by more than ``max_n``.
     """
     n: Place = 0
     known: Place
@@ -402,8 +404,9 @@ def padded_words(
 ) -> tuple:
     """Write the words of each stretch, each between two spaces, and their ends.
 
-    ``white`` says which code points are white space. ``counts`` becomes the number of words up to
-    the end of each stretch. Returns the numbers of bytes and of words.
+    ``white`` has 1 for each code point that is white space. Words are written to ``padded``, and
+    the end of each to ``word_ends``. ``counts`` becomes the number of words up to the end of each
+    stretch. Returns the numbers of bytes and of words.
     """
     at: Place = 0
     n: Place = 0

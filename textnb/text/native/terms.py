@@ -26,6 +26,7 @@ if cython.compiled:
 # The digest of the source that was compiled: see `textnb.runtime.native.digest`.
 SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declared in the .pxd)
 
+# A place in an array, or a number of its elements.
 Place = cython.typedef(cython.Py_ssize_t)
 U64 = cython.typedef(cython.ulonglong)
 
@@ -43,6 +44,7 @@ def _empty(size: Place, kind: str) -> object:
 
 
 def _free_slots(size: Place) -> object:
+    """An array of empty slots: as `_empty`, with zeros."""
     import numpy as np
 
     new = np.zeros(size, "uint64")
@@ -126,7 +128,7 @@ def _fold(state: U64, digit: U64, point: U64) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _slot(key: U64, first: U64, second: U64, third: U64, shift: U64) -> U64:
-    """The slot of a key, by a hash with three secret numbers, without the bits of `_shift`."""
+    """The slot of a key: a hash with three secret numbers, without its lowest ``shift`` bits."""
     mixed: U64 = _wrapped((key ^ first) * second)
     return _wrapped((mixed ^ (mixed >> 32)) * third) >> shift
 
@@ -154,6 +156,10 @@ class Table:
                   n-gram has no bytes
     pool          uint8: the bytes of all words
     heads, tails  int32: the codes of an n-gram's head and tail; -1 for words
+    codes, words  the numbers of all codes, and of those that are words
+    first, second, third
+                  the secret numbers of the hash by which keys get slots
+    point         the secret point at which the polynomials of long words are evaluated
 
     One thread at a time may add terms; any number of threads may look them up.
     """
@@ -272,6 +278,7 @@ class Table:
         return 0
 
     def _grow(self, words: Place, n_bytes: Place, grams: Place) -> None:
+        """Replace the arrays that are too short for these additions by longer ones."""
         n_codes: Place = self._codes + words + grams
         starts: cython.longlong[::1]
         heads: cython.int[::1]
@@ -320,7 +327,8 @@ class Table:
     ) -> cython.int:
         """Write the codes of this number of spans, from the one at ``at`` on.
 
-        In ``scratch``, each span has its key and its slot.
+        ``scratch`` gets the key and the slot of each span. ``order`` gets the numbers of the spans,
+        first those of short words.
         """
         slots: cython.ulonglong[::1] = self._slots
         starts: cython.longlong[::1] = self._starts
@@ -449,6 +457,7 @@ class Table:
         self, heads: cython.const[cython.int][::1], tails: cython.const[cython.int][::1],
         add: cython.bint, codes: cython.int[::1],
     ) -> cython.int:
+        """`pairs`, a chunk at a time."""
         at: Place = 0
         n_chunk: Place
         while at < heads.shape[0]:
@@ -466,6 +475,7 @@ class Table:
         self, heads: cython.const[cython.int][::1], tails: cython.const[cython.int][::1],
         begin: Place, end: Place, add: cython.bint, codes: cython.int[::1],
     ) -> cython.int:
+        """`pairs` for the places from ``begin`` to ``end``, for which there must be room."""
         slots: cython.ulonglong[::1] = self._pairs
         mask: U64 = cython.cast(U64, (slots.shape[0] >> 1) - 1)
         shift: U64 = _shift(slots.shape[0] >> 1)
