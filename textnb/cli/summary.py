@@ -260,7 +260,7 @@ def export_lines(
     """
     from textnb.export.readme import origin_of_tokens
     from textnb.learning.fitted import fitted_text_model_or_none
-    from textnb.learning.memory_limit import byte_words
+    from textnb.learning.memory_limit import describe_bytes
 
     pruned = result.pruned
     if pruned is not None:
@@ -292,5 +292,5 @@ def export_lines(
                 else "texts and lists of tokens")
     bundle = f" (and {output}.bundle.zip, which proves it)" if result.single else ""
     weights = quantity(result.weights, "feature" if result.reads == "features" else "term")
-    yield (f"{result.target}, scores {unit}: {weights}, {byte_words(result.size)} -> "
+    yield (f"{result.target}, scores {unit}: {weights}, {describe_bytes(result.size)} -> "
            f"{output}{bundle}")

@@ -113,7 +113,7 @@ def check_leave_one_out(fitted: Fitted) -> None:
 
 def model_that_counts(fitted: Fitted) -> Model:
     """The model; ParameterError if it does not learn by counting."""
-    model = fitted.solved_model
+    model = fitted.model_with_chosen_l
     if not model.from_counts:
         raise ParameterError(f"{model.name} learns from all documents at once, and "
                              "none can be subtracted: use k folds")

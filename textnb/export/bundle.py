@@ -415,7 +415,7 @@ def provenance(model: Any) -> dict[str, Any]:
     if fitted is None:
         return _table_provenance(model.estimator_)
     log_prior = (None if fitted.is_multilabel
-                 else fitted.solved_model.class_log_prior(fitted.counts))
+                 else fitted.model_with_chosen_l.class_log_prior(fitted.counts))
     # The number that ``l="auto"`` chose.
     chosen = {} if fitted.chosen_l is None else {"chosen": {"l": fitted.chosen_l}}
     return {"estimator": {"name": fitted.model.name,

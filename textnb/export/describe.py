@@ -119,7 +119,7 @@ def describe_model(model: Any) -> dict[str, Any]:
 def _label_log_priors(fitted: Fitted) -> list[float] | None:
     """The log prior of each label against documents without it; None for a model without priors."""
     # Select one term: priors need no terms, only numbers of documents.
-    counts, model = fitted.counts.select(np.array([0])), fitted.solved_model
+    counts, model = fitted.counts.select(np.array([0])), fitted.model_with_chosen_l
     priors = [model_of_label(model, counts.classes, k).class_log_prior(counts.against_rest(k))
               for k in range(len(counts.classes))]
     return None if any(prior is None for prior in priors) else [

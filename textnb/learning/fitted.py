@@ -140,7 +140,7 @@ class Fitted:
         return self.settings.label
 
     @property
-    def solved_model(self) -> Model:
+    def model_with_chosen_l(self) -> Model:
         """The model, with the ``l`` that was chosen in place of "auto"."""
         return self.model.with_smoothing(self.chosen_l)
 

@@ -43,12 +43,12 @@ def check_memory_limit(limit: Any, model: Model, has_vocabulary: bool) -> None:
             "number for {l}")
 
 
-def byte_words(size: int) -> str:
+def describe_bytes(size: int) -> str:
     """A number of bytes in words, with the units that `byte_size` reads.
 
     Examples
     --------
-    >>> byte_words(1), byte_words(5242880), byte_words(1600)
+    >>> describe_bytes(1), describe_bytes(5242880), describe_bytes(1600)
     ('1 byte', '5.0 MiB', '1.6 KiB')
     """
     for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):

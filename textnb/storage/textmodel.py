@@ -212,7 +212,7 @@ def pack_text(fitted: Fitted) -> Packed:
              "counts/values": narrow(counts.values),
              **(weights_arrays(fitted.form.weights) if statistics is None else {}),
              **_pack_sample(fitted.sample, n_classes)}
-    return document, stored_arrays(document, fitted.model, fitted.solved_model.l, basic,
+    return document, stored_arrays(document, fitted.model, fitted.model_with_chosen_l.l, basic,
                                    _within_limits(settings, statistics, n_terms))
 
 

@@ -211,8 +211,9 @@ def keep_within(counts: Counts, memory: int) -> Counts:
 
 
 def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
-    """The counts of the terms that fit. Each call of ``shares`` gives the counts, in shares of the
-    terms.
+    """The counts of the terms that fit into the memory.
+
+    Each call of ``shares`` gives the counts of all terms, a share of the terms at a time.
     """
     # The rows of this table are explained in `_sum_by_occurrences`.
     table, labels = np.zeros((3, 0), dtype=np.int64), 0
