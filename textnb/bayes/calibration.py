@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 _MAX_REASON_LENGTH = 500
 # Beyond these bounds the temperature of a long document would overflow.
 _BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0), "shift": (-1e9, 1e9)}
-# The reason why a calibration or a decision is stale after an update.
+# The reason why a calibration or a decision is stale, if its model has learned or forgotten since.
 LEARNED_SINCE = "the model has learned or forgotten documents since"
+# Functions from scores to probabilities: `Calibration` has their formulas.
 LINKS = ("softmax", "sigmoid", "labels")
 # The fields that only some links have. A file holds only the fields of its link, so that a release
 # that knows softmax alone reads files with softmax, and refuses files with other links.
@@ -65,6 +66,7 @@ class Calibration:
     stale : str
         Why the calibration no longer fits its model; empty if it does.
     link : {"softmax", "sigmoid", "labels"}
+        Which of these formulas makes probabilities of scores.
     shift : float
         The shift of the link "sigmoid"; 0 for other links.
     sigmoids : tuple of (float, float)
@@ -128,6 +130,7 @@ class Calibration:
                 type(pair) is tuple and len(pair) == 2 for pair in self.sigmoids):
             raise ParameterError.out_of_range(
                 "sigmoids", "a pair of slope and shift for each label", self.sigmoids)
+        # A slope is 1 / T, and the bounds of T are those of 1 / T too.
         for slope, shift in self.sigmoids:
             _check_within("a slope", slope, *_BOUNDS["temperature"])
             _check_within("a shift", shift, *_BOUNDS["shift"])
@@ -155,6 +158,12 @@ class Calibration:
 
         For the link "softmax" they are scores / T, and for "sigmoid" log σ(score / T + shift): both
         keep the order of the scores. For the link "labels" they are the log-odds of each label.
+
+        Parameters
+        ----------
+        scores : float64 (n_documents, n_classes)
+        lengths : (n_documents,)
+            The sum of the counts that were scored, of each document.
         """
         import numpy as np
 
@@ -176,8 +185,8 @@ class Calibration:
         values = asdict(self)
         if not self.stale:
             del values["stale"]
-        all_fields = set().union(*_LINK_FIELDS.values())
-        for name in all_fields - _LINK_FIELDS[self.link]:
+        fields_of_links = set().union(*_LINK_FIELDS.values())
+        for name in fields_of_links - _LINK_FIELDS[self.link]:
             del values[name]
         if "sigmoids" in values:
             values["sigmoids"] = [list(pair) for pair in self.sigmoids]
@@ -208,7 +217,7 @@ def _check_within(name: str, value: Any, minimum: float, maximum: float) -> None
 
 
 def check_reason(stale: Any) -> None:
-    """Raise ParameterError if a reason is not one short line of text."""
+    """Raise ParameterError unless the reason why something is stale is one short line of text."""
     if type(stale) is not str or len(stale) > _MAX_REASON_LENGTH or not stale.isprintable():
         raise ParameterError.out_of_range(
             "stale", f"a reason in one line of at most {_MAX_REASON_LENGTH} characters, or empty",

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Cells = tuple[Ints, NDArray[np.int32], NDArray[Any]]
-# Weights are sparse if a table has more than MAX_DENSE_SIZE entries, at most one in
-# MIN_ENTRIES_PER_CELL of them is not 0, and there are at least MIN_CLASSES: with fewer classes,
-# dense weights score faster. Only sizes decide, so all ways of training give the same bits.
+# Weights are sparse if a table has more than MAX_DENSE_SIZE entries (128 MiB of float64), at most
+# one in MIN_ENTRIES_PER_CELL of them is not 0, and there are at least MIN_CLASSES classes: with
+# fewer, dense weights score faster. Only sizes decide, so all ways of training give the same bits.
 MAX_DENSE_SIZE, MIN_ENTRIES_PER_CELL, MIN_CLASSES = 1 << 24, 16, 512
 
 
 def may_be_sparse(n_classes: int, n_features: int) -> bool:
-    """Whether counts of these sizes have sparse weights if they have few cells."""
+    """Whether counts of these sizes have sparse weights if enough counts are 0."""
     return n_classes >= MIN_CLASSES and n_classes * n_features > MAX_DENSE_SIZE
 
 
@@ -56,11 +56,14 @@ def cells_of(table: NDArray[Any]) -> Cells:
     # A cumulative sum over features takes less memory than one over all entries.
     ends = np.cumsum(np.count_nonzero(is_cell.reshape(n_features, n_classes), axis=1))
     places = np.flatnonzero(is_cell)
+    # max: a table without classes has no cells.
     return ends, (places % max(1, n_classes)).astype(np.int32), by_feature[places]
 
 
 def cells_by_class(counts: Iterable[Ints], n_features: int) -> Cells:
     """As `cells_of`, from the counts of one class after the other, without a dense table.
+
+    Each class's counts are int64 (n_features,).
 
     Examples
     --------
@@ -68,7 +71,8 @@ def cells_by_class(counts: Iterable[Ints], n_features: int) -> Cells:
     [[1, 1, 3], [0, 0, 1], [3, 1, 2]]
     """
     index_type = np.int32 if n_features < 2**31 else np.int64
-    n_cells, classes = np.zeros(n_features, dtype=np.int64), deque[tuple[NDArray[Any], Ints]]()
+    n_cells = np.zeros(n_features, dtype=np.int64)
+    classes = deque[tuple[NDArray[Any], Ints]]()
     for class_counts in counts:
         features = np.flatnonzero(class_counts).astype(index_type)
         n_cells[features] += 1
@@ -80,7 +84,8 @@ def cells_by_class(counts: Iterable[Ints], n_features: int) -> Cells:
     for k in range(len(classes)):
         # Removed from the queue, so that their memory is freed once they are placed.
         features, class_values = classes.popleft()
-        codes[places[features]], values[places[features]] = k, class_values
+        cells = places[features]
+        codes[cells], values[cells] = k, class_values
         places[features] += 1
     return places, codes, values
 
@@ -104,19 +109,19 @@ def sum_by_key(keys: Ints, values: NDArray[Any]) -> tuple[Ints, NDArray[Any]]:
     return (keys, values) if values.all() else (keys[values != 0], values[values != 0])
 
 
-def places_between(begins: Ints, ends: Ints) -> Ints:
-    """The places from each begin to its end, one after the other.
+def concatenate_ranges(begins: Ints, ends: Ints) -> Ints:
+    """The indices from each begin to before its end, one range after the other.
 
     Examples
     --------
-    >>> places_between(np.array([2, 0, 7]), np.array([4, 1, 7])).tolist()
+    >>> concatenate_ranges(np.array([2, 0, 7]), np.array([4, 1, 7])).tolist()
     [2, 3, 0]
     """
     lengths = ends - begins
     begins_in_result = np.cumsum(lengths) - lengths
-    places: Ints = np.repeat(begins - begins_in_result, lengths)
-    places += np.arange(len(places))
-    return places
+    indices: Ints = np.repeat(begins - begins_in_result, lengths)
+    indices += np.arange(len(indices))
+    return indices
 
 
 def cells_of_keys(keys: Ints, values: NDArray[Any], n_features: int, n_classes: int) -> Cells:
@@ -132,29 +137,30 @@ def cells_of_keys(keys: Ints, values: NDArray[Any], n_features: int, n_classes: 
     return ends, codes.astype(np.int32), values
 
 
-def find(keys: Ints, numbers: Ints) -> Ints:
-    """The place of each number among sorted keys; -1 for one that is not there.
+def find_keys(keys: Ints, wanted: Ints) -> Ints:
+    """The place of each wanted key among sorted keys; -1 for one that is not there.
 
     Examples
     --------
-    >>> find(np.array([2, 5]), np.array([5, 4, 9])).tolist()
+    >>> find_keys(np.array([2, 5]), np.array([5, 4, 9])).tolist()
     [1, -1, -1]
     """
     if not len(keys):
-        return np.full(len(numbers), -1)
-    places = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
-    return np.where(keys[places] == numbers, places, -1)
+        return np.full(len(wanted), -1)
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[places] == wanted, places, -1)
 
 
-def sums_of(places: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[Any]:
-    """The sum of the values of each place, added in the order in which they come."""
+def sum_by_index(indices: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[Any]:
+    """The sum of the values of each index from 0 to size - 1, added in the order in which they
+    come."""
     sums = np.zeros(size, dtype=values.dtype)
-    np.add.at(sums, places, values)
+    np.add.at(sums, indices, values)
     return sums
 
 
-def spread(values: NDArray[Any], places: NDArray[Any], size: int) -> NDArray[Any]:
-    """An array of this size with the values at these places, and 0 elsewhere."""
+def put_into_zeros(values: NDArray[Any], indices: NDArray[Any], size: int) -> NDArray[Any]:
+    """An array of this size with the values at these indices, and 0 elsewhere."""
     larger = np.zeros(size, dtype=values.dtype)
-    larger[places] = values
+    larger[indices] = values
     return larger

@@ -28,9 +28,9 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.leave_one_out import LeftOut
 from textnb.errors import DataError
 
-# Four values per power of ten, from 0.001 to 10.
+# The smoothing parameters to try: four per power of ten, from 0.001 to 10.
 GRID = tuple(float(f"{10.0 ** (step / 4):.4g}") for step in range(-12, 5))
-# Bounds of log T, base e.
+# Bounds of the search for log T, base e.
 _MIN_LOG_TEMPERATURE, _MAX_LOG_TEMPERATURE = -5.0, 15.0
 
 
@@ -41,6 +41,7 @@ class SmoothingResult:
     Attributes
     ----------
     l : float
+        The smoothing parameter.
     log_loss : float
         Mean of -log P(own class | row), base e.
     accuracy : float
@@ -77,8 +78,9 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     l : float
         The smoothing parameter that gave the scores.
     left_out : LeftOut
-        A code of -1 is a label that is not a class. Only the rows of its ``countable`` get a loss:
-        the others are impossible for any ``l``.
+        The scores, each by the model without the row. A code of -1 is a label that is not a class.
+        Only the rows (with lists of labels, the pairs of row and label) that are ``countable`` get
+        a loss: the others are impossible for any ``l``.
 
     Examples
     --------
@@ -91,6 +93,7 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     """
     scores, labels, countable = left_out.scores, left_out.labels, left_out.countable
     # A loss is log Σ exp(difference), over the differences of scores to that of the right answer.
+    # ``row`` is the row that each loss belongs to.
     if not labels.is_multilabel:
         possible = ~np.isneginf(scores).all(axis=1)
         accuracy = float(((scores.argmax(axis=1) == labels.codes) & possible).mean())
@@ -107,23 +110,27 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
         row, n_rows = np.nonzero(countable)[0], len(labels)
         is_finite = not np.isneginf(margins).any()
     if not is_finite:
-        return SmoothingResult(l, np.inf, accuracy, np.nan, np.inf, np.nan, n_rows)
+        return SmoothingResult(
+            l, log_loss=np.inf, accuracy=accuracy, temperature=np.nan, calibrated_log_loss=np.inf,
+            standard_error=np.nan, rows=n_rows)
     log_temperature = _best_log_temperature(differences)
-    raw_losses = _losses(differences, 0.0) if labels.is_multilabel else -own
+    raw_losses = _losses(differences, log_temperature=0.0) if labels.is_multilabel else -own
     raw_sums, calibrated_sums = (
         np.bincount(row, weights=losses, minlength=n_rows)
         for losses in (raw_losses, _losses(differences, log_temperature)))
     return SmoothingResult(
-        l, float(raw_sums.mean()), accuracy, float(np.exp(log_temperature)),
-        float(calibrated_sums.mean()), float(calibrated_sums.std() / np.sqrt(n_rows)), n_rows)
+        l, log_loss=float(raw_sums.mean()), accuracy=accuracy,
+        temperature=float(np.exp(log_temperature)),
+        calibrated_log_loss=float(calibrated_sums.mean()),
+        standard_error=float(calibrated_sums.std() / np.sqrt(n_rows)), rows=n_rows)
 
 
 def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) -> float:
     """The largest ``l`` whose calibrated loss is within one standard error of the lowest.
 
     Losses below log((n + 2) / (n + 1)) over n rows count as equal: by Laplace's rule of succession,
-    even n right answers are no evidence of a lower loss. If scores are not log-probabilities, the
-    result is the largest ``l`` with the highest accuracy.
+    even n right answers are no evidence of a lower loss. If scores are not log-probabilities
+    (``probabilistic`` is False), the result is the largest ``l`` with the highest accuracy.
 
     Raises
     ------
@@ -133,7 +140,8 @@ def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) 
     Examples
     --------
     >>> losses = {0.1: 0.30, 1.0: 0.31, 10.0: 0.40}
-    >>> best_smoothing([SmoothingResult(l, loss, 0.9, 1.0, loss, 0.02, 500)
+    >>> best_smoothing([SmoothingResult(l, log_loss=loss, accuracy=0.9, temperature=1.0,
+    ...                                 calibrated_log_loss=loss, standard_error=0.02, rows=500)
     ...                 for l, loss in losses.items()])
     1.0
     """
@@ -150,7 +158,13 @@ def best_smoothing(path: Sequence[SmoothingResult], probabilistic: bool = True) 
 
 
 def measure_path(left_out: Iterable[LeftOut], grid: Iterable[float]) -> list[SmoothingResult]:
-    """Measure each value of a grid by the scores of left-out rows that it gives.
+    """Measure each smoothing parameter of a grid by the scores of left-out rows that it gives.
+
+    Parameters
+    ----------
+    left_out : iterable of LeftOut
+        The scores that each value of ``grid`` gives, in its order.
+    grid : iterable of float
 
     Raises
     ------
@@ -165,7 +179,11 @@ def measure_path(left_out: Iterable[LeftOut], grid: Iterable[float]) -> list[Smo
 
 
 def choose_l(left_out: Iterable[LeftOut], probabilistic: bool) -> float:
-    """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, by left-out rows."""
+    """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, by left-out rows.
+
+    ``left_out`` has the scores for each value of `GRID`; ``probabilistic`` is whether they are
+    log-probabilities.
+    """
     return best_smoothing(measure_path(left_out, GRID), probabilistic)
 
 

@@ -54,6 +54,7 @@ def class_weights(
         that is not a string.
     classes : (n_classes,)
     class_count : (n_classes,)
+        The number of rows of each class.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def class_weights(
 
 
 def weight_of_label(class_weight: Any, classes: NDArray[Any], k: int) -> Any:
-    """The class weight for the two classes of label ``k``, False and True: see `label_form`.
+    """The class weight for the two classes of label ``k``: False, the rows without it, and True.
 
     "balanced" stays, as it balances the rows with the label and those without. The weight that a
     mapping has for the label is the weight of True.
@@ -115,21 +116,19 @@ def weights_of_sides(
     weight = np.ones(len(labels)) if weight is None else weight
     total, sides = weight.sum(), np.array([False, True])
     return np.array([
-        class_weights(weight_of_label(class_weight, labels.classes, k), sides,
-                      np.array([total - label_total, label_total]))
-        for k, label_total in enumerate(labels.sums(weight))])
+        class_weights(weight_of_label(class_weight, labels.classes, k), classes=sides,
+                      class_count=np.array([total - weight_with_label, weight_with_label]))
+        for k, weight_with_label in enumerate(labels.sums(weight))])
 
 
 def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
     """Multiply the counts of each class by its weight, if there are weights."""
     weights = class_weights(class_weight, statistic.classes, statistic.class_count)
-    if weights is None:
-        return statistic
-    return statistic.scaled(weights)
+    return statistic if weights is None else statistic.scaled(weights)
 
 
 def _index_of(key: Any, labels: list[Any]) -> int:
-    # Types are compared too, as 1 == True == 1.0.
+    # Types are compared too, because 1 == True == 1.0.
     matches = [k for k, label in enumerate(labels) if type(label) is type(key) and label == key]
     if not matches and isinstance(key, str):
         matches = [k for k, label in enumerate(labels) if str(label) == key]

@@ -40,11 +40,11 @@ from textnb.bayes.cells import (
     Ints,
     cells_of,
     cells_of_keys,
+    concatenate_ranges,
     is_sparse,
-    places_between,
-    spread,
+    put_into_zeros,
+    sum_by_index,
     sum_by_key,
-    sums_of,
 )
 from textnb.bayes.labels import Labels, Link, check_int64, class_codes, unite_labels
 from textnb.bayes.pruned import Pruned
@@ -66,6 +66,7 @@ class CountTable(ReadOnly):
     Attributes
     ----------
     classes, class_count : (n_classes,)
+        Labels, and the number of rows of each.
     feature_count : (n_classes, n_features)
     """
 
@@ -83,8 +84,8 @@ class CountTable(ReadOnly):
 class Counts(ReadOnly):
     """Counts per class and feature, the sufficient statistic of the discrete models.
 
-    Its arrays are read-only. `textnb.bayes.cells` describes ``ends``, ``codes`` and ``values``, the
-    table of counts.
+    Its arrays are read-only. ``ends``, ``codes`` and ``values`` are the table of counts. They hold
+    its cells, which are the entries that are not 0, feature by feature: see `textnb.bayes.cells`.
 
     Attributes
     ----------
@@ -181,7 +182,8 @@ class Counts(ReadOnly):
         weight = np.ones(len(labels), dtype=np.int64) if sample_weight is None else sample_weight
         membership = sp.csr_array((weight[rows], (codes, rows)), shape=(n_labels, len(labels)))
         if not sp.issparse(X):
-            check_fits_in_memory(n_labels, int(np.shape(X)[1]), 8, name="their counts")
+            check_fits_in_memory(
+                n_labels, int(np.shape(X)[1]), bytes_per_count=8, name="their counts")
         # Weights of rows are added in the same order as counts, so that the count of a feature that
         # all rows of a class hold once is exactly the class count.
         n_rows = membership @ np.ones(len(labels), dtype=weight.dtype)
@@ -190,21 +192,22 @@ class Counts(ReadOnly):
             return cls.from_table(labels.classes, n_rows, table)
         total = table[[-1]]
         return cls.from_table(
-            labels.classes, n_rows[:-1], table[:-1], n_rows[-1].item(),
-            (total.toarray() if sp.issparse(total) else total)[0])
+            labels.classes, n_rows[:-1], table[:-1], rows=n_rows[-1].item(),
+            total=(total.toarray() if sp.issparse(total) else total)[0])
 
     @classmethod
     def from_table(
         cls, classes: NDArray[Any], class_count: NDArray[Any], table: Any,
         rows: float | None = None, total: NDArray[Any] | None = None,
     ) -> Counts:
-        """Counts that are an array or sparse array (n_classes, n_features)."""
+        """Counts that are an array or sparse array (n_classes, n_features); see `Counts` for the
+        other arguments."""
         if not hasattr(table, "tocsc"):
-            return cls(classes, class_count, *cells_of(np.asarray(table)), rows, total)
+            return cls(classes, class_count, *cells_of(np.asarray(table)), rows=rows, total=total)
         by_feature = table.tocsc()
         by_feature.sum_duplicates()
         counts = cls(classes, class_count, by_feature.indptr[1:].astype(np.int64),
-                     by_feature.indices.astype(np.int32), by_feature.data, rows, total)
+                     by_feature.indices.astype(np.int32), by_feature.data, rows=rows, total=total)
         return counts if counts.values.all() else counts._select_cells(counts.values != 0)
 
     @classmethod
@@ -293,7 +296,8 @@ class Counts(ReadOnly):
         DataError
             If memory has no room for it.
         """
-        check_fits_in_memory(len(self.classes), self.n_features, 8, name="their counts")
+        check_fits_in_memory(
+            len(self.classes), self.n_features, bytes_per_count=8, name="their counts")
         table = np.zeros((len(self.classes), self.n_features), dtype=self.values.dtype)
         table[self.codes, self.columns] = self.values
         return table
@@ -305,7 +309,7 @@ class Counts(ReadOnly):
             return self.total
         if self.values.dtype.kind == "f":
             # Floats are added in the order of cells, as their sum depends on it.
-            sums = sums_of(self.columns, self.values, self.n_features)
+            sums = sum_by_index(self.columns, self.values, self.n_features)
         else:
             sums = np.diff(np.append(0, np.cumsum(self.values))[self.ends], prepend=0)
         sums.flags.writeable = False
@@ -314,7 +318,7 @@ class Counts(ReadOnly):
     @property
     def class_totals(self) -> NDArray[Any]:
         """The sum of each class's counts: (n_classes,)."""
-        return sums_of(self.codes, self.values, len(self.classes))
+        return sum_by_index(self.codes, self.values, len(self.classes))
 
     @property
     def total_occurrences(self) -> Ints:
@@ -382,7 +386,7 @@ class Counts(ReadOnly):
     def sum(parts: Sequence[Counts]) -> Counts:
         """The sum of counts, over the features and classes of all."""
         first, *others = aligned = _align(parts)
-        total = first._add(others, 1)
+        total = first._add(others, sign=1)
         if any(part.has_weights for part in parts):
             total = replace(
                 total, n_weighted=sum(part.documents for part in parts),
@@ -396,8 +400,8 @@ class Counts(ReadOnly):
         Raises
         ------
         DataError
-            If more would be subtracted than was counted. Terms that `pruned` counts do not have are
-            ignored, as the memory limit may have left them out.
+            If more would be subtracted than was counted. If some counts are ``pruned``, unknown
+            terms of ``other`` are ignored, as the memory limit may have left them out.
         """
         if self.has_weights or other.has_weights:
             raise weights_not_exact()
@@ -409,7 +413,7 @@ class Counts(ReadOnly):
             raise DataError.never_learned(f"term {other.terms.filter(~known)[0]!r} was never "
                                           "learned")
         rest = self._subtract(other.select(known.to_numpy()))
-        # A class that had no documents before either was only announced, and stays.
+        # A class that had no documents before either was named by the caller, and stays.
         before = self.with_classes(rest.classes).class_count
         rest = rest.without(rest.classes[(before > 0) & (rest.class_count == 0)])
         return rest.select(rest.total_occurrences > 0)
@@ -426,7 +430,7 @@ class Counts(ReadOnly):
         if len(unknown):
             return self, f"class {unknown[0]!r} was never learned"
         left, right = _align([self, other])
-        rest = left._add([right], -1)
+        rest = left._add([right], sign=-1)
         # Differences of integers are exact; a difference of sums of weights may be below 0 by
         # rounding.
         are_integers = rest.values.dtype.kind == "i" and rest.class_count.dtype.kind == "i"
@@ -441,7 +445,8 @@ class Counts(ReadOnly):
         return rest, problem
 
     def _shortage(self, left: Counts, right: Counts, slack: float) -> str | None:
-        """A message about counts of ``left - right`` that are below 0; None if there are none."""
+        """A message about counts of this, ``left - right``, that are below ``-slack``; None if no
+        count is."""
         if (self.class_count < -slack).any():
             k = int(self.class_count.argmin())
             return (f"class {left.classes.tolist()[k]!r} has learned "
@@ -478,7 +483,7 @@ class Counts(ReadOnly):
             return self
         new_codes = class_codes(self.classes, union)
         return replace(self, classes=union, codes=new_codes[self.codes].astype(np.int32),
-                       class_count=spread(self.class_count, new_codes, len(union)))
+                       class_count=put_into_zeros(self.class_count, new_codes, len(union)))
 
     def without(self, classes: NDArray[Any]) -> Counts:
         """The same counts without some classes."""
@@ -520,8 +525,9 @@ class Counts(ReadOnly):
             if features.all():
                 return self
             features = np.flatnonzero(features)
+        # A feature begins where the one before it ends.
         begins, ends = (self.ends - np.diff(self.ends, prepend=0))[features], self.ends[features]
-        cells = places_between(begins, ends)
+        cells = concatenate_ranges(begins, ends)
         return replace(
             self, ends=np.cumsum(ends - begins), codes=self.codes[cells],
             values=self.values[cells],
@@ -533,8 +539,8 @@ class Counts(ReadOnly):
         ascend."""
         if len(columns) == n_features and np.array_equal(columns, np.arange(n_features)):
             return self
-        sizes = spread(np.diff(self.ends, prepend=0), columns, n_features)
-        wide: dict[str, Any] = {name: spread(values, columns, n_features)
+        sizes = put_into_zeros(np.diff(self.ends, prepend=0), columns, n_features)
+        wide: dict[str, Any] = {name: put_into_zeros(values, columns, n_features)
                                 for name, values in self._of_features.items()}
         return replace(self, ends=np.cumsum(sizes), **wide)
 

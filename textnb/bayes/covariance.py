@@ -26,7 +26,8 @@ _MIN_RCOND = 10 * np.finfo(np.float64).eps
 _MIN_EIGENVALUE = 1e6 * np.finfo(np.float64).eps
 # A column counts as dependent if the columns before it leave less than this share of its variance.
 _MIN_PIVOT = 1e-10
-_SHRINK = "set a shrinkage above 0"
+# What a message advises by default.
+_REMEDY = "set a shrinkage above 0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def shrink(covariance: Floats, shrinkage: float) -> Floats:
 
 def factorise(
     covariance: Floats, names: Sequence[str] | None, owner: str, allow_singular: bool,
-    remedy: str = _SHRINK,
+    remedy: str = _REMEDY,
 ) -> Factor:
     """Factor of a covariance matrix.
 
@@ -99,8 +100,10 @@ def factorise(
         # Cholesky: correlation = lower lowerᵀ.
         lower, failed = scipy.linalg.lapack.dpotrf(correlation, lower=True, clean=True)
         if not failed:
+            # An estimate of the reciprocal of the condition number.
             rcond, _ = scipy.linalg.lapack.dpocon(lower, norm, uplo="L")
             if rcond > _MIN_RCOND * len(variance):
+                # The inverse of the triangular factor.
                 inverse, _ = scipy.linalg.lapack.dtrtri(lower, lower=True)
                 log_det = 2.0 * float(np.log(np.diag(lower) * deviation).sum())
                 return Factor(inverse.T / deviation[:, None], log_det, triangular=True)
@@ -113,7 +116,8 @@ def factorise(
 
 
 def dependent_columns(covariance: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns without variance, and columns that are linear combinations of those before them.
+    """Columns without variance, and columns that are linear combinations of those before them, by
+    their indices.
 
     Examples
     --------
@@ -176,7 +180,7 @@ def _singular(
         return DataError(
             f"the covariance of {owner} is 0: no column varies there, so shrinkage does not help. "
             "Give other columns, or scale them up if they vary by less than about 1e-160, whose "
-            "square is 0" + ("" if remedy == _SHRINK else f"; or {remedy}"))
+            "square is 0" + ("" if remedy == _REMEDY else f"; or {remedy}"))
     causes = []
     if len(constant):
         causes.append(f"constant columns {name_columns(constant, names)} (or of values whose "

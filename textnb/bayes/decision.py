@@ -131,6 +131,7 @@ class Decision:
         if not self.thresholds:
             raise ParameterError("a decision needs a threshold for every class")
         for label, value in self.thresholds.items():
+            # Beyond 2**53, float64 can't represent all integers.
             if (not isinstance(value, (int, float)) or isinstance(value, bool) or value != value
                     or (isinstance(value, int) and abs(value) > 2**53)):
                 raise ParameterError.out_of_range(
@@ -159,6 +160,7 @@ class Decision:
 
     def check_classes(self, classes: Sequence[Any]) -> None:
         """Raise ParameterError unless each class of a model, and nothing else, has a threshold."""
+        # Types are compared too, because 1 == True == 1.0.
         def with_types(labels: Iterable[Any]) -> set[tuple[str, Any]]:
             return {(type(label).__name__, label) for label in labels}
 
@@ -173,7 +175,8 @@ class Decision:
     def check_scores(
         self, classes: Sequence[Any], is_multilabel: bool, is_calibrated: bool
     ) -> None:
-        """Raise ParameterError if the thresholds are not for the scores of a model."""
+        """Raise ParameterError if the thresholds are not for the scores of a model with these
+        classes."""
         if is_multilabel and self.positive is not None:
             raise ParameterError.multilabel("a threshold for one class")
         if not is_multilabel and self.ranks:

@@ -1,6 +1,8 @@
 """Dual coordinate descent, pass by pass, until no row is far from its optimum.
 
-Each pass is a loop of `textnb.bayes.native.descent`, which describes its arrays.
+Each pass is a loop of `textnb.bayes.native.descent`, which has the objective, and describes its
+arrays: ``ridge``, ``squares``, ``state``, ``bounds``. A problem, which has a number >= 0 for each
+row, its dual, is solved alone, or in one of the `LANES` of a loop that solves several at once.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from textnb.runtime.progress import current_progress
 
 # The number of problems with the same rows that are solved at once.
 LANES = 4
-# The first state of the random numbers that order the rows.
+# The first state of the random numbers that order the rows: any number but 0 would do.
 _SEED = 0x9E3779B97F4A7C15
 # The number of bytes in a line of the processor's cache.
 _CACHE_LINE = 64
@@ -35,7 +37,9 @@ class DualPoint:
     duals : float64 (n_rows,)
         At least 0. Weights and bias follow from them.
     passes : int
+        The number of passes over the rows.
     converged : bool
+        Whether the duals are within the tolerance.
     """
 
     weights: Floats
@@ -58,10 +62,11 @@ def descend(
         `textnb.bayes.native.descent`, compiled.
     rows : csr_array of float64 (n_rows, n_features)
     scale : float64 (n_features,)
+        The factor by which the values of each feature are multiplied.
     y : float64 (n_rows,)
         -1 or 1.
     cost : float64 (n_rows,)
-        At least 0. A row whose cost is 0 has a dual of 0.
+        The factor of each row's loss, at least 0. A row whose cost is 0 has a dual of 0.
     tolerance : float
         The descent ends when the largest projected gradient of a dual exceeds the smallest by no
         more than this, as in LIBLINEAR.
@@ -76,6 +81,7 @@ def descend(
     n_rows, n_features = rows.shape
     has_cost = cost > 0
     ridge = np.divide(0.5, cost, out=np.zeros(n_rows), where=has_cost)
+    # For each feature, its weight, and after it its squared scale.
     state = np.zeros(2 * n_features)
     np.multiply(scale, scale, out=state[1::2])
     bias, squares, bounds = np.zeros(1), np.zeros(n_rows), np.zeros(3)
@@ -127,7 +133,8 @@ def descend_together(
     n_rows, n_features = rows.shape
     n_lanes = len(ys)
     has_cost = costs[0] > 0
-    state = _aligned(n_features, 2 * LANES)
+    # For each feature, its weight in each lane, and after these its squared scale in each lane.
+    state = _zeros_in_cache_lines(n_features, 2 * LANES)
     # A row does not move in a lane where its ridge is negative.
     y, ridge = np.ones((n_rows, LANES)), np.full((n_rows, LANES), -1.0)
     duals, squares = np.zeros((n_rows, LANES)), np.zeros((n_rows, LANES))
@@ -157,7 +164,7 @@ def descend_together(
                       int(passes[lane]), not unsolved[lane]) for lane in range(n_lanes)]
 
 
-def _aligned(n_rows: int, n_columns: int) -> Floats:
+def _zeros_in_cache_lines(n_rows: int, n_columns: int) -> Floats:
     """Zeros, each row of which begins where a line of the cache does."""
     size, line_size = n_rows * n_columns, _CACHE_LINE // np.float64().nbytes
     buffer = np.zeros(size + line_size)

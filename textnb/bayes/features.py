@@ -39,6 +39,8 @@ class Step(ReadOnly, Value):
     """One step of a feature map. Executors match the class of a step, so it has no subclasses. A
     step of your own may be a frozen dataclass.
 
+    The annotations of a step, other than class variables, are its parameters, as of a dataclass.
+
     Attributes
     ----------
     name : str
@@ -107,6 +109,7 @@ class Idf(Step):
         if weights.ndim != 1 or not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise ParameterError.out_of_range("weights", "one finite number >= 0 per term",
                                               self.weights)
+        # Not by assignment: a step is immutable.
         vars(self)["weights"] = weights
         super().__post_init__()
 
@@ -154,7 +157,7 @@ class FeatureMap(Value):
 
     def __init__(self, steps: tuple[Step, ...] = ()) -> None:
         super().__init__(steps)
-        if type(steps) is not tuple or not all(isinstance(s, Step) for s in steps):
+        if type(steps) is not tuple or not all(isinstance(step, Step) for step in steps):
             raise ParameterError.out_of_range("steps", "a tuple of steps", steps)
         for before, after in pairwise(steps):
             if before.place >= after.place or Center in (type(before), type(after)):
@@ -165,20 +168,20 @@ class FeatureMap(Value):
     @property
     def presence_above(self) -> float | None:
         """The count above which a term is present; None without such a step."""
-        return next((s.above for s in self.steps if isinstance(s, Presence)), None)
+        return next((step.above for step in self.steps if isinstance(step, Presence)), None)
 
     @property
     def center(self) -> Floats | None:
         """The values that are subtracted from dense features, (n_features,), or None."""
-        return next((s.values for s in self.steps if isinstance(s, Center)), None)
+        return next((step.values for step in self.steps if isinstance(step, Center)), None)
 
     def with_presence(self, above: float) -> FeatureMap:
         """The same map, with another threshold of presence, or with presence instead of counts."""
-        others = tuple(s for s in self.steps if not isinstance(s, Presence))
+        others = tuple(step for step in self.steps if not isinstance(step, Presence))
         return FeatureMap((Presence(above), *others))
 
     def check(self, known: tuple[type[Step], ...], executor: str) -> None:
-        """Raise ParameterError if an executor does not know a step."""
+        """Raise ParameterError if an executor, which a message would name, does not know a step."""
         for step in self.steps:
             if type(step) not in known:
                 raise unknown_step(step, executor, known)
@@ -205,7 +208,7 @@ class FeatureMap(Value):
         return mapped
 
     def map_rows(self, rows: SparseRows) -> SparseRows:
-        """As `sparse`, but without SciPy. The bits are the same."""
+        """Apply the map to rows of counts, without SciPy; the result stores no zeros."""
         for step in self.steps:
             if isinstance(step, Presence):
                 rows = rows.select(rows.data > step.above)
@@ -216,7 +219,7 @@ class FeatureMap(Value):
         return rows.select(rows.data != 0)
 
     def sparse(self, rows: sp.csr_array) -> sp.csr_array:
-        """Apply the map to counts; the result stores no zeros.
+        """As `map_rows`, for a SciPy matrix.
 
         Parameters
         ----------
@@ -239,7 +242,8 @@ class FeatureMap(Value):
         values : float64 (n_stored,)
             Counts above 0.
         """
-        row = self.map_rows(SparseRows.of_row(columns, values, len(columns)))
+        # No step reads the width, so any will do.
+        row = self.map_rows(SparseRows.of_row(columns, values, width=len(columns)))
         return row.indices, row.data
 
     def to_dict(self) -> dict[str, Any]:
@@ -281,7 +285,8 @@ def unknown_step(step: Step, executor: str, known: tuple[type[Step], ...]) -> Pa
 
 
 def _map_values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> Floats:
-    """The values after a step; row i has the values from ``indptr[i]`` to ``indptr[i + 1]``."""
+    """The values after a step, of rows as in `SparseRows`: row i has those from ``indptr[i]`` to
+    ``indptr[i + 1]``."""
     match step:
         case Sublinear():
             if (values < 0).any():

@@ -44,6 +44,7 @@ class LinearForm(ReadOnly):
     weights : float64 (n_terms, n_classes)
         `SparseWeights` if there are many classes and terms, and most counts are 0.
     intercept : float64 (n_classes,)
+        The score of each class for a row without any term.
     terms : tuple of str, or None
         Names of the rows of ``weights``.
     features : FeatureMap
@@ -122,7 +123,7 @@ class LinearForm(ReadOnly):
         Parameters
         ----------
         columns : int64 (n_stored,)
-            Ascending.
+            The terms of the row, by their indices, ascending.
         counts : float64 (n_stored,)
             Above 0.
 
@@ -273,6 +274,7 @@ class RequiredTermsForm(LinearForm):
 
         rows = rows.to_csr() if isinstance(rows, SparseRows) else rows
         scores = super()._scores(rows)
+        # How many required terms each row lacks: its values are 0 or 1.
         missing = self.required.sum(axis=0) - rows @ self.required.astype(np.float64)
         scores[np.asarray(missing.todense() if sp.issparse(missing) else missing) > 0] = -np.inf
         return scores
@@ -355,10 +357,12 @@ class QuadraticForm(ReadOnly):
                 if whiten.ndim == 1:
                     z *= whiten
                 elif self.triangular[k]:
-                    # BLAS expects column-major order; transposed views avoid a copy.
-                    z = scipy.linalg.blas.dtrmm(1.0, whiten.T, z.T, lower=1, overwrite_b=1).T
+                    # z @ whiten. BLAS expects column-major order; transposed views avoid a copy.
+                    z = scipy.linalg.blas.dtrmm(
+                        alpha=1.0, a=whiten.T, b=z.T, lower=1, overwrite_b=1).T
                 else:
                     z = z @ whiten
+                # |z|² of each row.
                 scores[start:start + _BLOCK, k] = np.einsum("ij,ij->i", z, z)
         rank = np.array([whiten.shape[-1] for whiten in self.whiten])
         constant = self.log_prior - 0.5 * (self.log_det + rank * np.log(2.0 * np.pi))

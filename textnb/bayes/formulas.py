@@ -27,7 +27,7 @@ _TILE_TERMS, _TILE_CLASSES = 1 << 12, 1 << 4
 
 
 def log_ratio(numerator: Any, denominator: Any) -> Floats:
-    """log(numerator / denominator), base e; 0/0 counts as 0, whose logarithm is -inf.
+    """log(numerator / denominator), base e, of arrays or numbers; 0/0 counts as 0, with log -inf.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def log_prior(
 
 
 def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
-    """log θ of `textnb.bayes.ratios.multinomial`.
+    """log θ, the probability of each term in each class: see `textnb.bayes.ratios.multinomial`.
 
     Parameters
     ----------
@@ -115,7 +115,8 @@ def _smoothing(l: Smoothing, n_features: int) -> tuple[Floats, float]:
 def bernoulli_log_prob(
     feature_count: NDArray[Any], class_count: NDArray[Any], l: Smoothing
 ) -> tuple[Floats, Floats]:
-    """log p and log(1-p) of `textnb.bayes.ratios.bernoulli`.
+    """log p and log(1-p), p the share of each class's rows that hold a term: see
+    `textnb.bayes.ratios.bernoulli`.
 
     Parameters
     ----------
@@ -131,7 +132,8 @@ def bernoulli_log_prob(
 
 
 def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) -> Floats:
-    """-log θ of `textnb.bayes.ratios.complement`, or with ``norm``, log θ / Σ_t log θ.
+    """-log θ, or with ``norm``, log θ / Σ_t log θ, where θ is the probability of each term in all
+    classes but one: see `textnb.bayes.ratios.complement`.
 
     Returns
     -------
@@ -194,6 +196,7 @@ def categorical_form(
     counts : CountTable
         Counts of Σ n_categories columns: the categories of the features, one after the other.
     n_categories : int64 (n_features,)
+        The number of categories of each feature.
     l : float or float64 (n_features,)
     log_prior : float64 (n_classes,)
     """
@@ -206,7 +209,7 @@ def categorical_form(
 
 
 def bernoulli_form(
-    counts: CountTable, l: Smoothing, prior: Floats, presence_above: float | None
+    counts: CountTable, l: Smoothing, log_prior: Floats, presence_above: float | None
 ) -> LinearForm:
     """The linear form of Bernoulli: w = log p - log(1-p), b = log π + Σ log(1-p).
 
@@ -240,7 +243,7 @@ def bernoulli_form(
     step = max(1, (1 << 20) // max(1, n_features))
     run_in_threads(partial(derive, slice(start, start + step))
                    for start in range(0, n_classes, step))
-    intercept = prior + sum_log_not_p
+    intercept = log_prior + sum_log_not_p
     # Of a class without rows, with l = 0, p and 1-p are both 0/0: no row is of this class.
     intercept[(counts.class_count == 0) & required.any(axis=1)] = -np.inf
     form = LinearForm(counts.classes, weights, intercept, features=presence_map(presence_above))

@@ -33,7 +33,7 @@ def variances(moments: MomentStatistics, added: float, shared: bool) -> Floats:
     Parameters
     ----------
     moments : MomentStatistics
-        With variances, without covariances.
+        Of variances, without covariances.
     added : float
         It is also the variance of a class without rows.
     shared : bool
@@ -49,44 +49,46 @@ def variances(moments: MomentStatistics, added: float, shared: bool) -> Floats:
 
 
 def class_covariance(
-    statistics: MomentStatistics, k: int, shrinkage: float | None, fourth: Floats | None
+    moments: MomentStatistics, k: int, shrinkage: float | None, fourth: Floats | None
 ) -> Floats:
-    """Covariance of class k with divisor n_k, after shrinkage.
+    """Covariance of class k, divided by its number of rows n_k, after shrinkage.
 
     Parameters
     ----------
-    statistics : MomentStatistics
+    moments : MomentStatistics
     k : int
+        The index of the class.
     shrinkage : float or None
-        Ignored with ``fourth``.
+        From 0 to 1; None for no shrinkage. Ignored with ``fourth``.
     fourth : float64 (n_classes,) or None
-        `fourth_moments`. With them, the shrinkage is Ledoit and Wolf's, of standardised features.
+        The result of `fourth_moments`. With it, the shrinkage is Ledoit and Wolf's, of standardised
+        features.
     """
-    covariance: Floats = statistics.scatter[k] / statistics.class_count[k]
+    covariance: Floats = moments.scatter[k] / moments.class_count[k]
     if fourth is None:
         return covariance if shrinkage is None else shrink(covariance, float(shrinkage))
     deviation = np.sqrt(np.diag(covariance))
     deviation[deviation == 0] = 1.0
     correlation = covariance / deviation / deviation[:, None]
     shrinkage = ledoit_wolf_shrinkage(
-        correlation, float(statistics.class_count[k]), float(fourth[k]))
+        correlation, float(moments.class_count[k]), float(fourth[k]))
     return shrink(correlation, shrinkage) * deviation * deviation[:, None]
 
 
-def fourth_moments(X: NDArray[Any], y: NDArray[Any], statistics: MomentStatistics) -> Floats:
+def fourth_moments(X: NDArray[Any], y: NDArray[Any], moments: MomentStatistics) -> Floats:
     """``Σ |z|⁴`` per class, where z are the rows, standardised within their class."""
-    fourth = np.zeros(len(statistics.classes))
-    for k, label in enumerate(statistics.classes):
-        deviation = np.sqrt(np.diag(statistics.scatter[k]) / statistics.class_count[k])
+    fourth = np.zeros(len(moments.classes))
+    for k, label in enumerate(moments.classes):
+        deviation = np.sqrt(np.diag(moments.scatter[k]) / moments.class_count[k])
         deviation[deviation == 0] = 1.0
-        z = (X[y == label] - statistics.mean[k]) / deviation
+        z = (X[y == label] - moments.mean[k]) / deviation
         fourth[k] = (np.einsum("ij,ij->i", z, z) ** 2).sum()
     return fourth
 
 
 def restrict(covariance: Floats, kind: str) -> Floats:
     """Keep a covariance ("full"), drop its correlations ("diagonal"), or also give all features the
-    mean of the variances ("spherical")."""
+    mean of the variances ("spherical"), as ``kind`` says."""
     if kind == "full":
         return covariance
     variance = np.diag(covariance)
@@ -96,7 +98,7 @@ def restrict(covariance: Floats, kind: str) -> Floats:
 # Forms
 
 
-def linear_gaussian(statistics: MomentStatistics, precision: Floats, prior: Floats) -> LinearForm:
+def linear_gaussian(moments: MomentStatistics, precision: Floats, log_prior: Floats) -> LinearForm:
     """The discriminants of Gaussians that share a covariance Σ.
 
     ``delta_k(x) = a_k·x + b_k``, ``a_k = Σ⁻¹ μ_k``, ``b_k = log π_k - μ_kᵀ Σ⁻¹ μ_k / 2`` (Hastie,
@@ -105,38 +107,39 @@ def linear_gaussian(statistics: MomentStatistics, precision: Floats, prior: Floa
 
     Parameters
     ----------
-    statistics : MomentStatistics
+    moments : MomentStatistics
     precision : float64 (n_features,) or (n_features, rank)
         1 / variances; or a matrix W with W Wᵀ = Σ⁻¹.
-    prior : float64 (n_classes,)
+    log_prior : float64 (n_classes,)
         log π.
     """
-    center = statistics.overall_mean()
-    means = statistics.mean - center
+    center = moments.overall_mean()
+    means = moments.mean - center
     weights = means * precision if precision.ndim == 1 else (means @ precision) @ precision.T
-    intercept = prior - 0.5 * np.einsum("ki,ki->k", weights, means)
-    return LinearForm(statistics.classes, np.ascontiguousarray(weights.T), intercept,
+    intercept = log_prior - 0.5 * np.einsum("ki,ki->k", weights, means)
+    return LinearForm(moments.classes, np.ascontiguousarray(weights.T), intercept,
                       features=FeatureMap((Center(center),)))
 
 
 def independent_gaussian(
-    moments: MomentStatistics, variance: Floats, prior: Floats
+    moments: MomentStatistics, variance: Floats, log_prior: Floats
 ) -> QuadraticForm:
-    """The form of features that are independent within a class, from their variances."""
+    """The form of features that are independent within a class, from their variances, float64
+    (n_classes, n_features)."""
     # A class without rows has no variance, but its prior is 0, so any number will do.
     variance = np.where(moments.class_count[:, None] > 0, variance, 1.0)
-    return QuadraticForm(moments.classes, moments.mean, 1.0 / np.sqrt(variance),
-                         np.log(variance).sum(axis=1), prior)
+    return QuadraticForm(moments.classes, moments.mean, whiten=1.0 / np.sqrt(variance),
+                         log_det=np.log(variance).sum(axis=1), log_prior=log_prior)
 
 
 def quadratic_gaussian(
-    statistics: MomentStatistics, factors: Sequence[Factor], prior: Floats
+    moments: MomentStatistics, factors: Sequence[Factor], log_prior: Floats
 ) -> QuadraticForm:
     """The form of Gaussians, from a factor of the covariance of each class."""
     return QuadraticForm(
-        statistics.classes, statistics.mean, tuple(factor.whiten for factor in factors),
-        np.array([factor.log_det for factor in factors]), prior,
-        tuple(factor.triangular for factor in factors))
+        moments.classes, moments.mean, whiten=tuple(factor.whiten for factor in factors),
+        log_det=np.array([factor.log_det for factor in factors]), log_prior=log_prior,
+        triangular=tuple(factor.triangular for factor in factors))
 
 
 # Scores
@@ -176,7 +179,8 @@ def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
     rows : float64 (n_rows, n_features)
     """
     exponent = np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1]
-    # A power of two, which rounds nothing: values become at most 2 ** -64.
+    # A power of two, which rounds nothing, and is not below 2 ** -1022, the smallest normal number:
+    # values become at most 2 ** -64, and at most 4 if they were near the maximum of float64.
     scale = np.ldexp(1.0, np.clip(-64 - exponent, -1022, 0))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         if isinstance(form, LinearForm):

@@ -25,7 +25,7 @@ def edges_of(column: Floats, bins: Any, n_bins: int, name: Any) -> Floats:
     ----------
     column : float64 (n_rows,)
     bins : int, str or array
-        As in `HistogramDensity`.
+        The number of bins, a rule of `numpy.histogram_bin_edges`, or the edges.
     n_bins : int
         What `bins_per_column` returns for the column; used only if ``bins`` is "auto".
     name : value
@@ -41,9 +41,10 @@ def edges_of(column: Floats, bins: Any, n_bins: int, name: Any) -> Floats:
 
 
 def log_densities(column: Floats, edges: Floats, l: float) -> tuple[Floats, Floats]:
-    """The log density of each bin, and of values beyond the first and the last bin.
+    """The log density of each bin, and of values before the first and after the last bin.
 
-    A value beyond them has the density that an empty bin of the same width would have.
+    A value beyond them has the density that an empty bin of the same width would have. ``l`` is
+    added to the count of each bin. The shapes are float64 (n_bins,) and (2,).
     """
     counts = np.histogram(column, bins=edges)[0]
     widths, total = np.diff(edges), len(column) + l * (len(edges) - 1)
@@ -66,7 +67,7 @@ def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
     ----------
     X : float64 (n_rows, n_features)
     bins : int, str or array
-        As in `HistogramDensity`.
+        As in `edges_of`.
     names : sequence
         Names of the columns, for messages.
 
@@ -104,6 +105,7 @@ def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
     if rule == "scott":
         width = (24.0 * np.pi**0.5 / n) ** (1.0 / 3.0) * float(column.std())
     elif rule in ("auto", "fd"):
+        # Twice the interquartile range.
         width = 2.0 * float(np.subtract(*np.percentile(column, [75, 25]))) * n ** (-1.0 / 3.0)
         if rule == "auto":
             # As in new versions of NumPy; in old ones an outlier could make any number of bins.

@@ -23,7 +23,7 @@ from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 
 Terms = NDArray[np.int64]
-# A function such as `dirichlet_z`, with its parameters.
+# A function such as `dirichlet_z`, with its parameters: statistics, total, k, terms.
 TermZ = Callable[[Counts, NDArray[Any], int, Terms], Floats]
 
 
@@ -66,7 +66,7 @@ def dirichlet_z(statistics: Counts, total: NDArray[Any], k: int, terms: Terms) -
     [1.1493, -1.1493]
     """
     counts = statistics.of_class(k)
-    n, alpha0 = float(counts.sum()), float(total.sum())
+    n, alpha0 = float(counts.sum()), float(total.sum())  # so n' = α0 - n
     alpha = total[terms].astype(np.float64)
     own = counts[terms] + alpha  # y + α
     rest = alpha - counts[terms] + alpha  # y' + α

@@ -22,6 +22,8 @@ _SLOPE_PRECISION, _SHIFT_PRECISION = 4.0, 0.1
 _COMMON_PRECISION = 1e-6
 # Slopes stay above 0, so that a label keeps the order of its scores.
 _MIN_SLOPE = 0.01
+# Newton's method ends after this number of steps, if this number of halvings of a step finds no
+# lower loss, or when a step lowers the loss by at most this share of it.
 _MAX_STEPS, _MAX_HALVINGS, _TOLERANCE = 100, 40, 1e-9
 
 
@@ -64,16 +66,16 @@ def label_sigmoids(
         return np.tile([1.0, 0.0], (scores.shape[1], 1))
     # Scores are scaled to about 1, so that the priors mean the same for all models.
     slope, shift = _fit_sigmoid(
-        values / scale, positive[is_finite], weights, (1.0, 0.0),
-        (_COMMON_PRECISION, _COMMON_PRECISION))
+        values / scale, positive[is_finite], weights, center=(1.0, 0.0),
+        precision=(_COMMON_PRECISION, _COMMON_PRECISION))
     if slope <= 0:
         slope, shift = _MIN_SLOPE, 0.0
     sigmoids = np.empty((scores.shape[1], 2))
     for k in range(len(sigmoids)):
         rows = is_finite[:, k]
         sigmoid = _fit_sigmoid(
-            scores[rows, k] / scale, positive[rows, k], weight[rows], (slope, shift),
-            (_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
+            scores[rows, k] / scale, positive[rows, k], weight[rows], center=(slope, shift),
+            precision=(_SLOPE_PRECISION / slope ** 2, _SHIFT_PRECISION))
         sigmoids[k] = sigmoid if sigmoid[0] > _MIN_SLOPE * slope else (_MIN_SLOPE * slope, shift)
     sigmoids[:, 0] /= scale
     return sigmoids
@@ -86,7 +88,8 @@ def _fit_sigmoid(
     """Slope and shift of the lowest loss, with a normal prior around the center [2]_.
 
     loss = Σ weight · log(1 + exp(± (slope · score + shift))) + Σ precision · (point - center)² / 2,
-    where point is (slope, shift), and ± is - for rows that have the label.
+    where point is (slope, shift), as are the center and the precision, and ± is - for rows that
+    have the label.
     """
     mean, precisions = np.array(center), np.array(precision)
     signs = np.where(positive, -1.0, 1.0)

@@ -9,6 +9,9 @@ naive Bayes:
 
     w = log θ_own - log θ_rest        b = log π_own - log π_rest
 
+θ is the probability of each term, and π the share of the rows, of those with the label (own) and of
+those without it (rest).
+
 A row has the labels whose log-odds ``x·w + b`` are above their thresholds, see
 `textnb.bayes.decision.choose_labels`: any number of labels, or none. The probabilities of labels
 don't add up to 1, so nothing that compares classes with each other applies.
@@ -33,7 +36,8 @@ from textnb.runtime.threads import run_in_threads
 
 
 def model_of_label(model: Any, classes: NDArray[Any], k: int) -> Any:
-    """The model for the two classes of label k, False (the rows without it) and True."""
+    """The model for the two classes of label k, False (the rows without it) and True: a copy with
+    the class weights of these two, if the label's weight is set."""
     weight = weight_of_label(model.class_weight, classes, k)
     return model if weight is model.class_weight else replace(model, class_weight=weight)
 
@@ -48,6 +52,7 @@ def derive_labels(model: Any, statistics: Counts, l: Any) -> LinearForm:
     statistics : Counts
         Counts of rows with any number of labels.
     l : float or float64 (n_features,)
+        The smoothing parameter.
 
     Raises
     ------
@@ -77,6 +82,7 @@ def derive_labels(model: Any, statistics: Counts, l: Any) -> LinearForm:
         features[k] = form.features
 
     run_in_threads(partial(derive_label, k) for k in range(n_labels))
+    # The feature map is the same for all labels.
     return LinearForm(statistics.classes, weights, intercept, features=features[0], link="sigmoid")
 
 

@@ -137,19 +137,22 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
 
 
 def f1_thresholds(by: str, scores: Floats, positive: NDArray[np.bool_]) -> Floats:
-    """The thresholds with the best F1 of each label, or the best micro-F1: float64 (n_labels,).
+    """Thresholds of all labels by F1: float64 (n_labels,).
 
     Parameters
     ----------
     by : {"f1", "micro-f1"}
+        `steady_threshold` of each label, or `micro_f1_thresholds` of all together.
     scores : float64 (n_rows, n_labels)
     positive : bool (n_rows, n_labels)
     """
     if by == "micro-f1":
         return micro_f1_thresholds(scores, positive)
-    return np.array([steady_threshold(*own) for own in zip(scores.T, positive.T, strict=True)])
+    return np.array([steady_threshold(scores_of_label, has_label)
+                     for scores_of_label, has_label in zip(scores.T, positive.T, strict=True)])
 
 
+# What `_rank` returns: ranked, right, predicted, is_end.
 Ranking = tuple[Floats, NDArray[Any], NDArray[Any], NDArray[np.bool_]]
 
 
@@ -159,7 +162,8 @@ def _rank(
     """Scores from high to low, and what a threshold below each of them means.
 
     That is how many rows it predicts rightly, how many rows it predicts, and whether there is such
-    a threshold: rows with the same score get the label together, and rows of -inf never.
+    a threshold: rows with the same score get the label together, and rows of -inf never. A row
+    counts as many rows as ``counts`` says, by default one.
     """
     counts = np.ones(len(scores), dtype=np.int64) if counts is None else counts
     order = np.argsort(-scores, kind="stable")
@@ -170,6 +174,7 @@ def _rank(
 
 
 def _cheapest(ranking: Ranking, false_positive: float, missed: float) -> float:
+    """`cheapest_threshold` of scores that are ranked."""
     ranked, right, predicted, is_end = ranking
     wrong = predicted - right
     # The difference to the cost of no prediction at all.

@@ -21,7 +21,7 @@ from textnb.errors import DataError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-# The function from scores to probabilities: see `LinearForm`.
+# The function from scores to probabilities: softmax if labels exclude each other, else sigmoid.
 Link = Literal["softmax", "sigmoid"]
 
 NO_LABELS = "no document has a label: all lists of labels are empty, and nothing can be learned"
@@ -146,7 +146,7 @@ class Labels:
 
 
 def unite_labels(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
-    """Sorted union of labels: objects stay objects, and no string is cut."""
+    """Sorted union of labels: an array of objects stays one, and a longer string is not cut."""
     check_int64(more)
     return np.union1d(classes, np.asarray(more, dtype=object if classes.dtype == object else None))
 
@@ -167,6 +167,7 @@ def check_int64(labels: Any) -> None:
         if not isinstance(labels, (list, tuple)):
             labels = np.asarray(labels)
     if isinstance(labels, np.ndarray):
+        # In arrays, only unsigned integers and objects can be beyond 64 bits.
         if labels.dtype.kind not in "uO" or not labels.size:
             return
         labels = labels.reshape(-1).tolist() if labels.dtype == object else [int(labels.max())]

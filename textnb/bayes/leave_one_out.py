@@ -62,19 +62,18 @@ class ColumnLimits:
 
     def columns(self) -> Mask:
         """Which features are columns if a row that has none of them is left out: (n_features,)."""
-        are_columns: Mask = self._are_within(slice(None), 0) & (self.total > 0)
-        return are_columns
+        return self._are_within(slice(None), n_left_out=0) & (self.total > 0)
 
     def row_columns(self, columns: NDArray[Any], counts: NDArray[Any]) -> Mask:
         """Which features of a row, with these counts, are columns if it is left out: (n_entries,).
         """
-        are_columns: Mask = self._are_within(columns, 1) & (self.total[columns] > counts)
-        return are_columns
+        return self._are_within(columns, n_left_out=1) & (self.total[columns] > counts)
 
-    def _are_within(self, columns: Any, n_left_out: int) -> Any:
+    def _are_within(self, columns: Any, n_left_out: int) -> Mask:
+        """Whether the columns are within the limits, if this number of their rows is left out."""
         if self.document_frequency is None:
             return np.ones(self.total[columns].shape, dtype=np.bool_)
-        documents = self.document_frequency[columns] - n_left_out
+        documents: Ints = self.document_frequency[columns] - n_left_out
         return (documents >= self.min_documents) & (documents <= self.max_documents)
 
 

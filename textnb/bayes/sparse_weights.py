@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.bayes.cells import Ints, find, places_between
+from textnb.bayes.cells import Ints, concatenate_ranges, find_keys
 from textnb.bayes.read_only import read_only
 from textnb.bayes.sparse_rows import Floats, SparseRows
 from textnb.runtime.memory import check_fits_in_memory
@@ -77,7 +77,7 @@ class SparseWeights:
         terms = np.asarray(key)
         begins, ends = self._begins[terms], self._ends[terms]
         weights = np.zeros((len(terms), self.shape[1]))
-        cells = places_between(begins, ends)
+        cells = concatenate_ranges(begins, ends)
         weights[np.repeat(np.arange(len(terms)), ends - begins), self._codes[cells]] = (
             self._excess[cells])
         weights += self._default
@@ -86,7 +86,7 @@ class SparseWeights:
     def _excess_of_pairs(self, terms: NDArray[Any], classes: NDArray[Any]) -> Floats:
         if not len(self._excess):
             return np.zeros(len(terms))
-        places = find(self._keys, terms.astype(np.int64) * self.shape[1] + classes)
+        places = find_keys(self._keys, terms.astype(np.int64) * self.shape[1] + classes)
         return np.where(places >= 0, self._excess[places], 0.0)
 
     def product(self, rows: Any) -> Floats:

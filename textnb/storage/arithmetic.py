@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textnb.bayes.cells import places_between
+from textnb.bayes.cells import concatenate_ranges
 from textnb.bayes.sparse_forms import log_without
 from textnb.files.require import require
 from textnb.models.base import Model
@@ -250,4 +250,4 @@ class _Sums:
 def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Every 256th term: the bytes of these terms, and where each ends."""
     begins, ends = begins_of(ends)[::INDEX_STEP], ends[::INDEX_STEP]
-    return text[places_between(begins, ends)], narrow(np.cumsum(ends - begins))
+    return text[concatenate_ranges(begins, ends)], narrow(np.cumsum(ends - begins))

@@ -20,9 +20,9 @@ from textnb.bayes.cells import (
     Cells,
     cells_of,
     cells_of_keys,
+    concatenate_ranges,
     is_sparse,
     may_be_sparse,
-    places_between,
     sum_by_key,
 )
 from textnb.bayes.counts import Counts
@@ -374,7 +374,7 @@ def concatenate_rows(codes: NDArray[Any], begins: Ints, ends: Ints) -> tuple[NDA
     new_ends = np.cumsum(ends - begins)
     if len(ends) and new_ends[-1] == len(codes) and np.array_equal(new_ends, ends):
         return codes, ends
-    return codes[places_between(begins, ends)], new_ends
+    return codes[concatenate_ranges(begins, ends)], new_ends
 
 
 def add_one_per_code(counts: Ints, codes: NDArray[Any]) -> Ints:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.cells import spread
+from textnb.bayes.cells import put_into_zeros
 from textnb.bayes.counts import Counts
 from textnb.errors import DataError
 from textnb.runtime.memory import explaining_memory_errors
@@ -127,7 +127,7 @@ class LabelCounter:
                 of_all = with_all.codes == 0
                 counts = replace(
                     with_all.without(numbers[:1]), classes=classes,
-                    rows=int(with_all.class_count[0]), total=spread(
+                    rows=int(with_all.class_count[0]), total=put_into_zeros(
                         with_all.values[of_all], with_all.columns[of_all], with_all.n_features))
         del self._counting
         return counts

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from textnb.bayes.cells import sums_of
+from textnb.bayes.cells import sum_by_index
 from textnb.bayes.counts import Counts
 from textnb.bayes.pruned import Pruned
 from textnb.errors import SourceError, VocabularyError, first_line, quantity
@@ -248,7 +248,7 @@ def _sum_by_occurrences(table: Ints) -> Ints:
     """
     occurrences, column = np.unique(table[0], return_inverse=True)
     return np.stack([
-        occurrences, *(sums_of(column, row, len(occurrences)) for row in table[1:])])
+        occurrences, *(sum_by_index(column, row, len(occurrences)) for row in table[1:])])
 
 
 def _find_cutoff(table: Ints, memory: int, labels: int) -> int:

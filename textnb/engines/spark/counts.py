@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from textnb.bayes.cells import spread
+from textnb.bayes.cells import put_into_zeros
 from textnb.bayes.counts import Counts
 from textnb.classifiers.text import TextClassifier
 from textnb.engines.spark.columns import (
@@ -213,7 +213,8 @@ def _assemble(
     if all_documents.height:
         n_rows = all_documents.filter(term.is_null())["count"].item()
         totals = all_documents.drop_nulls("term")
-        total = spread(totals["count"].to_numpy(), _codes(totals["term"], terms), len(terms))
+        total = put_into_zeros(
+            totals["count"].to_numpy(), _codes(totals["term"], terms), len(terms))
     term_rows = collected.filter(label.is_null() & term.is_not_null()).sort("term")
     counts_presence = estimator.presence_above(model.binary) is not None
     counts = Counts.from_cells(
