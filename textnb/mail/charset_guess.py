@@ -29,6 +29,7 @@ _SCRIPTS = {
 # Codecs that have another name in mail.
 _NAMES_IN_MAIL = {"cp932": "shift_jis", "cp949": "euc-kr", "euc_jp": "euc-jp",
                   "cp950": "big5", "big5hkscs": "big5"}
+# Codecs of Latin scripts.
 _LATIN_CODECS = frozenset({"cp1252", "cp1250", "cp1254", "cp1257", "cp1258", "mac-roman", "cp437",
                            "cp850", *(f"iso8859-{part}" for part in (
                                1, 2, 3, 4, 9, 10, 13, 14, 15, 16))})
@@ -49,7 +50,9 @@ _HIGH_BYTES = re.compile(rb"[\x80-\xff]+")
 _LINE_FROM_HIGH_BYTE = re.compile(rb"[\x80-\xff][^\r\n]*+")
 _REPEATED_BYTE = re.compile(rb"([\x80-\xff])\1+")
 _WORD = re.compile(rb"[A-Za-z\x80-\xff]+")
+# Tags and entities of HTML.
 _TAG = re.compile(rb"<[^<>\x80-\xff]*+>|&[#a-zA-Z0-9]{1,10};")
+# charset=..., where quoted-printable may write "=" as "=3D"; or the charset of an encoded word.
 _DECLARATION = re.compile(
     rb"""charset\s*=\s*(?:3D)?["']?([\w.:+-]{2,40})|=\?([\w.:+-]{2,40})\?[bq]\?""", re.I | re.A)
 _META_CHARSET = re.compile(
@@ -177,6 +180,7 @@ class Guess:
         """
         names = [(match[1] or match[2]).decode("ascii")
                  for match in _DECLARATION.finditer(self._message[:_DECLARATION_BYTES])]
+        # A name without a codec becomes WESTERN, which is left out.
         codecs = [(codecs_of(name) or (WESTERN,))[0] for name in dict.fromkeys(names)]
         return [codec for codec in dict.fromkeys(codecs)
                 if codec not in (WESTERN, "utf-8") and not codec.startswith(("utf", "iso2022"))]
@@ -193,10 +197,9 @@ class Guess:
         sample = take_sample(raw)
         is_latin = self._is_latin(sample)
         for codec in self._declared_codecs:
-            if (codec in _LATIN_CODECS) == is_latin:
-                text = decode_strictly(raw, codec)
-                if text is not None:
-                    return text, f"read as {mail_name(codec)}, as elsewhere in the message"
+            if (codec in _LATIN_CODECS) == is_latin and (
+                    text := decode_strictly(raw, codec)) is not None:
+                return text, f"read as {mail_name(codec)}, as elsewhere in the message"
         if is_latin:
             return raw.decode(WESTERN, "replace"), f"read as {mail_name(WESTERN)}"
         for codec in self._candidates(sample):
@@ -209,7 +212,8 @@ class Guess:
         if sum(map(len, _HIGH_BYTES.findall(sample))) >= _MIN_HIGH_BYTES:
             return not has_other_script(sample)
         # The text is too short to show its script, so the message must have the same one.
-        return not (has_other_script(sample, 2) and has_other_script(self._message_sample))
+        return not (has_other_script(sample, min_high_bytes=2)
+                    and has_other_script(self._message_sample))
 
     def _candidates(self, sample: bytes) -> list[str]:
         """Codecs to try: the guess for this text, and after it the guesses for earlier texts."""

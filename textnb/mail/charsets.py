@@ -23,7 +23,8 @@ from textnb.mail.charset_names import codecs_of
 
 Notes = list[str]
 
-# A hostile message could cause one note for each of its lines.
+# Numbers of notes, and of characters of a detail: a hostile message could cause one note for each
+# of its lines.
 _MAX_NOTES, _MAX_DETAIL = 50, 100
 _LINE_ENDS = re.compile(r"[\r\n]+")
 # The charset, encoding and text of an encoded word (RFC 2047): =?utf-8?q?caf=C3=A9?=. The text may
@@ -47,17 +48,14 @@ def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> 
     if not declared:
         return _decode_undeclared(raw, notes, guess)
     for codec in declared:
-        text = decode_strictly(raw, codec)
-        if text is not None:
+        if (text := decode_strictly(raw, codec)) is not None:
             return text
     text_replaced, mostly_valid = decode_replacing(raw, declared[0])
     kind = "charset not as declared"
-    if not raw.isascii():
-        # A whole text that is valid UTF-8 is hardly ever in another charset.
-        text = decode_strictly(raw, "utf-8")
-        if text is not None:
-            note(notes, kind, f"{charset}, read as utf-8")
-            return text
+    # A whole text that is valid UTF-8 is hardly ever in another charset.
+    if not raw.isascii() and (text := decode_strictly(raw, "utf-8")) is not None:
+        note(notes, kind, f"{charset}, read as utf-8")
+        return text
     guess_and_note = None if raw.isascii() or mostly_valid else guess.read(raw)
     if guess_and_note is None:
         note(notes, "undecodable bytes replaced", charset)
@@ -72,19 +70,17 @@ def _decode_undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
     if b"\x1b$" in raw and raw.isascii():
         # No other text has the escapes of these charsets.
         for codec in ("iso2022_jp", "iso2022_kr"):
-            text = decode_strictly(raw, codec)
-            if text is not None:
+            if (text := decode_strictly(raw, codec)) is not None:
                 note(notes, f"{kind}: read as {codec.replace('_', '-').replace('2022', '-2022')}")
                 return text
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
         pass
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        text = decode_strictly(raw, "utf-16")
-        if text is not None:
-            note(notes, f"{kind}: read as utf-16")
-            return text
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and (
+            text := decode_strictly(raw, "utf-16")) is not None:
+        note(notes, f"{kind}: read as utf-16")
+        return text
     text, mostly_valid = decode_replacing(raw, "utf-8")
     if mostly_valid:
         note(notes, "undecodable bytes replaced: utf-8")
@@ -150,6 +146,7 @@ def header_text(value: str, notes: Notes, guess: Guess) -> str:
 
 
 def _decode_raw(value: str, notes: Notes, guess: Guess) -> str:
+    """Decode text outside of encoded words, which declares no charset."""
     if value.isascii():
         return value
     return decode_text(value.encode("utf-8", "surrogateescape"), None, notes, guess)

@@ -21,7 +21,7 @@ from textnb.mail.charsets import Notes, note
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
-# A tree of more tags takes long to build if they are nested.
+# The maximum number of tags: a tree of more takes long to build if they are nested.
 MAX_TAGS = 20_000
 # Each paragraph opens all formatting elements again that are not closed (HTML, "reconstruct the
 # active formatting elements"), which can take gigabytes. So formatting tags are removed before the
@@ -113,6 +113,7 @@ def _simplify_tag(tag: re.Match[str]) -> str:
     name = name.lower()
     targets = words = ""
     if name in _TARGET_ATTRIBUTES and not slash:
+        # After "<" and the name.
         attributes = _ATTRIBUTE.findall(tag[0], len(name) + 1)
         if attributes:
             targets, words = _read_attributes(name, attributes)
@@ -185,6 +186,7 @@ def _text_between_tags(html: str) -> str:
     """The text between tags, in one pass."""
     # `inside` is "<!--", "script" or "style" between its beginning and its end, else empty.
     texts, inside = [], ""
+    # `split` puts each piece of markup between two texts.
     for number, piece in enumerate(_MARKUP.split(html)):
         is_markup = number % 2 == 1
         if not is_markup:

@@ -137,6 +137,7 @@ def _list_folder(folder: str, with_hidden: bool = False) -> tuple[list[str], lis
 
 
 def _kind(path: str) -> str:
+    """The kind of a `MailFile`, by its name."""
     kinds = ((_ARCHIVE_NAME, "archive"), (_MAILBOX_NAME, "mailbox"), (_MESSAGE_NAME, "message"))
     return next((kind for pattern, kind in kinds if pattern.search(path)), "unknown")
 
@@ -175,6 +176,7 @@ def _read_stream(file: IO[bytes], mail_file: MailFile) -> Iterator[RawMessage]:
     content = _decompress(file)
     is_mailbox = mail_file.kind == "mailbox" or (
         mail_file.kind == "unknown"
+        # The byte-order mark has three bytes, and "From " five.
         and content.peek(8)[:8].removeprefix(BYTE_ORDER_MARK).startswith(b"From "))
     if is_mailbox:
         for number, (raw, notes) in enumerate(split_mailbox(content), start=1):
@@ -197,7 +199,7 @@ def _decompress(file: Any) -> Any:
 
 
 def _read_content(file: Any, notes: Notes) -> bytes:
-    """Read content up to the limit, or up to the point where reading fails."""
+    """Read content up to `MAX_MESSAGE` bytes, or up to the point where reading fails."""
     pieces, size = [], 0
     try:
         # One read at a time, so that a broken file gives all bytes before the break.
@@ -265,24 +267,27 @@ def _read_archive(file: Any, mail_file: MailFile) -> Iterator[RawMessage]:
 def _read_member(
     archive: tarfile.TarFile, member: tarfile.TarInfo, mail_file: MailFile
 ) -> Iterator[RawMessage]:
+    """The messages of a member, whose top folder is their label if the archive has none."""
     label = mail_file.label if mail_file.label is not None else _top_folder(member.name)
     path = f"{mail_file.path}:{member.name}"
     content = archive.extractfile(member) if member.isreg() and not member.issparse() else None
     if content is None:
         kind = ("link" if member.issym() or member.islnk() else
                 "sparse file" if member.issparse() else "device or pipe")
-        yield RawMessage(b"", path, label, None, (f"refused: a {kind} in an archive",))
+        yield RawMessage(
+            b"", path, label, flags=None, errors=(f"refused: a {kind} in an archive",))
         return
     kind = "unknown" if _kind(path) == "archive" else _kind(path)
     try:
         yield from _read_stream(content, MailFile(path, kind, label))
     except Exception as error:
-        yield RawMessage(b"", path, label, None, (failure_note(error),))
-    # Skip the rest of a member beyond the limit.
+        yield RawMessage(b"", path, label, flags=None, errors=(failure_note(error),))
+    # Skip the rest of a member beyond `MAX_MESSAGE`.
     while content.read(PIECE_SIZE):
         pass
 
 
 def _top_folder(name: str) -> str | None:
+    """The first folder of a member's path; None if it is in no folder."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     return parts[0] if len(parts) > 1 else None

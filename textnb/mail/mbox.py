@@ -22,6 +22,7 @@ _ENVELOPE = re.compile(
     rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} +\d{1,2}:\d\d(?::\d\d)?"
     rb"(?: +[-+A-Z][\w+-]{0,5}){0,2} +(?:19|20)\d\d(?: +[-+A-Z][\w+-]{0,5})?"
     rb"\s*(?:remote from .*)?$")
+# The beginning of a header, or of another envelope line among the headers.
 _HEADER = re.compile(rb"[!-9;-~]+:|>?From ")
 # The headers with which messages begin. Texts have other words before a colon: "Note:", "http:".
 _MAIL_HEADER = re.compile(
@@ -127,13 +128,14 @@ def split_mailbox(file: Any) -> Iterator[tuple[bytes, Notes]]:
         previous, at_line_start = (line if at_line_start else b"x"), line.endswith(b"\n")
     if lines.failure is not None:
         notes.append(lines.failure)
+    # An empty file is one empty message.
     if pieces or notes or not n_messages:
         yield _message_of(pieces), notes
 
 
 def _message_of(pieces: list[bytes]) -> bytes:
     raw = b"".join(pieces)
-    # The empty line before the next message is not part of this one.
+    # The empty line before the next message is not part of this one: half of the ending.
     for ending in (b"\r\n\r\n", b"\n\n"):
         if raw.endswith(ending):
             raw = raw[:-len(ending) // 2]
@@ -150,6 +152,7 @@ def _beginning(line: bytes) -> str:
 
 
 def _starts_message(line: bytes, previous: bytes, following: bytes) -> bool:
+    """Whether a line ``From ...`` begins a message, by the rules of `split_mailbox`."""
     envelope = _ENVELOPE.match(line[:1000])
     if previous not in _EMPTY_LINES:
         return bool(envelope and _HEADER.match(following))

@@ -19,9 +19,9 @@ from textnb.mail.charsets import Notes, header_text, note
 from textnb.mail.parts import PartHeaders, PartReader, mime_headers, split_headers
 from textnb.runtime.values import Value
 
-# Servers let through some tens of MiB.
+# Bytes: servers let through some tens of MiB.
 MAX_MESSAGE, MESSAGE_TOO_LARGE = 64 << 20, "message beyond 64 MiB not read"
-# Above what servers let through: Postfix 100 KiB for one header.
+# Bytes of one header, above what servers let through: Postfix 100 KiB.
 MAX_HEADER = 128 << 10
 
 _ENVELOPE_LINE = re.compile(rb"From [^\r\n]*+(?:\r?\n|\r|\Z)")
@@ -176,15 +176,18 @@ def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, 
     reader = PartReader(notes, guess)
     body_text = reader.text(mime_headers(raw_headers), body, depth=0)
     message = MailMessage(
-        header("message-id"), date, header("from"), header("to"), header("subject"),
-        "\n".join(lines), body_text.text, body_text.html, tuple(reader.links), tuple(reader.images),
-        tuple(reader.attachments), {name: header(name) for name in names}, tuple(notes))
+        message_id=header("message-id"), date=date, from_=header("from"), to=header("to"),
+        subject=header("subject"), headers="\n".join(lines), body=body_text.text,
+        html=body_text.html, links=tuple(reader.links), images=tuple(reader.images),
+        attachments=tuple(reader.attachments),
+        requested={name: header(name) for name in names}, errors=tuple(notes))
     return message, MessageStructure(
-        tuple((name, value) for name in values for value in values[name]),
-        tuple(reader.parts), tuple(reader.alternatives))
+        fields=tuple((name, value) for name in values for value in values[name]),
+        parts=tuple(reader.parts), alternatives=tuple(reader.alternatives))
 
 
 def _parse_date(text: str, notes: Notes) -> datetime | None:
+    """The date in UTC, which it is taken to be in if it names no zone; None for a bad one."""
     try:
         # A longer value is not a date.
         date = parsedate_to_datetime(text[:200])

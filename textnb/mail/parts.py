@@ -24,9 +24,10 @@ from textnb.mail.charsets import Notes, charset_of_html, decode_text, header_tex
 MAX_DEPTH = 20
 # Digests of mailing lists hold some hundreds; each part costs as much as a small message.
 MAX_PARTS = 1000
-# Above what servers let through: Exchange Online 256 KiB.
+# Bytes of all headers of a part, above what servers let through: Exchange Online 256 KiB.
 MAX_HEADERS = 512 << 10
-# The standard library divides a list of parameters in time that is quadratic in its length.
+# Characters of a header: the standard library divides a list of parameters in time that is
+# quadratic in its length.
 _MAX_PARAMETERS = 8 << 10
 # A text/plain alternative of fewer words may only say that the message is in HTML.
 MAX_STUB_WORDS = 20
@@ -40,6 +41,8 @@ _MIME_HEADERS = ("content-type", "content-disposition", "content-transfer-encodi
 
 
 class PartText(NamedTuple):
+    """The text of a part and of those within it, and whether some of it is from HTML."""
+
     text: str
     html: bool
 
@@ -166,11 +169,12 @@ class PartReader:
             # Hostile numbers of continued parameters (RFC 2231) raise errors of many types.
             note(self._notes, "malformed parameters", type(error).__name__)
             return kind, None, b"", ""
+        # A parameter of RFC 2231 is a charset of its own, a language, and the value.
         return kind, charset[2] if isinstance(charset, tuple) else charset, boundary, name
 
     def _name(self, mime: Message) -> str:
-        name = (mime.get_param("filename", None, "content-disposition")
-                or mime.get_param("name", None) or "")
+        name = (mime.get_param("filename", header="content-disposition")
+                or mime.get_param("name") or "")
         if isinstance(name, tuple):
             return replace_surrogates(collapse_rfc2231_value(name))[:255]
         raw = name.encode("latin-1", "replace").decode("ascii", "surrogateescape")
@@ -228,8 +232,8 @@ class PartReader:
         # Imported here: a filter is a process per message, and plain messages need no HTML parser.
         from textnb.mail.html import MAX_TAGS, MAX_TARGETS, read_html
 
-        page = read_html(html, self._notes, max(0, MAX_TAGS - self._n_tags),
-                         MAX_TARGETS - len(self.links) - len(self.images))
+        page = read_html(html, self._notes, max_tags=max(0, MAX_TAGS - self._n_tags),
+                         max_targets=MAX_TARGETS - len(self.links) - len(self.images))
         self._n_tags += html.count("<")
         self.links += page.links
         self.images += page.images
@@ -244,7 +248,8 @@ def _first_word(mime: Message, header: str) -> str:
 def split_multipart(body: bytes, boundary: bytes, max_parts: int) -> tuple[list[bytes], bool]:
     """The parts of a multipart body (RFC 2046, section 5.1.1), and whether its end was found.
 
-    Text before the first boundary and after the last one is in none of the parts.
+    Text before the first boundary and after the last one is in none of the parts. If there are more
+    than ``max_parts``, one more is returned, and the rest is not read.
 
     Examples
     --------
@@ -260,6 +265,7 @@ def split_multipart(body: bytes, boundary: bytes, max_parts: int) -> tuple[list[
         end = data.find(b"\n", after)
         end = len(data) if end < 0 else end
         closing = data.startswith(b"--", after)
+        # The closing boundary ends in two dashes.
         if data[after + 2 * closing:end].strip(b" \t\r"):
             # A longer line, perhaps an inner part's boundary that begins like this one.
             at = data.find(delimiter, after)
@@ -277,7 +283,8 @@ def split_multipart(body: bytes, boundary: bytes, max_parts: int) -> tuple[list[
 
 
 def _choose_alternative(texts: Sequence[PartText]) -> PartText:
-    """Choose the plain text among alternatives, unless it is a stub of the HTML."""
+    """Choose the plain text among alternatives, unless it is a stub of the HTML: short, and with
+    less than half of its words."""
     with_text = [part for part in texts if part.text.strip()]
     plain = next((part for part in with_text if not part.html), PartText("", html=False))
     html = next((part for part in with_text if part.html), None)

@@ -4,6 +4,9 @@ Only headers that are named here are read. So the headers of other filters (``X-
 mailing lists (``List-Id``) and mail programs (``X-UID``) are left out, and also those of filters
 that are yet to come: a model that learns another filter's verdict errs with it, and fails when that
 filter is changed or removed.
+
+A function takes the message and its structure, whether or not it needs both: `textnb.mail.tokens`
+calls all in one way.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ _EXPECTED_HEADERS = ("from", "to", "subject", "date", "message-id", "mime-versio
 # Headers that name the mail program.
 _MAILER_HEADERS = frozenset(["x-mailer", "user-agent", "x-mimeole"])
 _ADDRESS_HEADERS = ("from", "to", "cc", "reply-to", "return-path")
-# A hop is a server that passed the message on; each adds a Received header.
+# Bounds on the time for hostile headers: characters of a header, addresses of a header, and hops. A
+# hop is a server that passed the message on; each adds a Received header.
 _MAX_VALUE_LENGTH, _MAX_ADDRESSES, _MAX_HOPS = 4096, 20, 20
 
 _ADDRESS = re.compile(r"[^\s<>(),;:\"'@]{1,64}@[^\s<>(),;:\"'@]{1,255}")

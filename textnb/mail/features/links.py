@@ -22,6 +22,7 @@ _LINK = re.compile(
     r"(?::(\d{0,5}))?(.*)", re.S)
 _SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 _DIGITS = re.compile(r"[0-9]+")
+# Bounds on the time for hostile messages; the lengths are numbers of characters.
 _MAX_LINKS, _MAX_PATH_WORDS, _MAX_PATH_LENGTH = 300, 20, 500
 _MAX_TEXT_LENGTH = 200_000
 

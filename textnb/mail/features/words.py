@@ -80,6 +80,7 @@ def style_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[
         yield f"run:{run}" if len(run) <= 6 else f"run:{run[:3]}..."
     letters = sum(map(str.isalpha, text))
     if letters:
+        # In tenths: more than a half is one token.
         capitals = 10 * sum(map(str.isupper, text)) // letters
         yield f"capitals:{min(capitals, 5)}0%"
     yield f"characters:{round_down_to_power(len(text))}"
@@ -89,11 +90,13 @@ def style_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[
 
 
 def _reveal(piece: str) -> str:
+    """A word without the tricks that hide it from filters: see `plain_words`."""
     visible = _INVISIBLE.sub("", normalize("NFKC", piece))
     return visible.translate(_HOMOGLYPHS) if _LATIN.search(visible) else visible
 
 
 def _pairs_of(text: str) -> Iterator[str]:
+    """Pairs of characters of scripts without spaces, and the words between them."""
     # Each second part is in a script without spaces.
     for number, part in enumerate(_UNSPACED.split(text)):
         if number % 2 and len(part) > 1:
@@ -103,6 +106,7 @@ def _pairs_of(text: str) -> Iterator[str]:
 
 
 def _shorten(word: str) -> str:
+    """The beginning of a long word, and its approximate length."""
     return f"{word[:8]}...{round_down_to_power(len(word))}"
 
 
