@@ -100,6 +100,7 @@ def add_answers(
     def read(
         names: list[str], predicate: pl.Expr | None, max_rows: int | None
     ) -> Iterator[pl.DataFrame]:
+        """The selected columns, of the rows that a filter and a limit leave, if there are any."""
         source = frame if max_rows is None else frame.head(max_rows)
         if predicate is not None and set(predicate.meta.root_names()) <= set(frame_schema):
             # Filter first: rows that are left out need no answer.
@@ -162,7 +163,8 @@ def answer_columns(
     calibrated: Floats | None = None,
     decision: Decision | None = None,
 ) -> tuple[dict[str, pl.Series], pl.Series]:
-    """The columns that follow from scores, and a mask of the rows that some class can produce.
+    """The columns that follow from scores, float64 (n_rows, n_classes), and a mask of the rows that
+    some class can produce.
 
     Probabilities and the decision come from the ``calibrated`` scores, or from ``scores`` if the
     model is not calibrated.
@@ -174,6 +176,7 @@ def answer_columns(
     if decision is not None:
         decided = decision.decide(log_odds(joint), labels.to_list())
         is_sure = pl.Series(decided != UNSURE)
+        # An unsure row, whose index is -1, takes any label first, and then null.
         columns["decision"] = null_unless(
             labels.gather(pl.Series(np.maximum(decided, 0))), is_sure & possible)
     if answers.probability or answers.top:

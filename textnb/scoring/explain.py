@@ -37,10 +37,13 @@ def top_terms(
     model : Model
         Its ``term_z`` ranks terms by z-scores; if it is None, weights rank them.
     statistics : Counts
+        What the model has learned, over ``terms``.
     weights : float64 (n_terms, n_classes), or SparseWeights
         For lists of labels, weights of each label against documents without it.
     terms, labels : polars.Series
+        The names of the terms and of the classes.
     k : int
+        The number of terms for each class.
     label : label or None
         If not None, only the terms of this class.
     """
@@ -83,7 +86,7 @@ def top_terms(
 
 def _weights_of_class(weights: Any, terms: NDArray[np.int64], k: int) -> Floats:
     # SparseWeights take an array of columns as long as the array of terms.
-    weights_of_class: Floats = weights[terms, np.full(len(terms), k)]
+    weights_of_class: Floats = weights[terms, np.full(len(terms), fill_value=k)]
     return weights_of_class
 
 

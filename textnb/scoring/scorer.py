@@ -42,7 +42,7 @@ def lengths(fitted: Fitted, rows: SparseRows) -> Floats:
 
 
 def calibrate_scores(fitted: Fitted, rows: SparseRows, scores: Floats) -> Floats:
-    """Scores whose softmax is the probability of each class. Applies the calibration, if any."""
+    """Apply the calibration, if any, to the scores of rows: see `Calibration.apply`."""
     if fitted.calibration is None:
         return scores
     return fitted.calibration.apply(scores, lengths(fitted, rows))
@@ -81,11 +81,11 @@ def score_frame(
             progress(batch.height)
         return answered
 
-    return add_answers(frame, columns, answers_of(fitted, answers), answer,
+    return add_answers(frame, columns, answer_schema(fitted, answers), answer,
                        lambda rows: batches(rows, columns), on_end)
 
 
-def answers_of(fitted: Fitted, answers: Answers) -> dict[str, pl.DataType]:
+def answer_schema(fitted: Fitted, answers: Answers) -> dict[str, pl.DataType]:
     """Names and types of the answers' columns."""
     return schema_of(fitted.labels, answers, fitted.decision, fitted.calibration is not None,
                      fitted.form.link)
@@ -94,7 +94,7 @@ def answers_of(fitted: Fitted, answers: Answers) -> dict[str, pl.DataType]:
 def answer_rows(
     fitted: Fitted, batch: pl.DataFrame, answers: Answers, watch: Watch | None = None
 ) -> pl.DataFrame:
-    """The answers to the rows of a batch."""
+    """The answers to the rows of a batch, a frame with their texts."""
     counts = fitted.vocabulary.rows(batch, fitted.columns)
     if watch is not None:
         watch(batch, counts)
@@ -151,6 +151,7 @@ def explain_labels(
         A row per pair: ``label``, ``score``, ``intercept``, ``explanation``.
     """
     pair_rows = rows[row]
+    # The values that weights multiply.
     values = fitted.form.used(pair_rows)
     pair = _row_of_each_value(values)
     contribution = values.data * fitted.form.weights[values.indices, label[pair]]
@@ -180,6 +181,7 @@ def explain_best(
     """
     best, all_rows = best_class(scores), np.arange(len(scores))
     intercept, weights = fitted.form.intercept, fitted.form.weights
+    # The values that weights multiply.
     values = fitted.form.used(rows)
     row = _row_of_each_value(values)
     contribution = values.data * weights[values.indices, best[row]]

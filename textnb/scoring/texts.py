@@ -49,7 +49,7 @@ from textnb.scoring.explain import (
 from textnb.scoring.scorer import (
     Watch,
     answer_counts,
-    answers_of,
+    answer_schema,
     calibrate_scores,
     explain_best,
     explain_labels,
@@ -213,7 +213,7 @@ def _calibrated_scores(fitted: Fitted, X: Rows) -> Floats:
         *(calibrate_scores(fitted, rows, fitted.form.scores(rows))
           for rows in matrices(fitted, X))])
     if fitted.indicator is not None:
-        scores = fitted.indicator.widen(scores, fitted.classes, -np.inf)
+        scores = fitted.indicator.widen(scores, fitted.classes, missing=-np.inf)
     if not fitted.is_multilabel:
         _check_possible(np.flatnonzero(np.isneginf(scores).all(axis=1)))
     return scores
@@ -277,7 +277,7 @@ def _predict_matrix(fitted: Fitted, blocks: Iterable[Floats]) -> Any:
     labels = fitted.labels.to_list()
     has_label = np.concatenate([np.zeros((0, len(labels)), dtype=np.bool_), *(
         choose_labels(scores, labels, fitted.decision) for scores in blocks)])
-    matrix = fitted.indicator.widen(has_label.astype(np.int64), fitted.classes, 0)
+    matrix = fitted.indicator.widen(has_label.astype(np.int64), fitted.classes, missing=0)
     return as_csr(matrix) if fitted.indicator.is_sparse else matrix
 
 
@@ -303,9 +303,8 @@ def predict(
 ) -> Any:
     """The most probable class of each document: see `TextClassifier.predict`."""
     answers = answers or Answers()
-    only_labels = answers == Answers()
     has_no_frame = not is_table(X) or (fitted.has_separate_labels and in_memory(X))
-    if has_no_frame and only_labels:
+    if has_no_frame and answers == Answers():
         warn_stale(fitted, probabilities=False, decisions=True)
         predicted = labels_of(fitted, X)
         if progress is not None:
@@ -313,14 +312,14 @@ def predict(
         return predicted
     if not is_table(X):
         X = table_of_texts(X, fitted.columns, fitted.token_columns)
-    warn_stale(
-            fitted, probabilities=bool(answers.probability or answers.top), decisions=True)
+    warn_stale(fitted, probabilities=bool(answers.probability or answers.top), decisions=True)
     coverage, eager = coverage_of(fitted), in_memory(X)
     if isinstance(X, pl.DataFrame) and 0 < X.height <= _MAX_FEW_TEXTS and progress is None:
         result = _predict_few(fitted, X, answers, coverage.add)
     else:
         frame = predict_lazily(
-            fitted, X, answers, progress, coverage.add, None if eager else coverage.log)
+            fitted, X, answers, progress, watch=coverage.add,
+            on_end=None if eager else coverage.log)
         result = to_kind_of(X, frame, fitted.columns)
     if eager:
         coverage.warn_of_all()
@@ -332,7 +331,7 @@ def _predict_few(
 ) -> pl.DataFrame:
     """As `predict_lazily`, but without a lazy query, which would take longer than the answers."""
     scan(X, text=fitted.columns, tokens=fitted.token_columns)
-    names = [*answers_of(fitted, answers)]
+    names = [*answer_schema(fitted, answers)]
     SchemaError.check_new(names, X.columns)
     answered = pl.concat(
         answer_counts(fitted, counts, answers) for counts in matrices(fitted, X, watch))
@@ -350,6 +349,7 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
         If there are no rows, or a label is null.
     """
     if y is not None:
+        # If y is a matrix, as at the fit, labels are compared as lists.
         y, _ = check_indicator(fitted.indicator, y)
         check_int64(y)
         predicted = labels_of(replace(fitted, indicator=None), X)
@@ -402,7 +402,8 @@ def top(fitted: Fitted, k: int, label: Any = None) -> pl.DataFrame:
 def explanation(
     fitted: Fitted, text: Text, k: int, labels: Sequence[Any] | None
 ) -> pl.DataFrame:
-    """Explain one text, with one row per entry: see `TextClassifier.explain`."""
+    """Explain one text by its k strongest terms, with one row per entry: see
+    `TextClassifier.explain`."""
     return _explain(fitted, row_of(fitted, text), k, labels)
 
 
@@ -418,7 +419,7 @@ def _explain(
                              "class against the runner-up")
     answer = score_frame(fitted, frame.lazy(), Answers(explain=k)).collect().row(0, named=True)
     if answer["predicted"] is None:
-        raise ImpossibleRowError.rows([0], 1)
+        raise ImpossibleRowError.rows([0], total=1)
     return explanation_table(answer, fitted.labels.dtype)
 
 
@@ -450,7 +451,8 @@ def _explain_labels(
             if label not in classes:
                 raise ParameterError.unknown_choice("label", label, classes)
         index = np.array([classes.index(label) for label in dict.fromkeys(labels)], dtype=np.int64)
-    explained = explain_labels(fitted, rows, scores, np.zeros_like(index), index, k)
+    explained = explain_labels(
+        fitted, rows, scores, row=np.zeros_like(index), label=index, n_terms=k)
     return label_explanation(explained, is_predicted[index], thresholds[index])
 
 
@@ -476,10 +478,11 @@ def highlight(
     basis = "the labels' intercepts alone" if is_multilabel else fitted.model.without_terms
     note = "" if n_known else (f"no term of the text is known ({n_tokens:,} in it): the answer "
                                f"rests on {basis}")
-    arguments = fitted.model.difference_name, table, n_tokens, n_known, note
+    attributes: dict[str, Any] = {"measure": fitted.model.difference_name, "table": table,
+                                  "terms": n_tokens, "known": n_known, "note": note}
     if not is_multilabel:
-        score = float(sum(table["contribution"]))
         return Explanation(
-            explained[0], table["runner_up"][0], score, *arguments, pieces[explained[0]])
+            explained[0], table["runner_up"][0], score=float(sum(table["contribution"])),
+            pieces=pieces[explained[0]], **attributes)
     predicted = score_frame(fitted, frame.lazy(), Answers()).collect()["predicted"]
-    return LabelExplanation(predicted[0].to_list(), *arguments, pieces)
+    return LabelExplanation(predicted[0].to_list(), pieces=pieces, **attributes)

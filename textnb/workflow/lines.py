@@ -25,7 +25,7 @@ from textnb.frames.kinds import is_unicode
 from textnb.learning.fitted import Fitted
 from textnb.runtime.stopping import count_written
 from textnb.scoring.columns import Answers
-from textnb.scoring.scorer import answer_rows, answers_of
+from textnb.scoring.scorer import answer_rows, answer_schema
 from textnb.scoring.texts import coverage_of
 from textnb.workflow.predict import Predicted, columns_to_write
 
@@ -125,7 +125,8 @@ class _LineReader:
     """
 
     def __init__(self, fitted: Fitted, answers: Answers, columns: Sequence[str] | None) -> None:
-        self._token_columns, self._answer_keys = fitted.token_columns, answers_of(fitted, answers)
+        self._token_columns = fitted.token_columns
+        self._answer_keys = answer_schema(fitted, answers)
         names = None if columns is None else [name for each in columns for name in each.split(",")]
         line_keys = [name for name in names or () if name not in self._answer_keys]
         names = columns_to_write(names, line_keys, self._answer_keys)
