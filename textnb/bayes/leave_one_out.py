@@ -10,7 +10,7 @@ O(features of the row + classes) per row.
 >>> import scipy.sparse as sp
 >>> X, y = np.array([[2, 1], [1, 0], [0, 3]]), np.array([0, 0, 1])
 >>> statistics = Counts.from_matrix(X, y)
->>> whole = MultinomialLeaveOneOut(statistics, None, True)
+>>> whole = MultinomialLeaveOneOut(statistics, class_prior=None, fit_prior=True)
 >>> scores = whole.scorer(1.0)(whole.rows(sp.csr_array(X), y))
 >>> np.exp(scores[0]).round(6).tolist()  # of [2, 1]: π = 1/2, θ = 2/3 and 1/3; 1/5 and 4/5
 [0.074074, 0.016]
@@ -67,7 +67,9 @@ class ColumnLimits:
     def row_columns(self, columns: NDArray[Any], counts: NDArray[Any]) -> Mask:
         """Which features of a row, with these counts, are columns if it is left out: (n_entries,).
         """
-        return self._are_within(columns, n_left_out=1) & (self.total[columns] > counts)
+        are_columns: Mask = self._are_within(columns, n_left_out=1) & (
+            self.total[columns] > counts)
+        return are_columns
 
     def _are_within(self, columns: Any, n_left_out: int) -> Mask:
         """Whether the columns are within the limits, if this number of their rows is left out."""
@@ -109,6 +111,7 @@ class LeaveOneOutRows:
         return len(self.codes)
 
 
+# From prepared rows to joint log-probabilities: float64 (n_rows, n_classes).
 Scorer = Callable[[LeaveOneOutRows], Floats]
 
 
@@ -144,7 +147,9 @@ class LeaveOneOut(ABC):
     statistics : Counts
         Counts of all rows, over all features that may be columns.
     class_prior : float64 (n_classes,) or None
+        The priors; if None, they follow from the rows.
     fit_prior : bool
+        Whether these priors are shares of the rows, or the same for all classes.
     within : ColumnLimits, optional
         Which features are columns if a row is left out; by default all.
     presence_above : float, optional
@@ -166,11 +171,12 @@ class LeaveOneOut(ABC):
         self._base_columns = (np.ones(len(self.counts), dtype=np.bool_) if within is None
                               else within.columns())
         self._fit_prior = fit_prior
+        # With a row for each class of the row that is left out.
         self._log_prior, self._is_empty = _priors(statistics.class_count, class_prior, fit_prior)
 
     @abstractmethod
     def scorer(self, l: Smoothing) -> Scorer:
-        """A function that computes joint log-probabilities of rows, for one ``l``."""
+        """The `Scorer` for one ``l``."""
 
     def rows(self, X: sp.csr_array, codes: Ints) -> LeaveOneOutRows:
         """Prepare learned rows to be scored.
@@ -250,6 +256,7 @@ class MultinomialLeaveOneOut(LeaveOneOut):
             all_rows = np.arange(len(rows))
             remaining = rows.own_counts - rows.values.data
             result: Floats = rows.values @ table
+            # Only the row's own class loses counts.
             result[all_rows, rows.codes] = _row_sums(
                 rows.values, _log(remaining + _l_of_entries(l, rows.values)))
             total = (totals + rows.change @ self.counts).astype(np.float64)
@@ -299,6 +306,7 @@ class ComplementLeaveOneOut(LeaveOneOut):
             # l is added last: beside the large integers, its digits would be lost.
             remaining = (term_counts[columns] - counts)[:, None] - self.counts[columns] + smoothing
             result: Floats = -(over_pairs @ _log(remaining))
+            # The complement of the row's own class does not hold the row.
             others = term_counts[values.indices] - rows.own_counts + _l_of_entries(l, values)
             result[all_rows, rows.codes] = -_row_sums(values, _log(others))
             total = (totals + (rows.change @ term_counts)[:, None] - rows.change @ self.counts
@@ -368,7 +376,10 @@ class BernoulliLeaveOneOut(LeaveOneOut):
 
 class _Absence:
     """log(1-p) of each term and class, as ``log``; 0 if p is 1, which is only so for ``l = 0``:
-    then ``never`` is True. The totals are over the base columns."""
+    then ``never`` is True. The totals are over ``base_columns``.
+
+    ``counts``, (n_features, n_classes), are how many of the ``n_rows``, (n_classes,), hold a term.
+    """
 
     def __init__(
         self, counts: NDArray[Any], n_rows: NDArray[Any], l_column: Any, base_columns: Mask,
@@ -390,7 +401,8 @@ def _priors(
 ) -> tuple[Floats, Mask]:
     """log π of all classes after leaving out a row, and which classes have no row left.
 
-    Both are (n_classes, n_classes), with a row for each class that the left-out row may have.
+    Both are (n_classes, n_classes), with a row for each class that the left-out row may have. A
+    class without rows has -inf.
     """
     n_classes = len(class_count)
     priors, is_empty = np.full((n_classes, n_classes), -np.inf), np.eye(n_classes, dtype=np.bool_)
@@ -409,6 +421,7 @@ def _priors(
 def _csr_of(
     data: NDArray[Any], column: NDArray[Any], row: Ints, shape: tuple[int, int]
 ) -> sp.csr_array:
+    """A matrix from its values, and the column and row of each, row after row."""
     import scipy.sparse as sp
 
     indptr = np.zeros(shape[0] + 1, dtype=column.dtype)
@@ -437,10 +450,12 @@ def _row_sums(entries: sp.csr_array, values: Any) -> Floats:
 
 
 def _l_as_column(l: Smoothing) -> Any:
+    """One ``l`` for all features, or a column (n_features, 1)."""
     return l[:, None] if isinstance(l, np.ndarray) else l
 
 
 def _l_of_entries(l: Smoothing, entries: sp.csr_array) -> Any:
+    """One ``l``, or that of the feature of each stored value."""
     return l[entries.indices] if isinstance(l, np.ndarray) else l
 
 

@@ -51,8 +51,8 @@ from textnb.runtime.memory import check_fits_in_memory
 from textnb.runtime.progress import Size, current_progress
 from textnb.runtime.threads import map_in_threads
 
-# The maximum of C times the weight of a row. Beyond it, rounding errors are larger than the
-# regularisation, and weights would be noise.
+# The maximum of C, the inverse of the regularisation's strength, times the weight of a row. Beyond
+# it, rounding errors are larger than the regularisation, and weights would be noise.
 MAX_COST = 1e10
 # With larger values, squares and their sums would overflow.
 _MAX_VALUE = 1e30
@@ -86,13 +86,14 @@ class PreparedRows:
         cls, model: Any, counts: sp.csr_array, labels: Labels,
         weight: Floats | None = None, binary: bool = False, sharing: Sharing | None = None,
     ) -> PreparedRows:
+        """Count and prepare rows; the parameters are those of `learn_and_calibrate`."""
         current_progress().begin("preparing rows")
         statistics = document_statistics(counts, labels, weight)
         if len(statistics.classes) < 2 and not labels.is_multilabel:
             raise DataError("a linear model tells classes apart: the number of classes in the data "
                             "has to be greater than one; got one class: "
                             f"{statistics.classes.tolist()}")
-        check_fits_in_memory(len(statistics.classes), statistics.n_features, 16,
+        check_fits_in_memory(len(statistics.classes), statistics.n_features, bytes_per_count=16,
                              name="counts and weights", log_size=True)
         features = model.feature_map(statistics, binary)
         extra = None if sharing is None else sharing.extra_columns(counts, features, weight=weight)
@@ -125,8 +126,9 @@ def _fit(
     model: Any, prepared: PreparedRows, labels: Labels, weight: Floats | None, binary: bool,
     start: WarmStart | None = None, counts_more_rows: bool = False,
 ) -> tuple[Learned, dict[int, sp.csr_array]]:
-    """What is learned, and the duals of each class, most of which are 0.
+    """What is learned, and the duals of each class, from which a solver may begin again.
 
+    A dual is a number >= 0 for each row, most of which are 0: see `LinearSolution`.
     ``counts_more_rows`` is whether the statistics also count rows that are not in ``prepared``.
     """
     statistics = prepared.statistics
@@ -138,7 +140,7 @@ def _fit(
     start_weights = None if start is None else [
         start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
     for k, solution in problems.solve("fitting", weights=start_weights):
-        solution.put(weights[:, k])
+        solution.write_weights(weights[:, k])
         intercept[k] = solution.intercept
         duals[k] = sp.csr_array(solution.duals[None, :])
         n_iter = max(n_iter, solution.n_iter)
@@ -165,6 +167,7 @@ def refit_sample(
     statistics : Counts
         Counts of all rows.
     binary : bool
+        As in `learn_and_calibrate`.
     """
     counts = without_zeros(canonical(counts))
     prepared = PreparedRows(statistics, _solver_rows(
@@ -200,7 +203,7 @@ def learn_and_calibrate(
         Whether to keep out-of-fold scores of all rows. If each row has one label, they are kept
         only if the rows outside each fold have all classes.
     sharing : Sharing, optional
-        What terms share.
+        What terms share: subwords and vectors, for which rows have extra columns.
 
     Raises
     ------
@@ -228,12 +231,12 @@ def learn_and_calibrate(
         learned = replace(learned, left_out=LeftOutScores(all_scores, labels.codes, last + 1))
     codes = labels.codes[held_out]
     weight = np.ones(len(codes)) if weight is None else weight[held_out]
-    documents, method = len(codes), "rows held out by fit"
+    calibration = Calibration(documents=len(codes), method="rows held out by fit")
     if scores.shape[1] > 2:
         temperature, shift = best_sigmoids(scores, codes, weight)
-        calibration = Calibration(temperature, 0.0, documents, method, link="sigmoid", shift=shift)
+        calibration = replace(calibration, temperature=temperature, link="sigmoid", shift=shift)
     else:
-        calibration = Calibration(best_temperature(scores, codes, weight), 0.0, documents, method)
+        calibration = replace(calibration, temperature=best_temperature(scores, codes, weight))
     return replace(learned, calibration=calibration)
 
 
@@ -270,9 +273,9 @@ def choose_vector_weight(
         errors.append((scores.argmax(axis=1) != codes).astype(np.float64))
         losses.append(-log_posterior(scores)[np.arange(len(codes)), codes])
     # Share 0 is without vectors.
-    is_good = _are_as_low(np.array(errors), 0, scored_weight)
+    is_good = _are_as_low(np.array(errors), k=0, weight=scored_weight)
     means = np.where(is_good, np.average(losses, axis=1, weights=scored_weight), np.inf)
-    is_good &= _are_as_low(np.array(losses), int(np.argmin(means)), scored_weight)
+    is_good &= _are_as_low(np.array(losses), k=int(np.argmin(means)), weight=scored_weight)
     return _VECTOR_SHARES[int(np.argmax(is_good))] * sharing.vector_weight
 
 
@@ -282,9 +285,8 @@ def _are_as_low(losses: Floats, k: int, weight: Floats | None) -> NDArray[np.boo
     ``losses`` is float64 (n_models, n_rows).
     """
     excess = losses - losses[k]
-    are_low: NDArray[np.bool_] = np.average(excess, axis=1, weights=weight) <= (
-        excess.std(axis=1) / excess.shape[1] ** 0.5)
-    return are_low
+    return np.asarray(np.average(excess, axis=1, weights=weight) <= (
+        excess.std(axis=1) / excess.shape[1] ** 0.5))
 
 
 def _every_class_is_outside_each(folds: NDArray[np.int64], codes: NDArray[np.int64]) -> bool:
@@ -454,8 +456,7 @@ class _Problems:
         if self.side_weights is None:
             return self.cost
         weight_without, weight_with = self.side_weights[k]
-        cost: Floats = self.cost * np.where(self.labels.has(k), weight_with, weight_without)
-        return cost
+        return np.asarray(self.cost * np.where(self.labels.has(k), weight_with, weight_without))
 
     def solve(
         self, phase: str, duals: Sequence[Floats] | None = None,
@@ -510,14 +511,17 @@ def even_blocks(size: int, max_size: int) -> list[range]:
     """
     n_blocks = -(-size // max_size)
     ends = [size * block // n_blocks for block in range(n_blocks + 1)]
-    return [range(a, b) for a, b in pairwise(ends)]
+    return [range(begin, end) for begin, end in pairwise(ends)]
 
 
 def _statistics_of_columns(
     counts: sp.csr_array, chosen: NDArray[np.bool_], n_rows: int, weight: Floats | None,
     rows_with_term: NDArray[np.int64],
 ) -> Counts:
-    """How many of the chosen rows hold each term, as counts of one class, for a feature map."""
+    """How many of the chosen rows hold each term, as counts of one class, for a feature map.
+
+    ``rows_with_term`` is this number, which ``weight``, of the chosen rows, replaces by a sum.
+    """
     if weight is None:
         return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), rows_with_term[None, :])
     weighted = weigh_by_column(counts[chosen], weight)

@@ -105,22 +105,23 @@ class LinearSolution:
 
     @property
     def weights(self) -> Floats:
-        """One weight per term: float64 (n_terms,)."""
+        """One weight per term, with those of extra columns folded in: float64 (n_terms,)."""
         weights = np.zeros(self.rows.n_features)
-        self._put_all(weights)
+        self._write_all(weights)
         return weights if self.rows.extra is None else self.rows.extra.fold(weights)
 
-    def put(self, column: Floats) -> None:
-        """Write one weight per term into an array of zeros."""
+    def write_weights(self, column: Floats) -> None:
+        """Write `weights` into an array of zeros, without another array if there are many terms."""
         if self.rows.extra is None:
-            self._put_all(column)
+            self._write_all(column)
         else:
             column[:] = self.weights
 
-    def _put_all(self, column: Floats) -> None:
+    def _write_all(self, column: Floats) -> None:
         """Write the weights of all columns, extra ones too, into an array of zeros."""
         column[self.rows.columns] = self.shared
         # Weights of columns that only one row holds are not stored: each class has many of them.
+        # They follow from the dual of that row.
         scale = self.scales.of_own(self.rows)
         own_weights = scale * (scale * self.rows.value) * (self.duals * self.y)[self.rows.row]
         # Most are 0, as most rows are beyond the margin.
@@ -190,7 +191,7 @@ class LinearSolver:
                   for problem, weights_and_bias in zip(problems, weights, strict=True)]
         loops = self._compiled_loops(rows.shared)
         descents: list[DualPoint | None] = [None] * len(problems)
-        if loops is not None and not (self._is_tight and all(p is not None for p in starts)):
+        if loops is not None and (None in starts or not self._is_tight):
             descents = [*self._descend(loops, problems, [
                 start_duals if start is None else problem.duals(start)
                 for problem, start_duals, start in zip(problems, duals, starts, strict=True)])]
@@ -207,6 +208,7 @@ class LinearSolver:
         return _Problem(rows, rows.shared, scales, y, reduced_cost, LOSSES[self.loss])
 
     def _compiled_loops(self, rows: sp.csr_array) -> Any | None:
+        """`textnb.bayes.native.descent`, if it is compiled and quicker for these rows."""
         can_descend = self.loss == "hinge" and rows.nnz >= _MIN_DESCENT_VALUES
         kernel = load_usable(SOLVER).kernel if can_descend else None
         return None if kernel is None else kernel.descent
@@ -401,7 +403,7 @@ class _Problem:
 
     def multiple_of_scale(self) -> _Point:
         """About the best point whose v is one number v0 for all features: Newton's method finds
-        x = (v0, bias), roughly, which is enough for a start."""
+        x = (v0, bias) in at most ten steps, roughly, which is enough for a start."""
         # The rows' scores for v0 = 1 and no bias.
         unit_scores = self.rows @ self.scale
         # At least 1, so that there is a solution without columns.
@@ -432,7 +434,8 @@ class _Problem:
     def search(
         self, scores: Floats, change: Floats, product: float, square: float, start_slope: float
     ) -> float:
-        """How far to go from a point along a direction, almost to the minimum of the objective.
+        """How far to go from a point along a direction, almost to the minimum of the objective: the
+        number t by which the direction is multiplied.
 
         Parameters
         ----------
@@ -555,12 +558,14 @@ class _Model:
     def minimum(self, unknowns: Floats, point: _Point) -> tuple[Floats, bool]:
         """Unknowns that gain at least nine tenths of what the model can gain, and whether conjugate
         gradients found them within the maximum number of steps."""
+        # The model's value at the point.
         here = point.penalty + 0.5 * _dot(self.row_hessian * self.misses, self.misses)
         ridge = 1.0 / self.row_hessian
         residual = self.target - (self._multiply(unknowns) + ridge * unknowns)
         # Conjugate gradients are preconditioned by the ridge.
         scaled = self.row_hessian * residual
         direction, square = scaled.copy(), _dot(scaled, residual)
+        # A residual so much smaller than at the start is rounding.
         negligible = 1e-30 * square
         for _ in range(_MAX_CG_STEPS):
             if square <= negligible:

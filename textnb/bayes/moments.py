@@ -53,6 +53,7 @@ class MomentStatistics(ReadOnly):
     class_count : int64 (n_classes,)
         Rows per class; float64 sums of weights under sample weights.
     mean : float64 (n_classes, n_features)
+        0 for a class without rows.
     scatter : float64 (n_classes, n_features, n_features), or (n_classes, n_features)
         Sums of products of centred features, or only sums of squares.
     """
@@ -127,7 +128,7 @@ class MomentStatistics(ReadOnly):
         known, count, mean, scatter = self._copy_with_classes(
             unite_labels(self.classes, other.classes))
         codes = class_codes(other.classes, known)
-        before = count[codes]
+        count_before = count[codes]
         count = count.astype(np.result_type(self.class_count, other.class_count), copy=False)
         count[codes] += other.class_count
         # Scatter matrices are large: temporary arrays are only made for some classes at a time.
@@ -141,7 +142,7 @@ class MomentStatistics(ReadOnly):
                 block = slice(start, start + n_classes)
                 block_scatter = scatter[codes[block]]
                 block_scatter += other.scatter[block]
-                block_scatter += self._products(shift[block], (before * share)[block])
+                block_scatter += self._products(shift[block], (count_before * share)[block])
                 scatter[codes[block]] = block_scatter
         return MomentStatistics(known, count, mean, scatter)
 
@@ -205,7 +206,8 @@ class MomentStatistics(ReadOnly):
     def _copy_with_classes(
         self, known: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], Floats, Floats]:
-        """Classes, and copies of their moments that may be changed."""
+        """These classes, which include all of `classes`, and copies of their counts, means and
+        scatters, which may be changed."""
         if len(known) == len(self.classes):
             return self.classes, self.class_count.copy(), self.mean.copy(), self.scatter.copy()
         rows = class_codes(self.classes, known)
@@ -240,22 +242,20 @@ class MomentStatistics(ReadOnly):
                             f"to square; rescale {them}")
 
     def within(self) -> Floats:
-        """Scatter about the class means, summed over the classes."""
-        within: Floats = self.scatter.sum(axis=0)
-        return within
+        """Scatter about the class means, summed over the classes: float64 (n_features, n_features),
+        or (n_features,) if there are variances only."""
+        return np.asarray(self.scatter.sum(axis=0))
 
     def overall_mean(self) -> Floats:
         """The mean of all rows: float64 (n_features,)."""
         share = self.class_count / self.class_count.sum()
-        mean: Floats = share @ self.mean
-        return mean
+        return np.asarray(share @ self.mean)
 
     def variance(self) -> Floats:
         """Variance of each feature over all rows, divisor n: float64 (n_features,)."""
         within = self.without_covariances().within()
         between = self.class_count @ (self.mean - self.overall_mean()) ** 2
-        variance: Floats = (within + between) / self.class_count.sum()
-        return variance
+        return np.asarray((within + between) / self.class_count.sum())
 
     def _products(self, vectors: Floats, factor: Floats) -> Floats:
         """factor · vector vectorᵀ of each class, or its diagonal if there are variances only."""

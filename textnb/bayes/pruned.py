@@ -24,7 +24,8 @@ class Pruned:
 
     Examples
     --------
-    >>> pruned = Pruned(terms=1000, occurrences=1200, at_most=2) + Pruned(800, 800, 1)
+    >>> pruned = Pruned(terms=1000, occurrences=1200, at_most=2) + Pruned(
+    ...     terms=800, occurrences=800, at_most=1)
     >>> pruned.describe()
     'left out for the memory limit: 1,800 terms, with 2,000 occurrences, at most 3 each'
     """
@@ -43,7 +44,7 @@ class Pruned:
                 f"{quantity(self.occurrences, 'occurrence')}, at most {self.at_most:,} each")
 
     def to_dict(self) -> dict[str, int]:
-        """JSON-ready."""
+        """JSON-ready values."""
         return asdict(self)
 
     @classmethod

@@ -33,7 +33,7 @@ from textnb.runtime.progress import Size, current_progress
 _LIBLINEAR_LOCK = Lock()
 # With larger values LIBLINEAR's steps are 0, and it does not end.
 _MAX_VALUE = 1e30
-# For each loss, a tolerance with which accuracy on text is that of the optimum.
+# For each loss, a tolerance of LIBLINEAR with which accuracy on text is that of the optimum.
 TOLERANCE = {"log": 4.0, "hinge": 2.0}
 
 
@@ -74,10 +74,10 @@ def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     >>> presence_statistics(rows, Labels.of_classes(["a", "b"])).feature_count.tolist()
     [[1, 0], [1, 1]]
     """
-    totals = (len(labels), count_by_column(rows)) if labels.is_multilabel else ()
+    n_rows, total = (len(labels), count_by_column(rows)) if labels.is_multilabel else (None, None)
     by_class = (count_by_column(rows, labels.has(k)) for k in range(len(labels.classes)))
     ends, codes, values = cells_by_class(by_class, rows.shape[1])
-    return Counts(labels.classes, labels.sizes, ends, codes, values, *totals)
+    return Counts(labels.classes, labels.sizes, ends, codes, values, rows=n_rows, total=total)
 
 
 def document_statistics(
@@ -92,8 +92,8 @@ def document_statistics(
     weight : float64 (n_rows,), optional
     """
     if weight is None:
-        return presence_statistics(presence(counts, 0.0, np.int8), labels)
-    return Counts.from_labels(presence(counts, 0.0), labels, weight)
+        return presence_statistics(presence(counts, above=0.0, dtype=np.int8), labels)
+    return Counts.from_labels(presence(counts, above=0.0), labels, weight)
 
 
 def prepare_rows(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
@@ -105,14 +105,14 @@ def prepare_rows(rows: sp.csr_array, binarize: bool) -> sp.csr_array:
     if not binarize:
         return canonical(rows)
     # One byte for each 1, because the matrix holds all documents at once.
-    return presence(rows, 0.0, np.int8)
+    return presence(rows, above=0.0, dtype=np.int8)
 
 
 def ratio_statistics(
     rows: sp.csr_array, labels: Labels, l: Any, binarize: bool, weight: Floats | None = None,
     class_weight: Any = None,
 ) -> tuple[Counts, Floats]:
-    """The statistic of rows, and r: see `ratio_of`.
+    """The statistic of rows, and r, their log-count ratios: see `ratio_of`.
 
     Parameters
     ----------
@@ -120,10 +120,12 @@ def ratio_statistics(
         As `prepare_rows` gives them.
     labels : Labels
     l : float or array (n_features,)
+        The smoothing parameter.
     binarize : bool
         Whether all stored values are 1.
     weight : float64 (n_rows,), optional
     class_weight : optional
+        As in `class_weights`.
 
     Raises
     ------
@@ -144,7 +146,8 @@ def ratio_statistics(
 
 
 def ratio_of(statistics: Counts, l: Smoothing, class_weight: Any) -> Floats:
-    """r, with class weights applied: one row per class; of two classes, only the second's row."""
+    """`log_count_ratio` of counts with class weights: one row per class; of two classes, only the
+    second's row."""
     counts = with_class_weight(statistics, class_weight).feature_count
     ratio = log_count_ratio(counts, l)
     return ratio[1:] if len(ratio) == 2 else ratio

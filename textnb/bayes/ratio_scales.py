@@ -24,9 +24,11 @@ from textnb.bayes.statistics import as_smoothing
 class RatioScales:
     """Computes |r| ** power for one class at a time; r is its log-count ratio to all others [1]_.
 
-    Ratios are of the counts in ``statistics``, which may count more rows, or else of ``rows``. The
-    class weights are ``class_weight``, float64 (n_classes,), or, for lists of labels,
-    ``side_weights``, float64 (n_labels, 2): the weights of the rows without and with each label.
+    The power and the smoothing are those of ``model``, an `NBLinear`. Ratios are of the counts in
+    ``statistics``, which may count more rows, or else of ``rows``, with their ``weight``, float64
+    (n_rows,). The class weights are ``class_weight``, float64 (n_classes,), or, for lists of
+    labels, ``side_weights``, float64 (n_labels, 2): the weights of the rows without and with each
+    label.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class RatioScales:
         return self._scale(k, *self._weigh_sides(k, own, total), self._l_of(columns))
 
     def _scale(self, k: int, own: Floats, total: NDArray[Any], l: Any) -> Floats:
+        """|r| ** power of columns, from their sums over class k and over all rows."""
         # As `log_count_ratio`, with one logarithm per term. Rounding may make total - own negative.
         ratio = (own + l) / (np.maximum(total - own, 0.0) + l)
         np.log(ratio, out=ratio)

@@ -59,7 +59,7 @@ def log_prior(
 
     Examples
     --------
-    >>> log_prior(1, 4, 2, None, False, log_ratio) == -log(2)
+    >>> log_prior(1, 4, 2, None, fit_prior=False, log_ratio=log_ratio) == -log(2)
     True
     """
     if prior is not None:

@@ -11,7 +11,7 @@ and rare terms learn from others. The score x·w + (x U)·u is x·(w + U u), so 
 explanations and exports need only one weight per term.
 
 >>> from textnb.bayes.features import IDENTITY
->>> sharing = Sharing(sp.csr_array([[1, 1, 0], [0, 1, 1]]), 0.5)
+>>> sharing = Sharing(sp.csr_array([[1, 1, 0], [0, 1, 1]]), weight=0.5)
 >>> rows = sp.csr_array([[1, 0], [1, 1], [0, 2]])
 >>> extra = sharing.extra_columns(rows, IDENTITY)
 >>> extra.factors.toarray().tolist()
@@ -92,6 +92,7 @@ def reduce_for_rows(weight: float, rows_per_class: float) -> float:
 
 def mean_words_per_row(terms: Sequence[str], rows_with_term: NDArray[Any], n_rows: float) -> float:
     """The mean number of different words of a row, at least 1."""
+    # A term with a space is an n-gram of words.
     is_word = np.fromiter((" " not in term for term in terms), np.bool_, len(terms))
     return max(float(rows_with_term[is_word].sum()) / n_rows, 1.0)
 

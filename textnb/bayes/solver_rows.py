@@ -63,6 +63,7 @@ class SolverRows:
         extra : ExtraColumns, optional
             Columns after those of the terms.
         """
+        # The number of rows that hold each column.
         n_holding = count_by_column(rows, chosen) if rows_with_term is None else rows_with_term
         if extra is not None:
             n_holding = np.concatenate([n_holding, extra.rows_with_column])
@@ -76,6 +77,7 @@ class SolverRows:
         n_shared = int(n_holding[columns].sum())
         n_own = n_stored - n_shared
         del n_holding
+        # Values and columns of the shared columns; rows, columns and values of the others.
         shared = np.empty(n_shared), np.empty(n_shared, dtype=index_type)
         own = np.empty(n_own, dtype=index_type), np.empty(n_own, dtype=index_type), np.empty(n_own)
         sizes: list[NDArray[Any]] = [np.zeros(1, dtype=index_type)]
@@ -97,8 +99,8 @@ class SolverRows:
         ends = np.cumsum(np.concatenate(sizes), dtype=index_type)
         matrix = sp.csr_array(
             (shared[0][:n_shared], shared[1][:n_shared], ends), shape=(len(ends) - 1, len(columns)))
-        return cls(
-            matrix, columns, own[0][:n_own], own[1][:n_own], own[2][:n_own], n_features, extra)
+        return cls(matrix, columns, row=own[0][:n_own], column=own[1][:n_own],
+                   value=own[2][:n_own], n_features=n_features, extra=extra)
 
     @property
     def nbytes(self) -> int:
@@ -119,6 +121,7 @@ class Scales:
         The factors of the columns that only one row holds: for each column, or with ``by_row`` for
         each row.
     by_row : bool
+        Whether all columns that only the same row holds have one factor.
     """
 
     shared: Floats

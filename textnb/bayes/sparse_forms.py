@@ -40,8 +40,9 @@ def multinomial_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     [[0.75, 0.25], [0.25, 0.75]]
     """
     l_of_term = _per_term(l, counts)
-    return _weights(counts, _log_excess(counts.values, l_of_term[counts.columns]),
-                    -np.log(counts.class_totals + l_of_term.sum()), np.log(l_of_term))
+    return SparseWeights(
+        counts.ends, counts.codes, excess=_log_excess(counts.values, l_of_term[counts.columns]),
+        default=-np.log(counts.class_totals + l_of_term.sum()), shared=np.log(l_of_term))
 
 
 def complement_weights(counts: Counts, l: Smoothing) -> SparseWeights:
@@ -55,8 +56,10 @@ def complement_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     """
     l_of_term, total, columns = _per_term(l, counts), counts.total_counts, counts.columns
     others = np.maximum(total.sum() - counts.class_totals, 0)
-    return _weights(counts, -log_without(counts.values, total[columns], l_of_term[columns]),
-                    np.log(others + l_of_term.sum()), -np.log(total + l_of_term))
+    return SparseWeights(
+        counts.ends, counts.codes,
+        excess=-log_without(counts.values, total[columns], l_of_term[columns]),
+        default=np.log(others + l_of_term.sum()), shared=-np.log(total + l_of_term))
 
 
 def bernoulli_weights(counts: Counts, l: float) -> tuple[SparseWeights, Floats]:
@@ -70,12 +73,13 @@ def bernoulli_weights(counts: Counts, l: float) -> tuple[SparseWeights, Floats]:
     ([[3.0, 0.333333333333], [0.333333333333, 1.0]], [0.1875, 0.375])
     """
     rows = counts.class_count
-    # Of log(1-p).
+    # The excess of log(1-p).
     absent_excess = log_without(counts.values, rows[counts.codes], l)
     absent = counts.n_features * log_ratio(rows + l, rows + 2.0 * l) + np.bincount(
         counts.codes, weights=absent_excess, minlength=len(rows))
-    return _weights(counts, _log_excess(counts.values, l) - absent_excess,
-                    np.log(l) - np.log(rows + l)), absent
+    return SparseWeights(
+        counts.ends, counts.codes, excess=_log_excess(counts.values, l) - absent_excess,
+        default=np.log(l) - np.log(rows + l)), absent
 
 
 def label_weights(counts: Counts, l: Smoothing) -> SparseWeights:
@@ -92,8 +96,9 @@ def label_weights(counts: Counts, l: Smoothing) -> SparseWeights:
     own, total_l = counts.class_totals, l_of_term.sum()
     excess = (_log_excess(counts.values, l_of_term[columns])
               - log_without(counts.values, total[columns], l_of_term[columns]))
-    return _weights(counts, excess, log_ratio(total.sum() - own + total_l, own + total_l),
-                    log_ratio(l_of_term, total + l_of_term))
+    return SparseWeights(
+        counts.ends, counts.codes, excess, shared=log_ratio(l_of_term, total + l_of_term),
+        default=log_ratio(total.sum() - own + total_l, own + total_l))
 
 
 def stays_sparse(model: Any, statistics: Counts, l: Smoothing) -> bool:
@@ -114,7 +119,7 @@ def stays_sparse(model: Any, statistics: Counts, l: Smoothing) -> bool:
 def derive_sparse(model: Any, statistics: Counts, l: Smoothing) -> LinearForm:
     """The form with sparse weights, of counts for which `stays_sparse` is true."""
     counts = with_class_weight(statistics, model.class_weight)
-    # What is added to the prior; None if scores have no prior.
+    # What is added to the log prior of each class; None if scores have no prior.
     weights, added = model.weigh_sparse(counts, l)
     intercept = np.zeros(len(counts.classes))
     if added is not None and not counts.is_multilabel:
@@ -124,12 +129,6 @@ def derive_sparse(model: Any, statistics: Counts, l: Smoothing) -> LinearForm:
         intercept = log_ratio(own_rows, n_rows) - log_ratio(n_rows - own_rows, n_rows)
     return LinearForm(counts.classes, weights, intercept, features=presence_map(model.above),
                       link=counts.link)
-
-
-def _weights(
-    counts: Counts, excess: Floats, default: Floats, shared: Floats | None = None
-) -> SparseWeights:
-    return SparseWeights(counts.ends, counts.codes, excess, default, shared)
 
 
 def _per_term(l: Smoothing, counts: Counts) -> Floats:

@@ -63,12 +63,13 @@ class SparseWeights:
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        check_fits_in_memory(self.shape[1], self.shape[0], 8, name="their weights")
+        check_fits_in_memory(self.shape[1], self.shape[0], bytes_per_count=8, name="their weights")
         dense = self[np.arange(len(self))]
         return dense if dtype is None else dense.astype(dtype, copy=False)
 
     def __getitem__(self, key: Any) -> Floats:
-        """Weights of some terms; of pairs of terms and classes; or with ``[:, k]``, of a class."""
+        """Weights of some terms; with ``[terms, classes]``, of pairs of a term and a class; or with
+        ``[:, k]``, of a class."""
         if isinstance(key, tuple):
             terms, classes = np.broadcast_arrays(
                 np.arange(len(self))[key[0]] if isinstance(key[0], slice) else key[0], key[1])
@@ -130,19 +131,16 @@ class SparseWeights:
             terms, np.broadcast_to(k, terms.shape))
         mean_of_others = (default.sum() - default[k] + self._total_excess[terms] - excess) / (
             self.shape[1] - 1)
-        difference: Floats = default[k] + excess - mean_of_others
-        return difference
+        return np.asarray(default[k] + excess - mean_of_others)
 
     @cached_property
     def _begins(self) -> Ints:
-        begins: Ints = self._ends - np.diff(self._ends, prepend=0)
-        return begins
+        return np.asarray(self._ends - np.diff(self._ends, prepend=0))
 
     @cached_property
     def _keys(self) -> Ints:
         terms = np.repeat(np.arange(len(self)), self._ends - self._begins)
-        keys: Ints = terms * self.shape[1] + self._codes
-        return keys
+        return np.asarray(terms * self.shape[1] + self._codes)
 
     @cached_property
     def _matrix(self) -> sp.csr_array:

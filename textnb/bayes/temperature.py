@@ -93,7 +93,9 @@ def best_sigmoids(scores: Floats, codes: NDArray[np.int64], weight: Floats) -> t
     scores : float64 (n_rows, n_classes)
         Finite margins of each class against the rest.
     codes : int64 (n_rows,)
+        The class of each row.
     weight : float64 (n_rows,)
+        The weight of each row.
     """
     total = float(weight.sum())
     if not total:
@@ -179,6 +181,7 @@ class _Loss:
         value = -float(weight @ np.einsum("ij,ij->i", target, logs))
         # The residual is the loss's derivative by z. The derivatives of z by the point are
         # (scaled, 1).
+        # The probabilities; below they are multiplied in place.
         factor = np.exp(logs)
         residual = weight[:, None] * (factor - target) * complement
         gradient = np.array([np.einsum("ij,ij->", residual, scaled), residual.sum()])

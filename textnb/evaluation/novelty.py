@@ -37,7 +37,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from textnb.bayes.cells import find
+from textnb.bayes.cells import find_keys
 from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.errors import LearnedRowsWarning
@@ -184,7 +184,7 @@ class NoveltyCount:
             unseen: NDArray[np.bool_] = ~self._table[codes, columns]
             return unseen
         # Keys number the cells of that table, term by term.
-        return find(self._keys, columns.astype(np.int64) * len(self._class_count) + codes) < 0
+        return find_keys(self._keys, columns.astype(np.int64) * len(self._class_count) + codes) < 0
 
     def judged_labels(self, actual: NDArray[Any]) -> NDArray[np.int64]:
         """The label by which each row is judged: of several, the one with the fewest documents."""
