@@ -110,7 +110,7 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
         self.var_ = variances(moments, self.epsilon_, self.shared_variance)
         self._check_variances(self.var_[moments.class_count > 0])
         if self.shared_variance:
-            return linear_gaussian(moments, precision=1.0 / self.var_[0], prior=prior)
+            return linear_gaussian(moments, precision=1.0 / self.var_[0], log_prior=prior)
         return independent_gaussian(moments, self.var_, prior)
 
     def _check_variances(self, variances: Floats) -> None:
