@@ -66,7 +66,6 @@ class CountTable(ReadOnly):
     Attributes
     ----------
     classes, class_count : (n_classes,)
-        Labels, and the number of rows of each.
     feature_count : (n_classes, n_features)
     """
 
@@ -200,8 +199,7 @@ class Counts(ReadOnly):
         cls, classes: NDArray[Any], class_count: NDArray[Any], table: Any,
         rows: float | None = None, total: NDArray[Any] | None = None,
     ) -> Counts:
-        """Counts that are an array or sparse array (n_classes, n_features); see `Counts` for the
-        other arguments."""
+        """Counts from an array or sparse array (n_classes, n_features); the rest as in `Counts`."""
         if not hasattr(table, "tocsc"):
             return cls(classes, class_count, *cells_of(np.asarray(table)), rows=rows, total=total)
         by_feature = table.tocsc()
@@ -345,8 +343,7 @@ class Counts(ReadOnly):
 
     @property
     def totals_are_too_small(self) -> bool:
-        """Whether a count of all rows is less than that of the rows with some label, which can't
-        be."""
+        """Whether a count of all rows is below that of the rows with some label: it can't be."""
         if self.rows is None or self.total is None:
             return False
         # Sums of weights that were added in other orders differ in their last bits.
@@ -445,8 +442,7 @@ class Counts(ReadOnly):
         return rest, problem
 
     def _shortage(self, left: Counts, right: Counts, slack: float) -> str | None:
-        """A message about counts of this, ``left - right``, that are below ``-slack``; None if no
-        count is."""
+        """A message if a count of this, ``left - right``, is below ``-slack``; None otherwise."""
         if (self.class_count < -slack).any():
             k = int(self.class_count.argmin())
             return (f"class {left.classes.tolist()[k]!r} has learned "
@@ -525,7 +521,6 @@ class Counts(ReadOnly):
             if features.all():
                 return self
             features = np.flatnonzero(features)
-        # A feature begins where the one before it ends.
         begins, ends = (self.ends - np.diff(self.ends, prepend=0))[features], self.ends[features]
         cells = concatenate_ranges(begins, ends)
         return replace(

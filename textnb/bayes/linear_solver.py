@@ -120,8 +120,7 @@ class LinearSolution:
     def _write_all(self, column: Floats) -> None:
         """Write the weights of all columns, extra ones too, into an array of zeros."""
         column[self.rows.columns] = self.shared
-        # Weights of columns that only one row holds are not stored: each class has many of them.
-        # They follow from the dual of that row.
+        # Weights of columns that only one row holds are not stored, as each class has many of them.
         scale = self.scales.of_own(self.rows)
         own_weights = scale * (scale * self.rows.value) * (self.duals * self.y)[self.rows.row]
         # Most are 0, as most rows are beyond the margin.
@@ -434,8 +433,7 @@ class _Problem:
     def search(
         self, scores: Floats, change: Floats, product: float, square: float, start_slope: float
     ) -> float:
-        """How far to go from a point along a direction, almost to the minimum of the objective: the
-        number t by which the direction is multiplied.
+        """The multiple t of a direction at which the objective is almost lowest, from a point on.
 
         Parameters
         ----------
