@@ -330,6 +330,8 @@ def test_labels_without_a_row_or_a_model_by_hand():
     # z comes last of four labels in the first document, and a last of those known in the second.
     assert result.coverage_error == pytest.approx((4 + 3) / 2)
     assert result.confused.rows() == [("a", "b", 1), ("z", None, 1)]
+    assert [result.rates(label) for label in "abcz"] == [
+        Rates(1, 0, 1, 1), Rates(0, 2, 0, 1), Rates(0, 0, 0, 3), Rates(0, 0, 1, 2)]
     assert "LabelEvaluation(3 documents, 4 labels" in result._repr_html_()
 
 

@@ -1,6 +1,8 @@
 """Which unlabelled rows to label next: in doubt, all classes, no two alike."""
 
+from collections import Counter
 from functools import partial
+from random import Random
 
 import numpy as np
 import polars as pl
@@ -36,6 +38,24 @@ def test_the_row_in_doubt_whose_words_others_hold_is_first():
         "reason": "x or y, 0 apart; little seen: new, cc"}
     # The row without words has nothing to learn.
     assert 4 not in chosen["row"]
+
+
+def test_each_choice_has_the_greatest_gain_of_the_formula():
+    random = Random(7)
+    words = ["cc", *(f"w{i}" for i in range(30))]
+    rows = [sorted(random.sample(words, random.choice([2, 3, 5]))) for _ in range(60)]
+    n_rows, seen = Counter(word for row in rows for word in row), Counter(cc=2)
+
+    def gain(row):
+        of_words = [n_rows[word] / (1 + seen[word])**2 for word in rows[row] if n_rows[word] > 1]
+        return sum(of_words) / len(rows[row])**0.5
+
+    chosen = []
+    for _ in range(15):
+        # Of equal gains, the first.
+        chosen.append(max(set(range(60)) - {*chosen}, key=lambda row: (round(gain(row), 9), -row)))
+        seen.update(rows[chosen[-1]])
+    assert rows_to_label(two(), texts(*map(" ".join, rows)), 15)["row"].to_list() == chosen
 
 
 def test_no_two_rows_are_alike_and_all_classes_are_there():
