@@ -11,6 +11,7 @@ import pytest
 from tests.frames.writing import write_files, write_rows
 from textnb import TextClassifier, scan, scan_database
 from textnb.errors import DataError, ParameterError, SchemaError, SourceError
+from textnb.frames.conditions import check_condition, rows_where
 from textnb.frames.features import check_values, feature_columns, feature_matrix, feature_names
 from textnb.frames.kinds import as_polars
 from textnb.frames.label_lists import list_labels
@@ -352,3 +353,15 @@ def test_an_extra_that_is_missing_is_named(call, library, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(SourceError, match=rf"pip install 'textnb\[{extra}\]'"):
         call()
+
+
+# Conditions
+
+
+@pytest.mark.parametrize("call", [
+    check_condition, lambda *arguments: rows_where(pl.LazyFrame({"n": [1]}), *arguments)])
+@pytest.mark.parametrize(("condition", "word"), [
+    ("n > 1 length", "length"), ("(n > 1) AS n", "n"), ("n > 1x", "x")])
+def test_a_word_behind_a_condition_is_refused(call, condition, word):
+    with pytest.raises(ParameterError, match=f"'{word}' follows the condition; join conditions"):
+        call(condition, "--where")

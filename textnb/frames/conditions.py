@@ -12,7 +12,7 @@ from textnb.frames.cloud import hide_secrets
 def check_condition(condition: str, name: str) -> None:
     """Raise ParameterError for a condition that is not valid SQL; columns are not checked yet."""
     try:
-        pl.sql_expr(condition)
+        _parse(condition)
     except ENGINE_ERRORS as error:
         raise ParameterError(f"{name} {condition!r}: {first_line(error)}") from None
 
@@ -42,12 +42,22 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
     if condition is None:
         return frame
     try:
-        rows = frame.filter(pl.sql_expr(condition))
+        rows = frame.filter(_parse(condition))
         rows.collect_schema()
     except ENGINE_ERRORS as error:
         raise ParameterError(f"{name} {condition!r}: {first_line(error)}; the columns are "
                              f"{', '.join(frame.collect_schema().names())}") from None
     return rows
+
+
+def _parse(condition: str) -> pl.Expr:
+    expression = pl.sql_expr(condition)
+    # Polars takes a word behind an expression as its alias.
+    if not expression.meta.eq(expression.meta.undo_aliases()):
+        raise pl.exceptions.SQLSyntaxError(
+            f"{expression.meta.output_name()!r} follows the condition; join conditions with AND or "
+            "OR")
+    return expression
 
 
 def no_rows_message(

@@ -72,6 +72,11 @@ to = "json"
 file = "model.sql"
 to = "sql-duckdb"
 """
+# What only a query can do: a query in it, names of tables, a number as a condition, a value of
+# another type that no row depends on.
+_MORE_STRICT = re.compile(
+    r"(?i)subplan|column \"self\"|found 'END'|unreachable|must be of type `Boolean`|cannot compare|"
+    r"cannot check|conversion from")
 _SETTINGS = [
     "model.l=0.1", "exports.0.to=json", "exports.2.file=m.c", "input.train=rows.csv", "=",
     "model.kind=complement", "model.kind = 'bernoulli'", "a.b.c=1", "exports.9.x=1", "x",
@@ -259,24 +264,28 @@ def _is_sql(condition: str | None) -> bool:
 
 
 def _check_where(parts: list[bytes], random: Random) -> None:
+    """A condition selects the rows that a query of SQL with it does, or both refuse it."""
     condition = parts[0].decode("utf-8", "replace")
+    rows = other = refusal = None
     try:
+        with naming_source("a table"):
+            rows = rows_where(_FRAME.lazy(), condition, "--where").collect()
         check_condition(condition, "--where")
-        is_known = True
-    except ParameterError:
-        is_known = False
-    chosen = rows_where(_FRAME.lazy(), condition, "--where")
-    with naming_source("a table"):
-        rows = chosen.collect()
-    if not is_known:
-        raise Finding("a condition is used that was refused", condition)
-    try:
+    except TextnbError as error:
+        _refusal(error)
+        refusal = error
+        if isinstance(error, ParameterError) and rows is not None:
+            raise Finding("a condition is used that was refused", condition) from error
+    with suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException):
         other = pl.SQLContext({"self": _FRAME}).execute(
             f"SELECT * FROM self WHERE {condition}\n", eager=True)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+    if re.search(r"(?i)[;]|--|order|limit|group|having|union", condition):
         return
-    is_plain = not re.search(r"(?i)[;]|--|order|limit|group|having|union", condition)
-    if is_plain and not rows.equals(other):
+    if rows is not None and other is None:
+        raise Finding("a condition is used that is no SQL", f"{condition!r}: {rows}")
+    if rows is None and other is not None and not _MORE_STRICT.search(str(refusal)):
+        raise Finding("a condition is refused", f"{condition!r}: {refusal}")
+    if rows is not None and not rows.equals(other):
         raise Finding("a condition selects other rows", f"{condition!r}: {rows} and {other}")
 
 
