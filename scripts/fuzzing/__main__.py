@@ -2,9 +2,10 @@
 
 {targets}
 
-A finding is an exception that is not one of textnb's, a crash, fifty times the usual CPU time or
-memory, or an answer that differs between two ways to it. Its smallest input is written to
-tests/fuzz/TARGET, where the quick tests run it ever after. The exit code is 1 if there is one.
+A finding is an exception that is not one of textnb's, a crash, too much CPU time or memory (of a
+target that is not compiled), or an answer that differs between two ways to it. Its smallest input
+is written to tests/fuzz/TARGET, where the quick tests run it ever after. The exit code is 1 if
+there is one.
 """
 
 from __future__ import annotations

@@ -256,8 +256,8 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
                 text = about.read_text() if about.exists() else "".join(lines[-100:])
                 if not until_found and hasattr(target, "build"):
                     _shorten(command, path)
-                kept, of_kept = _keep(name, target, path.read_bytes(), not until_found)
-                findings[str(kept.relative_to(ROOT))] = of_kept or text
+                kept, text = _keep(name, target, path.read_bytes(), text, not until_found)
+                findings[str(kept.relative_to(ROOT))] = text
         # libFuzzer ends with a code of its own after a finding.
         if not is_interrupted and (code < 0 or (code and not findings)):
             findings[f"the engine ended with {code}"] = "".join(lines)
@@ -272,21 +272,28 @@ def _shorten(command: list[str], path: Path) -> None:
                     f"-exact_artifact_path={path}", str(path)], capture_output=True, check=False)
 
 
-def _keep(name: str, target: Any, data: bytes, makes_small: bool) -> tuple[Path, str]:
+def _keep(
+    name: str, target: Any, data: bytes, text: str, makes_small: bool
+) -> tuple[Path, str]:
     """Write an input with a fault, made as small as can be, to its folder of tests/fuzz.
 
-    Returns the file, and what is wrong with the small input, if it was made.
+    Returns the file, and what is wrong with the small input, or ``text`` of the large one.
     """
-    text = ""
     if makes_small and not hasattr(target, "build"):
         warnings.simplefilter("ignore")
         Chance.is_sampling, judge = False, Judge(target.check)
-        if (first := judge.problem(data)) is not None:
+
+        def problem_of(data: bytes) -> Problem | None:
+            return judge.problem(data) or judge.memory_problem(data)
+
+        if (first := problem_of(data)) is None:
+            text = f"not reproduced when it was tried again:\n{text}"
+        else:
             text = first.text
 
             def is_one(data: bytes) -> bool:
                 nonlocal text
-                problem = judge.problem(data)
+                problem = problem_of(data)
                 if problem is None or problem.what != first.what:
                     return False
                 text = problem.text

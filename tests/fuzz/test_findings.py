@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fuzzing import harness, pages, planted
@@ -55,6 +56,15 @@ def test_faults_that_are_planted_are_of_the_code_as_it_is() -> None:
     assert len(faults) > 80
     assert not [fault["about"] for fault in faults if (harness.ROOT / fault["file"]).read_text(
         "utf-8").count(fault["old"]) != 1 or fault["old"] == fault["new"]]
+
+
+def test_a_finding_that_does_not_show_again_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(harness, "FINDINGS", tmp_path)
+    monkeypatch.setattr(harness.Chance, "is_sampling", True)
+    path, text = harness._keep("x", SimpleNamespace(check=len), b"abc", "a crash", True)
+    assert (path.read_bytes(), text) == (b"abc", "not reproduced when it was tried again:\na crash")
 
 
 def test_the_page_shows_the_runs() -> None:
