@@ -86,7 +86,7 @@ class TextnbError(Exception):
     _parts: tuple[str | Mention, ...] = ()
 
     @classmethod
-    def naming(cls, template: str, **values: Any) -> Self:
+    def naming_settings(cls, template: str, **values: Any) -> Self:
         """An error whose message names settings, which each reader writes in its own way.
 
         Parameters
@@ -207,7 +207,7 @@ class ParameterError(TextnbError, ValueError):
         setting : str, optional
             The setting that asks for it.
         """
-        return cls.naming(
+        return cls.naming_settings(
             "{what} is for one label per document, not for lists of labels: {why}",
             what=what if setting is None else Mention(setting), why=ONE_LABEL[what])
 
@@ -217,8 +217,9 @@ class ParameterError(TextnbError, ValueError):
 
     @classmethod
     def out_of_range(cls, name: str, expected: str, got: object) -> ParameterError:
-        return cls.naming("{setting} must be {expected}; got {got!r}", setting=Mention(name),
-                          expected=expected, got=got)
+        return cls.naming_settings(
+            "{setting} must be {expected}; got {got!r}",
+            setting=Mention(name), expected=expected, got=got)
 
     @classmethod
     def unknown_choice(
@@ -228,7 +229,7 @@ class ParameterError(TextnbError, ValueError):
         """An error for a value that is none of the choices; see `suggestion` for ``synonyms``."""
         known = [str(choice) for choice in choices]
         more = f" and {len(known) - _MAX_CHOICES:,} more" if len(known) > _MAX_CHOICES else ""
-        return cls.naming(
+        return cls.naming_settings(
             "{setting}: unknown value {got!r}{hint}; choose one of {known}", setting=Mention(name),
             got=got, hint=suggestion(str(got), known, synonyms),
             known=", ".join(known[:_MAX_CHOICES]) + more)
@@ -272,7 +273,7 @@ class DataError(TextnbError, ValueError):
     @classmethod
     def too_large(cls, classes: int, terms: int, what: str, needed: int, free: int) -> DataError:
         """Tables need more memory than is free; ``needed`` and ``free`` are bytes."""
-        return cls.naming(
+        return cls.naming_settings(
             "{size}: {what} would take {needed:,.0f} MiB at least, and {free:,.0f} MiB of memory "
             f"are free. {_LESS_MEMORY}", what=what, needed=needed / 2**20, free=free / 2**20,
             size=f"{quantity(classes, 'class')} and {quantity(terms, 'term')}")
@@ -284,8 +285,8 @@ class DataError(TextnbError, ValueError):
         where = "" if size is None else (
             f" with {quantity(size[0], 'class')} and {quantity(size[1], 'term')}, whose counts and "
             f"weights take {16 * size[0] * size[1] / 2**20:,.0f} MiB")
-        return cls.naming(f"memory ran out{{where}} ({{what}}). {_LESS_MEMORY}", where=where,
-                          what=what)
+        return cls.naming_settings(
+            f"memory ran out{{where}} ({{what}}). {_LESS_MEMORY}", where=where, what=what)
 
     @classmethod
     def null_label(cls, column: str, row: int) -> DataError:
@@ -349,7 +350,7 @@ class SourceError(DataError):
 
     @classmethod
     def unknown_format(cls, path: str, known: Iterable[str]) -> SourceError:
-        return cls.naming(
+        return cls.naming_settings(
             "can't tell the format of {path!r} from its name; known endings: {known}. Say which it "
             "is, such as {format='csv'}", path=path, known=", ".join(known))
 
@@ -430,7 +431,7 @@ class VocabularyError(DataError):
         cls, terms: int, min_df: float, max_df: float, documents: int
     ) -> VocabularyError:
         """All of ``terms`` terms are outside the limits of document frequency."""
-        return cls.naming(
+        return cls.naming_settings(
             "empty vocabulary: {terms} found and none is within {low} and {high} of {documents}; "
             "lower {min_df} or raise {max_df}", terms=quantity(terms, "term", "was", "were"),
             low=Mention("min_df", repr(min_df)), high=Mention("max_df", repr(max_df)),
@@ -490,15 +491,15 @@ class ModelFileError(TextnbError, ValueError):
     @classmethod
     def no_room(cls, path: str, classes: int, terms: int, needed: int, free: int) -> ModelFileError:
         """The numbers of a file need more memory than is free; the sizes are bytes."""
-        return cls.naming(
+        return cls.naming_settings(
             "{path}: counts and weights of {size} take {needed:,.0f} MiB, and {free:,.0f} MiB of "
             f"memory are free. {_FEWER_TERMS}", path=path, needed=needed / 2**20,
             free=free / 2**20, size=f"{quantity(classes, 'class')} and {quantity(terms, 'term')}")
 
     @classmethod
     def out_of_memory(cls, path: str, what: str) -> ModelFileError:
-        return cls.naming("memory ran out while {path} was read ({what}). " + _FEWER_TERMS,
-                          path=path, what=what)
+        return cls.naming_settings("memory ran out while {path} was read ({what}). " + _FEWER_TERMS,
+                                   path=path, what=what)
 
 
 class EngineError(TextnbError, RuntimeError):

@@ -33,7 +33,7 @@ def test_an_error_writes_its_settings_as_the_caller_does():
     none = errors.VocabularyError.no_tokens("x", 2)
     assert "use Tokenizer(pattern=r'[" in str(none)
     assert "use <pattern=r'[" in none.message("<{}".format)
-    error = errors.ParameterError.naming(
+    error = errors.ParameterError.naming_settings(
         "{l='auto'} and {limit} of {n:,} documents: give {l} as a number, not {text!r}",
         limit=errors.Mention("min_df", "2"), n=1200, text="binary=True")
     assert str(error) == ("l='auto' and min_df=2 of 1,200 documents: give l as a number, not "
@@ -82,7 +82,7 @@ def named_in_errors():
             names = []
             if name in ("out_of_range", "unknown_choice", "Mention"):
                 names = [first.value]
-            elif name == "naming":
+            elif name == "naming_settings":
                 given = {keyword.arg for keyword in call.keywords}
                 fields = [field.partition("=")[0] for _, field, _, _
                           in Formatter().parse(first.value) if field]

@@ -265,7 +265,7 @@ def test_a_report_without_its_libraries_is_told_first(call, folder, monkeypatch)
 
 def test_a_setting_has_the_name_of_its_key():
     with pytest.raises(ParameterError, match=r"^model\.weight: is odd$"), naming_key_in("model"):
-        raise ParameterError.naming("{sample_weight} is odd")
+        raise ParameterError.naming_settings("{sample_weight} is odd")
 
 
 @pytest.mark.parametrize("setting", [

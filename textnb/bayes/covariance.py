@@ -189,6 +189,6 @@ def _singular(
         causes.append("columns that are linear combinations of others "
                       f"{name_columns(collinear, names)}")
     why = "; ".join(causes) or "its columns are nearly collinear"
-    return DataError.naming(
+    return DataError.naming_settings(
         "the covariance of {of} is singular: {why}. Drop them, {remedy}, or {allow_singular=True} "
         "for the pseudo-inverse", of=owner, why=why, remedy=remedy)

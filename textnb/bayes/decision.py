@@ -144,7 +144,7 @@ class Decision:
             if number is not None and (type(number) is not int or number < minimum):
                 raise ParameterError.out_of_range(name, f"a number of labels >= {minimum}", number)
         if self.at_most is not None and self.at_most < self.at_least:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{at_most} must be {at_least} or more; got {most} and {least}",
                 most=self.at_most, least=self.at_least)
 
@@ -180,7 +180,7 @@ class Decision:
         if is_multilabel and self.positive is not None:
             raise ParameterError.multilabel("a threshold for one class")
         if not is_multilabel and self.ranks:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{at_least} and {at_most} are for lists of labels, and a document of this "
                 "model has one class")
         self.check_classes(classes)

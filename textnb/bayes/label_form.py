@@ -99,7 +99,7 @@ def check_learns_labels(model: Any, n_features: int, l: Any = None) -> None:
     if not model.learns_labels:
         raise ParameterError.model_of_one_label(model.name)
     if np.min(as_smoothing(model.l if l is None else l, n_features)) <= 0:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{l} must be above 0 where documents have lists of labels: with 0, a term that a label "
             "and its rest both lack has no log-odds")
     if model.class_prior is not None:

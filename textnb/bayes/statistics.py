@@ -44,7 +44,7 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
     """
     expected = "a finite number >= 0, or an array of one per feature"
     if is_auto(l):
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{l='auto'} belongs to MultinomialNB, BernoulliNB and ComplementNB; here {l} must be "
             "{expected}", expected=expected)
     try:
@@ -56,7 +56,7 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
     if values.ndim == 0:
         return float(values)
     if values.shape != (n_features,):
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{l} as an array must have one value per feature ({n_features}); got shape {shape}",
             n_features=n_features, shape=values.shape)
     return values

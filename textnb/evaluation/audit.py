@@ -107,8 +107,8 @@ class Audit:
         if counts:
             first = self.findings.filter(pl.col("finding").is_in([*counts])).row(0, named=True)
             prefix = "" if first["row"] is None else f"row {first['row']}: "
-            # `naming` writes the parameter {fail_on} as Python or the command line does.
-            raise DataError.naming(
+            # `naming_settings` writes the parameter {fail_on} as Python or the command line does.
+            raise DataError.naming_settings(
                 "the audit finds {found}, and {fail_on} asks for none; the first is: {first}",
                 found=", ".join(f"{n:,} {kind!r}" for kind, n in counts.items()),
                 first=f"{prefix}{first['evidence']}")

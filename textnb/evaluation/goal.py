@@ -56,8 +56,8 @@ class Goal:
         for name, reason in _REFUSED[kind].items():
             # The attribute of the class is the default.
             if getattr(self, name) != getattr(Goal, name):
-                # `naming` writes each parameter in braces as Python or the command line does.
-                raise ParameterError.naming("{setting} " + reason, setting=Mention(name))
+                # Each parameter in braces is written as Python or the command line names it.
+                raise ParameterError.naming_settings("{setting} " + reason, setting=Mention(name))
         if link == "softmax":
             check_two_classes(classes)
         if positive is not None:
@@ -73,10 +73,10 @@ class Goal:
         if len(goals) != 1:
             one_of = "" if len(_GOALS[kind]) == 1 else "one of "
             expected = _enumerate([f"{{{name}}}" for name in _GOALS[kind]])
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 f"give {one_of}{expected}; got {{got}}", got=_enumerate(goals) or "none")
         if self.max_false_negative_rate is not None and self.max_false_positive_rate is None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{max_false_negative_rate} goes with {max_false_positive_rate}, and none is given")
 
     def _check_costs(self) -> None:

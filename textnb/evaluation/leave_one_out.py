@@ -101,7 +101,7 @@ def check_leave_one_out(fitted: Fitted) -> None:
     if counts.has_weights:
         raise weights_not_exact()
     if counts.pruned:
-        raise ParameterError.naming("{memory_limit} left out terms, and what they counted")
+        raise ParameterError.naming_settings("{memory_limit} left out terms, and what they counted")
     if len(counts.classes) < 2:
         raise DataError("there is one class, so that each answer is right")
     # Raises an error if rows can't be left out by subtraction.

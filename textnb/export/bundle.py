@@ -109,7 +109,7 @@ class Bundle:
             raise ParameterError.multilabel("one w and b", "positive")
         if self.positive is not None:
             if len(self.labels) != 2:
-                raise ParameterError.naming(
+                raise ParameterError.naming_settings(
                     "{positive} is for a model of two classes, and this has {number}: leave it "
                     "out, and each class has its weights", number=len(self.labels))
             # Raises an error if it is not one of the two.

@@ -224,7 +224,7 @@ def give_answers(bundle: Bundle, target: Target, answer: str | None = None) -> B
     if answer is not None and answer not in ANSWERS:
         raise ParameterError.unknown_choice("answers", answer, ANSWERS)
     if answer == "decision" and bundle.is_multilabel:
-        raise ExportError.naming(
+        raise ExportError.naming_settings(
             "{target}: lists of labels have no decision beside the labels, which are those that "
             "the thresholds choose: leave out {answers='decision'}", target=target.name)
     if answer is not None and answer not in target.answers:

@@ -90,8 +90,9 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
         value, as it may be a secret.
     """
     if options and (not is_url(path) or path.startswith("file://")):
-        raise ParameterError.naming("{storage_options} is for a URL such as s3://bucket/key, and "
-                                    "{path!r} is a path on this machine", path=path)
+        raise ParameterError.naming_settings(
+            "{storage_options} is for a URL such as s3://bucket/key, and {path!r} is a path on "
+            "this machine", path=path)
     checked: dict[str, Any] = {"max_retries": _MAX_RETRIES} if _S3_SCHEME.match(path) else {}
     for key, value in (options or {}).items():
         if _NUMERIC_OPTION.fullmatch(lower := key.lower()):

@@ -75,8 +75,9 @@ def _scan_folder(folder: str, options: ScanOptions) -> pl.LazyFrame:
     if options.format not in (None, "parquet") or not partitions_inside(folder):
         raise SourceError.unreadable(folder, "it holds no files of rows")
     if options.on_skip is not None:
-        raise ParameterError.naming("{on_error} is not for a folder of partitions (name=value): "
-                                    "name its files: {path}/**/*.parquet", path=folder)
+        raise ParameterError.naming_settings(
+            "{on_error} is not for a folder of partitions (name=value): name its files: "
+            "{path}/**/*.parquet", path=folder)
     return pl.scan_parquet(globbing.escape(folder), hive_partitioning=True)
 
 

@@ -115,7 +115,7 @@ def _read_text(path: str, options: ScanOptions) -> str:
     try:
         return content.decode(options.encoding)
     except UnicodeDecodeError as error:
-        raise SourceError.naming(
+        raise SourceError.naming_settings(
             "can't read {path}: byte {byte} at offset {offset} is not {codec}; if the files are "
             "older, try {encoding='latin-1'}", path=path, byte=f"0x{content[error.start]:02x}",
             offset=error.start, codec=options.encoding) from None

@@ -67,8 +67,8 @@ def open_rows(
         For a URL: the argument ``storage_options`` of Polars' functions.
     """
     if options.separator is not None and format not in ("csv", "tsv"):
-        raise ParameterError.naming("{separator} is for CSV; the rows are {format_name}",
-                                    format_name=format)
+        raise ParameterError.naming_settings("{separator} is for CSV; the rows are {format_name}",
+                                             format_name=format)
     files = [] if isinstance(source, str) else source
     paths: Any = source if isinstance(source, str) else escape_glob(source)
     match format:

@@ -47,8 +47,9 @@ def split_labels(frame: pl.LazyFrame, label: str, separator: str | None) -> pl.L
     if len(separator) != 1:
         raise ParameterError.out_of_range("label_separator", "one character", separator)
     if dtype not in (pl.String, pl.Categorical, pl.Enum):
-        raise ParameterError.naming("{label_separator} is for labels in a text, and the column "
-                                    "{column!r} is {dtype}", column=label, dtype=dtype)
+        raise ParameterError.naming_settings(
+            "{label_separator} is for labels in a text, and the column {column!r} is {dtype}",
+            column=label, dtype=dtype)
     # CSV reads an empty field as null.
     labels = pl.col(label).cast(pl.String).fill_null("").str.split(separator).list.eval(
         pl.element().str.strip_chars().filter(pl.element().str.strip_chars() != ""))
@@ -94,7 +95,7 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
                           "columns of labels: drop or rename it")
     for column in names:
         if column not in schema:
-            raise SchemaError.naming(
+            raise SchemaError.naming_settings(
                 "{label_columns}: no column {column!r}{near}", column=column,
                 near=suggestion(column, schema.names()) or "; the columns are "
                 + ", ".join(map(repr, schema.names()[:_MAX_LISTED])))
@@ -148,16 +149,16 @@ def name_classes(
         matching = [name for name, patterns_of_class in patterns.items()
                     if any(fnmatchcase(value, pattern) for pattern in patterns_of_class)]
         if len(matching) > 1:
-            raise DataError.naming("the label {value!r} matches {classes} of two classes, {one!r} "
-                                   "and {other!r}", value=value, one=matching[0],
-                                   other=matching[1])
+            raise DataError.naming_settings(
+                "the label {value!r} matches {classes} of two classes, {one!r} and {other!r}",
+                value=value, one=matching[0], other=matching[1])
         if matching:
             class_by_label[value] = matching[0]
         else:
             unknown.append(value)
     if unknown:
         more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
-        raise DataError.naming(
+        raise DataError.naming_settings(
             "no pattern of {classes} matches the {labels}: add them to a class, or leave their "
             "rows out with {where}", labels=("label " if len(unknown) == 1 else "labels ")
             + ", ".join(map(repr, unknown[:_MAX_LISTED])) + more)

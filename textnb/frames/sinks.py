@@ -136,8 +136,9 @@ def output_format(
     """
     chosen = _output_format(path, format, advice)
     if safe_csv and chosen not in SEPARATORS:
-        raise ParameterError.naming("{safe_csv} is for csv and tsv, whose texts spreadsheets may "
-                                    "take for formulas; the output is {chosen}", chosen=chosen)
+        raise ParameterError.naming_settings(
+            "{safe_csv} is for csv and tsv, whose texts spreadsheets may take for formulas; the "
+            "output is {chosen}", chosen=chosen)
     return chosen
 
 

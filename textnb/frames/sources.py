@@ -131,7 +131,7 @@ class RowSource(ABC):
                 setting == "encoding" and options.is_utf8)
             if setting in self.takes or not is_set:
                 continue
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 f"{{{setting}}} is for {purpose}, and {{source}} is not one"
                 + _HINTS.get(setting, ""), source=name)
 

@@ -39,8 +39,9 @@ def weight_column(X: Any, sample_weight: Any, columns: list[str]) -> str | None:
             raise ParameterError(f"sample_weight={sample_weight!r} names a column, and a list of "
                                  "texts has none: pass one weight per text")
         if sample_weight in columns:
-            raise ParameterError.naming("{setting} is also a text or label column",
-                                        setting=Mention("sample_weight", repr(sample_weight)))
+            raise ParameterError.naming_settings(
+                "{setting} is also a text or label column",
+                setting=Mention("sample_weight", repr(sample_weight)))
         return sample_weight
     if is_table(X) and not in_memory(X):
         raise ParameterError("an array of weights goes with texts or a table in memory; a "

@@ -131,7 +131,7 @@ def document_term_matrix(
         return DocumentTermMatrix(counts, terms, labels)
     weight = np.concatenate(weights)
     if not weight.any():
-        raise DataError.naming(
+        raise DataError.naming_settings(
             "{sample_weight} is zero for every document: nothing would be learned")
     return DocumentTermMatrix(counts, terms, labels, weight)
 

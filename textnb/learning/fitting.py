@@ -99,7 +99,8 @@ def fit(
     if keep_sample is not None:
         check_keep_sample(settings, keep_sample, sample_weight is not None)
         if unlabelled is not None:
-            raise ParameterError.naming("{keep_sample} and {unlabelled} exclude each other")
+            raise ParameterError.naming_settings(
+                "{keep_sample} and {unlabelled} exclude each other")
     if unlabelled is not None:
         check_unlabelled(settings)
     if start is not None:
@@ -390,11 +391,11 @@ def _not_additive_error(model: Model) -> ParameterError:
 
 def _check_weights(settings: TextSettings, sample_weight: Weight) -> None:
     if sample_weight is not None and is_auto(settings.model.l):
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{l='auto'} leaves out one document at a time, and knows no weights: give {l} as a "
             "number, or no {sample_weight}")
     if sample_weight is not None and settings.memory_limit is not None:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{sample_weight} keeps the matrix of all documents, which {memory_limit} can't bound: "
             "leave one of them out")
 

@@ -63,7 +63,7 @@ class LeaveOneOutReader:
             raise DataError("to leave a document out takes two or more; the model has learned "
                             f"{n_documents} (n_samples = {n_documents})")
         if self.fixed_terms is None and self.limits.max_features is not None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{max_features} ranks terms again without each document: use k folds instead, or "
                 "limit terms by {min_df} and {max_df}")
         if self.fixed_terms is None and np.ndim(self.model.l):
@@ -216,7 +216,7 @@ def find_columns(terms: pl.Series, vocabulary: pl.Series) -> Ints:
 
 def mismatch_error(difference: str) -> DataError:
     """The error if documents are not exactly those that a model has learned."""
-    return DataError.naming(
+    return DataError.naming_settings(
         "these are not the documents that the model has learned: {difference}. Leave-one-out "
         "needs exactly those, with the same labels; to score others, use {held_out}",
         difference=difference)

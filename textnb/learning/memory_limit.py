@@ -25,20 +25,20 @@ def check_memory_limit(limit: Any, model: Model, has_vocabulary: bool) -> None:
             "memory_limit", f"None, a size such as '500M', or a number of bytes from {_MIN_BYTES} "
             "(1 MiB) to 2**63 - 1", limit)
     if has_vocabulary:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "a given vocabulary is not limited: leave {memory_limit} at None")
     if not model.from_counts:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{model} keeps the matrix of all documents, which {memory_limit} can't bound: use "
             "MultinomialNB, BernoulliNB or ComplementNB, or limit the terms by {min_df}",
             model=model.name)
     if is_auto(model.l):
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{l='auto'} keeps the matrix of all documents, which {memory_limit} can't bound: give "
             "{l} as a number, such as the estimator_.l_ of a model that was fitted with "
             "{l='auto'} on a sample")
     if np.ndim(model.l):
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{memory_limit} chooses the terms, so {l} can't have one value for each: give one "
             "number for {l}")
 

@@ -43,19 +43,19 @@ def check_keep_sample(settings: TextSettings, max_rows: Any, has_weights: bool) 
         raise ParameterError.out_of_range("keep_sample", f"an int from 2 to {MAX_ROWS}", max_rows)
     model = settings.model
     if model.from_counts:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{keep_sample} is for models whose weights are learned from rows; " + model.name
             + " learns from counts, and is updated exactly without it")
     if not model.can_count_without_refit:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{keep_sample} is for NBLinear without {idf}, as mail has it by default; this model "
             "can't learn more")
     for name in ("subwords", "vectors"):
         if settings.parameters[name] is not None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{keep_sample} and {shared} exclude each other", shared=Mention(name))
     if has_weights:
-        raise ParameterError.naming("{keep_sample} and {sample_weight} exclude each other")
+        raise ParameterError.naming_settings("{keep_sample} and {sample_weight} exclude each other")
 
 
 def add_sample(fitted: Fitted, counts: CountMatrix, labels: Labels, max_rows: int) -> Fitted:

@@ -80,7 +80,7 @@ def share_weights(
     sharing = _sharing_of_rows(settings, wide_rows, vectors)
     if sharing is None and new_words is not None:
         if settings.parameters["vectors"] is None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{unlabelled} texts change nothing: there are fewer than 20 with words that "
                 "several have, and the labelled words share no parts")
         return settings, rows, None
@@ -160,7 +160,7 @@ def _find_vectors(
         weight = settings.parameters["vector_weight"]
         vectors = vectors_of_texts(settings, texts) if setting or weight != 0 else None
         if vectors is None and weight:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{unlabelled} texts are too few to learn vectors from: give 20 or more, or no "
                 "{vector_weight}")
         return (settings if vectors is None else settings.with_unlabelled_vectors()), vectors

@@ -84,7 +84,7 @@ class TextSettings:
         check_memory_limit(parameters["memory_limit"], model, vocabulary is not None)
         check_sharing(parameters, model)
         if vocabulary is not None and limits != Limits():
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "a given vocabulary is not limited: leave {min_df}, {max_df} and {max_features} at "
                 "their defaults")
         columns = text_columns_of(parameters["text"], parameters["label"])
@@ -222,9 +222,11 @@ def check_sharing(parameters: dict[str, Any], model: Model) -> None:
             "vectors", 'a table with the columns "term" and "vector", a path, "wordllama", or '
             '"unlabelled"', vectors)
     if parameters["subwords"] is None and parameters["sharing"]:
-        raise ParameterError.naming("{sharing} is the weight of {subwords}, and there are none")
+        raise ParameterError.naming_settings(
+            "{sharing} is the weight of {subwords}, and there are none")
     if parameters["vector_weight"] and not model.learns_shared:
-        raise ParameterError.naming("{vector_weight} is for NBLinear, whose weights are learned")
+        raise ParameterError.naming_settings(
+            "{vector_weight} is for NBLinear, whose weights are learned")
     check_words(parameters, model)
 
 
@@ -235,15 +237,15 @@ def check_words(parameters: dict[str, Any], model: Model) -> None:
             continue
         setting = Mention(name)
         if not model.learns_shared:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{shared} is for NBLinear, whose weights are learned; {model} would count the "
                 "evidence of a word again with each word that is like it", shared=setting,
                 model=model.name)
         if parameters["tokenizer"].analyzer != "word":
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{shared} is for words: leave {analyzer} at 'word'", shared=setting)
         if np.ndim(model.l):
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "with {shared}, {l} can't have one value for each term, as what words share has "
                 "none: give one number for {l}", shared=setting)
 

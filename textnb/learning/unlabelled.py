@@ -23,17 +23,17 @@ def check_unlabelled(settings: TextSettings) -> None:
     """Raise ParameterError if these settings make no use of unlabelled texts."""
     parameters, model = settings.parameters, settings.model
     if not model.learns_shared:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{unlabelled} is for NBLinear, whose words share weights; {model} shares none",
             model=model.name)
     shares_subwords = parameters["subwords"] is not None and parameters["sharing"] != 0
     if parameters["vector_weight"] == 0 and not shares_subwords:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{unlabelled} needs {vector_weight}, or {sharing} of {subwords}, above 0")
     check_words({**parameters, "vectors": UNLABELLED}, model)
     if settings.vocabulary is not None:
-        raise ParameterError.naming("{unlabelled} and {vocabulary} exclude each other: name the "
-                                    "words in {vocabulary}")
+        raise ParameterError.naming_settings(
+            "{unlabelled} and {vocabulary} exclude each other: name the words in {vocabulary}")
 
 
 def check_vectors(settings: TextSettings, unlabelled: Any) -> None:
@@ -41,12 +41,12 @@ def check_vectors(settings: TextSettings, unlabelled: Any) -> None:
     parameters = settings.parameters
     vectors = parameters["vectors"]
     if unlabelled is None and parameters["vector_weight"] and vectors is None:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{vector_weight} is that of {vectors} or of {unlabelled} texts, and there are none")
     if not isinstance(vectors, (str, os.PathLike)):
         return
     if vectors == UNLABELLED and unlabelled is None:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{vectors} are those of unlabelled texts: give {unlabelled}, or other {vectors}")
     path = os.fspath(vectors)
     if path not in (UNLABELLED, TABLE, WORDLLAMA) and not (

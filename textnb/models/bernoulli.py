@@ -75,7 +75,7 @@ class BernoulliNB(CountModel):
 
     def presence_above(self, binary: bool) -> float | None:
         if not binary and self.binarize is None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "BernoulliNB(binarize=None) needs presence, not counts: set {binarize=0.0}, or "
                 "{binary=True} in TextClassifier")
         return super().presence_above(binary)

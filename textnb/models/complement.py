@@ -77,7 +77,7 @@ class ComplementNB(CountModel):
 
         super().check(n_features, n_classes)
         if self.norm and is_auto(self.l):
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{l='auto'} leaves rows out by subtraction, which {norm=True} does not allow: give "
                 "{l} as a number, or {norm=False}")
 
@@ -125,7 +125,7 @@ class ComplementNB(CountModel):
 
     def leave_one_out_type(self) -> type[LeaveOneOut]:
         if self.norm:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{norm=True} divides by the sum of all weights, which each row changes: to leave "
                 "rows out, use k folds, or {norm=False}")
         from textnb.bayes.leave_one_out import ComplementLeaveOneOut

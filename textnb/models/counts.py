@@ -188,7 +188,7 @@ class CountModel(WeightedAdditiveModel, Model):
         if not (is_auto(self.l) and self.leaves_out):
             as_smoothing(self.l, n_features)
         if is_auto(self.l) and self.class_weight is not None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{l='auto'} leaves rows out by subtraction, which {class_weight} does not allow: "
                 "give {l} as a number, or {class_weight=None}")
         as_class_prior(self.class_prior, n_classes)
@@ -211,7 +211,7 @@ class CountModel(WeightedAdditiveModel, Model):
         if statistics.is_multilabel:
             raise ParameterError.multilabel("leaving rows out by subtraction")
         if self.class_weight is not None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{class_weight} scales counts, and leave-one-out subtracts rows that count 1: use "
                 "k folds, or {class_weight=None}")
         if statistics.class_count.dtype.kind != "i":
@@ -264,7 +264,7 @@ class CountModel(WeightedAdditiveModel, Model):
 
         if is_auto(self.l) and sample_weight is not None:
             if (sample_weight != 1.0).any():
-                raise ParameterError.naming(
+                raise ParameterError.naming_settings(
                     "{l='auto'} leaves out one row at a time, and knows no weights: give {l} as a "
                     "number, or no {sample_weight}")
             sample_weight = None

@@ -120,6 +120,6 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
         constant_columns = np.flatnonzero((variances <= 0).any(axis=0))
         if len(constant_columns):
             names = [self._names[i] if self._names else str(i) for i in constant_columns[:10]]
-            raise DataError.naming(
+            raise DataError.naming_settings(
                 "columns {names} are constant within a class, so their variance is 0; drop them or "
                 "set {var_smoothing} above 0", names=", ".join(map(repr, names)))

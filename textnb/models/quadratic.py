@@ -268,7 +268,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
         for k in range(len(classes)):
             rows = np.flatnonzero(codes == k)
             if len(rows) < self.cv:
-                raise DataError.naming(
+                raise DataError.naming_settings(
                     "class {label!r} has {rows}, fewer than {folds} folds; lower cv or give "
                     "{alpha} and {gamma}", label=classes.tolist()[k],
                     rows=quantity(len(rows), "row"), folds=Mention("cv", repr(self.cv)))

@@ -67,7 +67,7 @@ class Metric:
             if equals:
                 raise ParameterError(f"metric {name} takes no number; got {text!r}")
             if positive is not None:
-                raise ParameterError.naming(
+                raise ParameterError.naming_settings(
                     "{positive} is for metrics of one class, such as recall@fpr=0.001; got {got}",
                     got=Mention("metric", repr(text)))
             return cls(name)
@@ -79,7 +79,7 @@ class Metric:
             raise ParameterError(f"metric {name} needs a rate in [0, 1], such as {name}=0.01; "
                                  f"got {text!r}")
         if positive is None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "metric {name} measures one class: name it with {positive}", name=name)
         return cls(name, at, positive)
 

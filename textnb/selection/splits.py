@@ -182,7 +182,7 @@ def _check_class_sizes(codes: Ints, folds: int) -> Ints:
     """Count the documents of each class; raise ParameterError if all classes are too small."""
     sizes = np.bincount(codes)
     if sizes.max() < folds:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{folds} is more than the {documents} of the largest class, or of all lists of labels; "
             "ask for fewer folds, or leave one out at a time", folds=Mention("folds", str(folds)),
             documents=quantity(int(sizes.max()), "document"))
@@ -201,7 +201,7 @@ def _assign_by_group(values: pl.Series, name: str, codes: Ints, folds: int, seed
     # the numbers of a table are sorted differently, and would give other folds.
     distinct = values.unique(maintain_order=True)
     if len(distinct) < folds:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{folds} is more than the {groups} of {name!r}; ask for fewer folds",
             folds=Mention("folds", str(folds)), groups=quantity(len(distinct), "group"), name=name)
     numbers = pl.Series(range(len(distinct)), dtype=pl.Int64)
@@ -223,7 +223,7 @@ def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
     # The number of documents up to each time, except the last.
     ends = np.cumsum(np.bincount(ranks))[:-1]
     if len(ends) < folds:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{folds} needs {times} different times; {name!r} has {found}",
             folds=Mention("folds", str(folds)), times=folds + 1, name=name, found=len(ends) + 1)
     # As in scikit-learn's TimeSeriesSplit, all parts but the first have the same size.

@@ -153,7 +153,7 @@ def _explaining_disk_errors(folder: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno in _DISK_FULL else first_line(error)
-        raise SourceError.naming(
+        raise SourceError.naming_settings(
             "can't write temporary counts to {folder}: {reason}. Free some space, name another "
             "folder by TMPDIR, or raise {memory_limit}", folder=os.path.dirname(folder),
             reason=reason) from error

@@ -447,7 +447,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
             sizes = _sizes(unspaced, (min_n, max_n))
             splitting = [*_splitting_steps(pattern, sizes, keep, token_columns, segmenter)]
             if "emoji" in keep and StripAccents("ascii") in cleaning:
-                raise ParameterError.naming(
+                raise ParameterError.naming_settings(
                     "{strip_accents} 'ascii' removes all characters beyond ASCII, emoji too, "
                     "before {keep} could keep them: use 'unicode'")
             # Spaces join n-grams and colons end prefixes, so both are escaped within words. Words
@@ -466,7 +466,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
             raise _no_step("analyzer", analyzer)
     for name, value in word_settings.items():
         if value:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{setting} is for words: it needs {analyzer='word'}; got {got}",
                 setting=Mention(name), got=Mention("analyzer", repr(analyzer)))
     return Plan((*cleaning, *splitting, *([Escape(":")] if prefix else []), *prefix))
@@ -546,7 +546,8 @@ def _splitting_steps(
                              words.sizes if isinstance(words, WordsAndPairs) else (),
                              _hashable(keep))
     if segmenter is not None and token_columns:
-        raise ParameterError.naming("{segmenter} makes words of texts: it needs no {token_columns}")
+        raise ParameterError.naming_settings(
+            "{segmenter} makes words of texts: it needs no {token_columns}")
     if callable(segmenter):
         words = Segments(str(name_of_segmenter(segmenter)), segmenter)
     elif not isinstance(segmenter, str | None):

@@ -84,7 +84,7 @@ class TermTable:
         The next call of this thread overwrites the codes.
         """
         if len(self) > _MAX_CODES:
-            raise DataError.naming(
+            raise DataError.naming_settings(
                 "more than {max_terms:,} terms: raise {min_df} and learn from parts, or choose "
                 "shorter n-grams", max_terms=_MAX_CODES)
         return self._encode(frame, text, add=True)

@@ -364,7 +364,7 @@ def _check_pattern(pattern: str) -> None:
         raise ParameterError(f"pattern has {len(pattern)} characters; at most {MAX_PATTERN_LENGTH}")
     outside_classes = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)
     if re.search(r"\((?!\?)|\(\?P?<(?![=!])", outside_classes):
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{pattern} {got!r} has a capturing group, but whole matches are the tokens; write "
             "(?:...) instead", got=pattern)
     try:
@@ -372,9 +372,10 @@ def _check_pattern(pattern: str) -> None:
     except pl.exceptions.PolarsError as error:
         lines = [line for line in str(error).splitlines() if line.startswith("error:")]
         reason = lines[0].removeprefix("error: ") if lines else str(error).splitlines()[0]
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{pattern} {got!r} is not a valid regular expression (Rust syntax, no lookaround): "
             "{reason}", got=pattern, reason=reason) from None
     if "" in matches.drop_nulls():
-        raise ParameterError.naming("{pattern} {got!r} matches the empty string; ask for one "
-                                    "character or more", got=pattern)
+        raise ParameterError.naming_settings(
+            "{pattern} {got!r} matches the empty string; ask for one character or more",
+            got=pattern)

@@ -69,7 +69,7 @@ class Limits:
         min_documents = _number_of(self.min_df, documents)
         max_documents = _number_of(self.max_df, documents)
         if max_documents < min_documents:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{max_documents} of {documents} is fewer than {min_documents}: no term can be "
                 "within both",
                 max_documents=Mention("max_df", repr(self.max_df)),

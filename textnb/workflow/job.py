@@ -91,7 +91,7 @@ def _safe_csv() -> Any:
 
 def _check_safe_csv(safe_csv: bool, format: str) -> None:
     if safe_csv and format not in SEPARATORS:
-        raise ParameterError.naming("{safe_csv} is for .csv and .tsv files")
+        raise ParameterError.naming_settings("{safe_csv} is for .csv and .tsv files")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -236,10 +236,11 @@ class _Output:
     def check(self) -> None:
         """Raise ParameterError for a URL, which is not shown, as it may hold a password."""
         if "://" in self.output:
-            raise ParameterError.naming("{output} must be a folder on this machine, not a URL")
+            raise ParameterError.naming_settings(
+                "{output} must be a folder on this machine, not a URL")
         if self.output == "-":
-            raise ParameterError.naming("{output} must be a folder, not standard output: write ./- "
-                                        "for a folder named -")
+            raise ParameterError.naming_settings(
+                "{output} must be a folder, not standard output: write ./- for a folder named -")
 
 
 def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:

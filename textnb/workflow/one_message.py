@@ -34,10 +34,10 @@ def uses_ledger(model: str, output: str | None, is_required: bool) -> bool:
     """
     if output is not None and os.path.realpath(output) != os.path.realpath(model):
         if is_required:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "a ledger belongs to a model file that is changed: leave out {output}, or {ledger}")
         if has_ledger(output):
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{place} has a ledger, which says what that model has learned: name another "
                 "{output}, or remove {place}.ledger", place=output, output=Mention("output"))
         return False

@@ -214,10 +214,11 @@ class UpdateOptions:
     def check(self, *, with_ledger: bool = False) -> None:
         """Raise ParameterError for options that would have no effect."""
         if self.within is not None and not self.on_error:
-            raise ParameterError.naming("{within} goes with {on_error}")
+            raise ParameterError.naming_settings("{within} goes with {on_error}")
         if self.within is not None and with_ledger:
-            raise ParameterError.naming("{within} does not go with a ledger, by which only "
-                                        "mistakes are chosen: leave it out")
+            raise ParameterError.naming_settings(
+                "{within} does not go with a ledger, by which only mistakes are chosen: leave it "
+                "out")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -273,7 +274,7 @@ class ValidateOptions(FoldOptions, OneClassOptions):
                     raise incompatible(name, method)
         for name in ("block", "delay", "feedback"):
             if name in changed and not self.online:
-                raise ParameterError.naming("{one} belongs to {online}", one=Mention(name))
+                raise ParameterError.naming_settings("{one} belongs to {online}", one=Mention(name))
         if self.groups is not None and self.time is not None:
             raise incompatible("groups", "time")
         # With --online, the seed chooses the rows that are learned.
@@ -367,7 +368,7 @@ class DecideOptions:
         goals = sorted(options_of_goals.keys() & set_options)
         if len(goals) != 1:
             got = {f"got{k}": Mention(name) for k, name in enumerate(goals)}
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "give one of {max_false_positive_rate}, {costs}, {min_precision}, "
                 "{min_probability} and {by}; got "
                 + (" and ".join(f"{{{name}}}" for name in got) or "none"), **got)
@@ -376,7 +377,7 @@ class DecideOptions:
         if foreign:
             raise incompatible(foreign[0], goal)
         if goal == "max_false_positive_rate" and self.positive is None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{goal} needs {positive}: the class whose errors are counted", goal=Mention(goal))
 
     def check_labels(self, *, is_multilabel: bool) -> None:
@@ -389,10 +390,10 @@ class DecideOptions:
                 continue
             if is_multilabel:
                 raise ParameterError.multilabel("a threshold for one class", name)
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{one} is for lists of labels, and a row has one label here", one=Mention(name))
         if not is_multilabel and self.costs is not None and self.positive is None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{costs} needs {positive}: the class whose errors are counted")
 
 
@@ -457,7 +458,7 @@ class PredictOptions:
         for name, column in (("scores", "scores"), ("explain", "explanation"), ("top", "top")):
             if format in ("csv", "tsv") and getattr(self, name) and (
                     names is None or column in names):
-                raise ParameterError.naming(
+                raise ParameterError.naming_settings(
                     "{one} gives lists, which {format} can't hold: write Parquet or NDJSON",
                     one=Mention(name), format=format.upper())
 
@@ -512,5 +513,5 @@ class ExportOptions:
 
 def incompatible(one: str, other: str) -> ParameterError:
     """The error for two options that can't be combined, because one then has no effect."""
-    return ParameterError.naming("{one} does not go with {other}", one=Mention(one),
-                                 other=Mention(other))
+    return ParameterError.naming_settings("{one} does not go with {other}", one=Mention(one),
+                                          other=Mention(other))

@@ -42,7 +42,7 @@ def check_answers(model: AnyModel, options: PredictOptions) -> None:
     """Raise ParameterError for answers that a model of feature tables does not have."""
     for name in ("explain", "top", "known_terms"):
         if text_columns(model) is None and getattr(options, name):
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 f"{{{name}}} is for models of texts; this is one of feature tables")
 
 
@@ -79,7 +79,7 @@ def columns_to_write(
         if name not in known:
             raise ParameterError.unknown_choice("column", name, known)
     if set(names).isdisjoint(answers):
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{columns} names no answer; the answers are {answers}", answers=", ".join(answers))
     return list(dict.fromkeys(names))
 

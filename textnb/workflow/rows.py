@@ -148,7 +148,7 @@ class Rows:
                 # So the readers of mail mark a message that they can't read.
                 if error.startswith(UNREADABLE):
                     why = error.removeprefix(UNREADABLE).lstrip(": ")
-                    raise SourceError.naming(
+                    raise SourceError.naming_settings(
                         "can't read {path}: {why}. No model was written, as it would count as a "
                         "message without words: make it readable, take it away, or leave it out "
                         "with {on_unreadable=skip}", path=printable(path), why=printable(why))
@@ -236,8 +236,8 @@ def _with_classes(
 def check_storage_options(options: ReadOptions, *sources: str | None) -> None:
     """Raise ParameterError for storage options if no source is a URL."""
     if options.storage_options and not any(source and is_url(source) for source in sources):
-        raise ParameterError.naming("{storage_options} is for URLs, such as s3://bucket/key; none "
-                                    "is given")
+        raise ParameterError.naming_settings(
+            "{storage_options} is for URLs, such as s3://bucket/key; none is given")
 
 
 def options_for(source: str | None, options: Options) -> Options:
@@ -267,8 +267,8 @@ def labelled_rows(
                          where=where, note=note)
 
     if as_class is not None and options.classes:
-        raise ParameterError.naming("{classes} is for rows with labels, and {as_class} for rows "
-                                    "without: give one of them")
+        raise ParameterError.naming_settings(
+            "{classes} is for rows with labels, and {as_class} for rows without: give one of them")
     column = model.label
     try:
         rows = open_with(column if as_class is None else None)
@@ -277,14 +277,14 @@ def labelled_rows(
             raise
         if may_lack_labels:
             return open_with(label=None)
-        raise SchemaError.naming(
+        raise SchemaError.naming_settings(
             "{problem}; where all rows are of one class, say {as_class=CLASS}",
             problem=error.problem) from None
     known, schema = classes_of(model).tolist(), rows.frame.collect_schema()
     dtype = pl.Series(known).dtype
     if as_class is not None:
         if column in schema:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{as_class} is for rows without labels, and the input has a column {column!r}: "
                 "leave out {as_class}, or choose the rows with {where} and write them without that "
                 "column", column=column)
@@ -305,7 +305,7 @@ def _check_table(options: ReadOptions, label_options: LabelledOptions) -> None:
                         ("label_separator", label_options.label_separator),
                         ("label_columns", label_options.label_columns)):
         if value:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 f"{{{name}}} is for models of texts; this model is one of feature tables")
 
 
@@ -329,16 +329,16 @@ def _reads_database(source: str, options: ReadOptions) -> bool:
     """Whether a source is a database; raises ParameterError for options that do not fit."""
     if not is_database(source):
         if options.query is not None:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{query} is for a database, such as postgresql://user@host/name; {place!r} is "
                 "none", place=hide_secrets(source))
         return False
     if options.query is None:
-        raise ParameterError.naming("{place} is a database: say which rows with {query}",
-                                    place=hide_secrets(source))
+        raise ParameterError.naming_settings("{place} is a database: say which rows with {query}",
+                                             place=hide_secrets(source))
     for name in ("format", "encoding", "separator", "storage_options", "on_unreadable"):
         if getattr(options, name) != getattr(type(options), name):
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "{one} and the like are for files; {place} is a database", one=Mention(name),
                 place=hide_secrets(source))
     return True

@@ -112,7 +112,7 @@ def check_belongs(kind: str, name: str) -> None:
         owners = [*(text_models() if kind in table_models() else table_models())]
     if owners and kind not in owners:
         has_l = "l" in {each.name for each, _ in setting_fields(models[kind])}
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{one} belongs to {others}; got {own}"
             + (", whose smoothing parameter is {l}" if name == "alpha" and has_l else ""),
             one=Mention(name), others=Mention("kind", ", ".join(owners)),
@@ -148,13 +148,13 @@ def check_training(options: TrainOptions) -> None:
     model, columns = model_of(options.kind, options.parameters), options.columns
     names = options.text_columns if model.of_terms else list(options.learning.features or ())
     if model.of_terms and (not names or len(set(names)) < len(names)):
-        raise ParameterError.naming("{text} must be one or more columns, without repeats")
+        raise ParameterError.naming_settings("{text} must be one or more columns, without repeats")
     if columns.label in names:
         raise ParameterError(f"the label column {columns.label!r} is also a text or feature column")
     settings = text_settings(options) if model.of_terms else None
     if columns.label in ("predicted", "decision"):
-        raise ParameterError.naming("{label} is the name of an answer: rename the column",
-                                    label=Mention("label", repr(columns.label)))
+        raise ParameterError.naming_settings("{label} is the name of an answer: rename the column",
+                                             label=Mention("label", repr(columns.label)))
     _check_learning(options, settings)
 
 
@@ -164,12 +164,12 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
     if settings is None:
         for name in ("warm_start", "keep_sample", "unlabelled"):
             if getattr(learning, name) is not None:
-                raise ParameterError.naming("{one} is for {model}", one=Mention(name),
-                                            model=Mention("model", "nblinear"))
+                raise ParameterError.naming_settings("{one} is for {model}", one=Mention(name),
+                                                     model=Mention("model", "nblinear"))
     else:
         if learning.weight in (*settings.columns, settings.label):
-            raise ParameterError.naming("{weight} is also a text or label column",
-                                        weight=Mention("weight", repr(learning.weight)))
+            raise ParameterError.naming_settings("{weight} is also a text or label column",
+                                                 weight=Mention("weight", repr(learning.weight)))
         if learning.keep_sample is not None:
             check_keep_sample(settings, learning.keep_sample, learning.weight is not None)
         check_vectors(settings, learning.unlabelled)
@@ -181,10 +181,11 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
     rate = options.false_positives
     if learning.false_positives is None and not options.is_for_mail and (
             learning.spam_class is not None or learning.confidence != type(learning).confidence):
-        raise ParameterError.naming("{spam_class} and {confidence} go with {false_positives}")
+        raise ParameterError.naming_settings(
+            "{spam_class} and {confidence} go with {false_positives}")
     kinds = [kind for kind, model in text_models().items() if model.scores_left_out]
     if rate and options.kind not in kinds:
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "{false_positives} is for {model}, which cross-validates its scores during the fit; "
             "for other models, use textnb threshold",
             model=Mention("model", ", ".join(kinds)))
@@ -240,7 +241,7 @@ def with_threshold(fitted: Any, options: TrainOptions) -> Trained:
     try:
         check_one_label(fitted, what="a threshold for one class", setting="false_positives")
         if len(fitted.classes) > 2:
-            raise ParameterError.naming(
+            raise ParameterError.naming_settings(
                 "the threshold of a filter is for two classes; got {n}. Make them two with "
                 "{classes}, whose patterns match these names", n=len(fitted.classes),
                 classes=Mention("classes", f"'{learning.spam_class or SPAM}=PATTERN,...'"))

@@ -129,7 +129,7 @@ def update(
 def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame:
     """The rows that a model misjudges, or judges rightly by less than ``within``."""
     if text_columns(model) is None:
-        raise ParameterError.naming("{on_error} is for models of texts")
+        raise ParameterError.naming_settings("{on_error} is for models of texts")
     with rows.naming_source():
         mistakes = rows_to_learn(model, model.scan(rows.frame), within).collect()
     if not mistakes.height and (message := rows.no_rows_message()):

@@ -313,7 +313,7 @@ def _pack_ends(strings: Sequence[bytes]) -> bytes:
     """The index at which each string ends in the bytes of all strings."""
     ends = list(accumulate(map(len, strings)))
     if len(ends) > _MAX_ITEMS or (ends and ends[-1] >= 2**32):
-        raise ExportError.naming(
+        raise ExportError.naming_settings(
             "{terms} of {size:,} bytes are more than the program holds; keep fewer ({top}), or use "
             "{to='json'}", terms=quantity(len(ends), "term"), size=ends[-1])
     return np.array(ends, dtype="<u4").tobytes()

@@ -27,7 +27,7 @@ class JavaScript(Program):
     def write(self, bundle: Bundle, path: Path) -> None:
         for label in bundle.labels:
             if isinstance(label, int) and abs(label) > _MAX_INTEGER:
-                raise ExportError.naming(
+                raise ExportError.naming_settings(
                     "label {label} is beyond 2**53 - 1, where JavaScript's numbers are no longer "
                     "exact; make labels strings and train again, or use {to='python'}", label=label)
         # A quoted string, which engines read several times as fast as a template literal; a
@@ -36,7 +36,7 @@ class JavaScript(Program):
         string_body = data.replace("\\", r"\\").replace("\n", "\\\n")
         text = fill_template("javascript.txt", bundle, DATA=string_body)
         if len(text) > _MAX_CHARACTERS or len(bundle.terms) > _MAX_TERMS:
-            raise ExportError.naming(
+            raise ExportError.naming_settings(
                 "{terms:,} terms in {size:,} characters are more than a JavaScript engine holds in "
                 "one file; keep fewer ({top}), or use {to='json'}", terms=len(bundle.terms),
                 size=len(text))

@@ -76,7 +76,8 @@ def target_of(name: str) -> Target:
     # `Mention("to")` is written as the caller knows the setting: ``to``, or ``--to`` of a command.
     if name not in TARGETS and name in REMOVED_TARGETS:
         reason = removal_message(f"the target {name}", REMOVED_TARGETS[name])
-        raise ParameterError.naming("{setting}: {reason}", setting=Mention("to"), reason=reason)
+        raise ParameterError.naming_settings(
+            "{setting}: {reason}", setting=Mention("to"), reason=reason)
     if name not in TARGETS:
         raise ParameterError.unknown_choice("to", name, TARGETS, _SYNONYMS)
     return TARGETS[name]
@@ -101,13 +102,13 @@ def target_of_path(path: str | os.PathLike[str]) -> Target:
         return targets[0]
     if targets:
         names = " or ".join(target.name for target in targets)
-        raise ParameterError.naming(
+        raise ParameterError.naming_settings(
             "a file that ends in {ending} may be for several systems: say which, {to}",
             ending=ending, to=Mention("to", names))
     # Targets of several files are left out, as they are written to a folder.
     endings = sorted({target.suffix for target in TARGETS.values()
                       if target.suffix and not target.companions})
-    raise ParameterError.naming(
+    raise ParameterError.naming_settings(
         "the name {path!r} does not tell for which system the export is: say it, {to}; or end the "
         "name in one of {endings}", path=str(path), to=Mention("to", ", ".join(TARGETS)),
         endings=", ".join(endings))

@@ -65,12 +65,12 @@ class Liblinear(Target):
             # The positive class first: LIBLINEAR answers the first label if the score is above 0.
             label_order.sort(key=lambda k: bundle.labels[k] != bundle.positive)
         elif len(label_order) == 2:
-            raise ExportError.naming(
+            raise ExportError.naming_settings(
                 "LIBLINEAR keeps one weight per term of two classes; say which class wins above 0 "
                 "({positive}); labels stay the same",
                 positive=Mention("positive", repr(bundle.labels[1])))
         if (len(weights) + 1) * len(intercept) > _MAX_WEIGHTS:
-            raise ExportError.naming(
+            raise ExportError.naming_settings(
                 "{terms:,} terms of {classes} classes: LIBLINEAR counts weights in 32 bits; keep "
                 "fewer terms ({top})", terms=len(weights), classes=len(intercept))
         starts = range(0, len(weights), _ROWS_AT_A_TIME)

@@ -98,8 +98,9 @@ class Onnx(Program):
         size = (bundle.weights.nbytes + bundle.weights.shape[1] * 8 + 16 * len(bundle.terms)
                 + sum(len(term.encode()) for term in bundle.terms))
         if size > MAX_BYTES:
-            raise ExportError.naming("weights and terms take {size:,} bytes, and an ONNX file "
-                                     "holds less than 2 GiB; keep fewer terms ({top})", size=size)
+            raise ExportError.naming_settings(
+                "weights and terms take {size:,} bytes, and an ONNX file holds less than 2 GiB; "
+                "keep fewer terms ({top})", size=size)
         path.write_bytes(_Graph(bundle, separator, split).model().SerializeToString(
             deterministic=True))
 

@@ -51,11 +51,11 @@ class PolarsCode(Program):
         if bundle.reads == "features":
             for name in columns:
                 if name == "*" or (name.startswith("^") and name.endswith("$")):
-                    raise ExportError.naming(
+                    raise ExportError.naming_settings(
                         "feature {name!r} is a pattern of columns to Polars, not a name; rename it "
                         "and train again, or use {to='python'}", name=name)
                 if name in ("scores", "predicted", "probabilities", "decision"):
-                    raise ExportError.naming(
+                    raise ExportError.naming_settings(
                         "feature {name!r} has the name of a column that the answers have; rename "
                         "it and train again, or use {to='python'}", name=name)
         if any(isinstance(label, int) and not -2**63 <= label < 2**64 for label in bundle.labels):

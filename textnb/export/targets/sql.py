@@ -207,7 +207,7 @@ class Sql(Program, sql_texts.Dialect):
         """Raise ExportError if the engine can't hold the bundle, or split its texts."""
         n_outputs = bundle.weights.shape[1]
         if n_outputs > self.max_columns:
-            raise ExportError.naming(
+            raise ExportError.naming_settings(
                 "{outputs} classes, but a table of {engine} holds weights of {most}; use "
                 "{to='parquet'}", outputs=n_outputs, engine=self.engine, most=self.max_columns)
         if bundle.reads == "features":
@@ -229,7 +229,7 @@ class Sql(Program, sql_texts.Dialect):
     def check_features(self, bundle: Bundle) -> None:
         """Raise ExportError if features can't be the columns of a table."""
         if len(bundle.terms) > self.max_columns:
-            raise ExportError.naming(
+            raise ExportError.naming_settings(
                 "{features} features, but a table of {engine} holds {most} of them; use "
                 "{to='parquet'}", features=len(bundle.terms), engine=self.engine,
                 most=self.max_columns)
