@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from fuzzing import harness, pages, planted
 
+import textnb
 from textnb import TextnbError
 
 PYTHON = [name for name in harness.names() if not hasattr(harness.load(name), "build")]
@@ -49,6 +51,17 @@ def test_most_seeds_are_not_refused(name: str, monkeypatch: pytest.MonkeyPatch) 
         target.check(seed)
         n_refused += bool(errors)
     assert n_refused < len(seeds) / 2
+
+
+def test_many_changed_model_files_are_read(tmp_path: Path) -> None:
+    target, path, n_read = harness.load("models"), tmp_path / "m.textnb", 0
+    seeds = {*target.seeds()}
+    for data in harness.inputs(target, 100, seed=1):
+        path.write_bytes(data)
+        with suppress(TextnbError):
+            textnb.load(path, max_bytes=1 << 28)
+            n_read += data not in seeds
+    assert n_read > 30
 
 
 def test_faults_that_are_planted_are_of_the_code_as_it_is() -> None:

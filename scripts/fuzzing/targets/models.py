@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -77,14 +79,15 @@ def mutate(data: bytes, random: Random) -> bytes:
 def _mutate_model(data: bytes, random: Random) -> bytes:
     members = _members(data)
     document = json.loads(members[DOCUMENT])
-    if random.random() < 0.55:
+    if random.random() < 0.75:
+        _change_slightly(document, members, random)
+    elif random.random() < 0.55:
         document = change_value(document, random)
     else:
         name = random.choice([*document["arrays"]])
         entry, member = document["arrays"][name], f"{name}.npy"
         kind, shape = entry["type"], entry["shape"]
-        array = np.frombuffer(members[member][len(array_header(kind, shape)):], kind).reshape(shape)
-        array = _changed_array(array, random)
+        array = _changed_array(_array(document, members, name), random)
         if random.random() < 0.9:
             document["arrays"][name] = {"type": array.dtype.str, "shape": [*array.shape]}
         if random.random() < 0.9:
@@ -101,6 +104,46 @@ def _mutate_model(data: bytes, random: Random) -> bytes:
         name = random.choice([*members])
         members[name] = change(members[name], random)
     return bytes(built(members))
+
+
+def _change_slightly(
+    document: dict[str, Any], members: dict[str, bytes], random: Random
+) -> None:
+    """Change a number so that most files are still of a model, which every reader then reads."""
+    names = [name for name, entry in document["arrays"].items() if 0 not in entry["shape"]
+             and not re.match(r"terms/|index/|totals/|.*/ends", name)]
+    if names and random.random() < 0.5:
+        name = random.choice(names)
+        array = _array(document, members, name).copy()
+        flat = array.reshape(-1)
+        at, other = random.randrange(len(flat)), random.randrange(len(flat))
+        if random.random() < 0.5:
+            flat[[at, other]] = flat[[other, at]]
+        else:
+            flat[at] = flat[at] + 1 if flat.dtype.kind in "iu" else flat[at] * 1.25
+        members[f"{name}.npy"] = array_header(array.dtype.str, array.shape) + array.tobytes()
+        return
+    of_model = {name: value for name, value in document.items()
+                if name not in ("arrays", "layers", "version")}
+    holder, key = random.choice([*_numbers(of_model)])
+    number = holder[key]
+    holder[key] = not number if isinstance(number, bool) else random.choice([
+        number + 1, number * 2, max(0, number - 1)])
+
+
+def _numbers(value: Any) -> Iterator[tuple[Any, Any]]:
+    """The places of all numbers in a JSON value."""
+    for key, each in (value.items() if isinstance(value, dict) else
+                      enumerate(value) if isinstance(value, list) else ()):
+        if isinstance(each, int | float):
+            yield value, key
+        yield from _numbers(each)
+
+
+def _array(document: dict[str, Any], members: dict[str, bytes], name: str) -> Any:
+    kind, shape = document["arrays"][name]["type"], document["arrays"][name]["shape"]
+    content = members[f"{name}.npy"][len(array_header(kind, shape)):]
+    return np.frombuffer(content, kind).reshape(shape)
 
 
 def _members(data: bytes) -> dict[str, bytes]:
