@@ -95,7 +95,8 @@ def declared() -> dict[str, list[str]]:
 
 
 def project() -> dict[str, Any]:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    table: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return table
 
 
 def tests_of(name: str) -> list[str]:
@@ -141,8 +142,8 @@ def make(name: str, extras: dict[str, list[str]]) -> Path:
 
 def lowest_versions(locked: list[str]) -> list[str]:
     """The lowest version of each library that textnb needs; of all others, the locked one."""
-    lowest = dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", line).groups()
-                  for line in project()["dependencies"])
+    lowest: dict[str, str] = dict(re.findall(r"^([\w-]+)>=([\d.]+)$", line)[0]
+                                  for line in project()["dependencies"])
     # A library may pin a part of its own, which comes with it.
     parts = tuple(f"{name}{end}" for name in lowest for end in ("-", "_"))
     return [*(f"{name}=={version}" for name, version in lowest.items()), *(

@@ -122,7 +122,8 @@ def recipe(given: Any) -> Steps:
 def reproduce(side: str, reuters: Path) -> list[Row]:
     from textnb import TextClassifier
 
-    model = TextClassifier(make(f"textnb.{side}"))
+    estimator = make(f"textnb.{side}")
+    model = TextClassifier(estimator)
     parts = split(read("20newsgroups"))
     right = (model.fit(parts["train"]).predict(parts["test"]["text"])
              == parts["test"]["label"].to_numpy())
@@ -130,7 +131,7 @@ def reproduce(side: str, reuters: Path) -> list[Row]:
     test = frame.filter(split="test")
     model.fit(frame.filter(split="train").select("text", label="labels").explode("label"))
     scores = model.predict_joint_log_proba(test["text"])
-    common = (np.logaddexp.reduce(scores, axis=1) if model.estimator.scores_are_log_probabilities
+    common = (np.logaddexp.reduce(scores, axis=1) if estimator.scores_are_log_probabilities
               else scores.mean(axis=1))
     scores = scores - common[:, None]
     truth = np.array([[label in labels for label in model.classes_]

@@ -193,7 +193,7 @@ def run(command: list[str], stdin: str, **environment: str) -> str:
 
 
 # The program and the package that each filter needs, and a function from a folder to its `Judge`.
-FILTERS = {
+FILTERS: dict[str, tuple[str, Callable[..., Judge]]] = {
     "textnb, default for mail": ("", lambda place, _: own_judge(
         textnb.mail_classifier(),
         lambda fitted: scores_at_threshold(fitted, "spam", FALSE_POSITIVES), place)),

@@ -144,7 +144,9 @@ def rows_of(place: Row, found: Mapping[str, list[Row]], base: str = "") -> list[
     """A row of medians for each side, beside those of the side that is the base."""
     rows = [{**place, "side": side, **medians(runs)} for side, runs in found.items()]
     of_base = next((row for row in rows if row["side"] == base and "failed" not in row), None)
-    for row in rows if of_base else ():
+    if of_base is None:
+        return rows
+    for row in rows:
         if row is not of_base and "failed" not in row:
             row["times_faster"] = rounded(of_base["seconds"] / row["seconds"])
             if "peak_mib" in row:

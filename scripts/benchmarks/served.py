@@ -52,10 +52,10 @@ def served(arguments: Any) -> Steps:
 
 
 def measure(
-    server: str, model: str, requests: dict[str, int], root: Path, spamd: str, part: int
+    server: str, model: str, requests: dict[str, int], root: Path, spamd: str | None, part: int
 ) -> list[Row]:
     path, paths = root.parent / f"{model}.socket", table(root, "path")["path"]
-    command = [spamd, "--local", "--max-children=2", "--min-children=2", "--nouser-config",
+    command = [str(spamd), "--local", "--max-children=2", "--min-children=2", "--nouser-config",
                f"--socketpath={path}"]
     if server == "textnb":
         file = root.parent / "served.textnb"

@@ -63,7 +63,7 @@ class Texts:
 
     def __init__(self, expression: str, words: int, folder: Path):
         self.words, self.folder = words, folder
-        self.model = make(expression, words) if expression else None
+        self.model: Any = make(expression, words) if expression else None
 
     def rows(self, frame: Any) -> Any:
         """The arguments of `fit`, of which `predict` uses the first; tasks from memory don't
@@ -127,7 +127,7 @@ class Textnb(Texts):
         from textnb.frames.batches import batches
         from textnb.text.matrix import count_matrix
 
-        counts, terms = count_matrix(batches(*rows, ["text"]), self.model.tokenizer, "text")
+        counts, terms = count_matrix(batches(rows[0], ["text"]), self.model.tokenizer, "text")
         return {"entries": int(counts.nnz), "terms": len(terms)}
 
     def predict(self, rows: Any) -> Any:

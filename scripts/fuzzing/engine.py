@@ -19,7 +19,7 @@ from random import Random
 from fuzzing import harness
 
 try:
-    import atheris  # type: ignore[import-untyped]
+    import atheris  # type: ignore[import-not-found, import-untyped, unused-ignore]
 except ImportError:
     atheris = None
 # One of so many mutations is libFuzzer's own, which knows what the package compared bytes with.

@@ -217,8 +217,8 @@ def _check_message(data: bytes, message: MailMessage) -> None:
                  message.requested["x-mailer"]) if text is not None)]
     try:
         "\n".join(texts).encode()
-    except UnicodeEncodeError as error:
-        raise Finding("a text is not Unicode", error) from error
+    except UnicodeEncodeError as failure:
+        raise Finding("a text is not Unicode", failure) from failure
     if len(message.errors) > 50 or len(message.links) + len(message.images) > 2000:
         raise Finding("a limit is passed", len(message.errors))
     for error in message.errors:
