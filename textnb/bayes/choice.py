@@ -95,6 +95,7 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     # A loss is log Σ exp(difference), over the differences of scores to that of the right answer.
     # ``row`` is the row that each loss belongs to.
     if not labels.is_multilabel:
+        # A row that no class can have produced counts as wrong.
         possible = ~np.isneginf(scores).all(axis=1)
         accuracy = float(((scores.argmax(axis=1) == labels.codes) & possible).mean())
         posterior = log_posterior(scores[countable])

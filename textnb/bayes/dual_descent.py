@@ -84,6 +84,8 @@ def descend(
     # For each feature, its weight, and after it its squared scale.
     state = np.zeros(2 * n_features)
     np.multiply(scale, scale, out=state[1::2])
+    # ``squares`` are the squared lengths of rows, which the loop computes. ``bounds`` are the
+    # gradient above which a row is put aside, and the largest and the smallest one of the pass.
     bias, squares, bounds = np.zeros(1), np.zeros(n_rows), np.zeros(3)
     matrix = rows.indptr, rows.indices, rows.data
     duals = np.zeros(n_rows)
@@ -149,6 +151,7 @@ def descend_together(
     if duals.any():
         loops.begin_lanes(*matrix, y, duals, state, bias)
     order = np.flatnonzero(has_cost).astype(np.int32)
+    # ``bounds`` are the largest gradient of the pass in each lane, and the smallest.
     seed, moves, bounds = np.array([_SEED], dtype=np.uint64), np.zeros(LANES), np.zeros((2, LANES))
     passes = np.zeros(LANES, dtype=np.int64)
     unsolved, progress = np.arange(LANES) < (n_lanes if len(order) else 0), current_progress()

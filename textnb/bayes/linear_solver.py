@@ -330,7 +330,7 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The objective for the shared columns of ``all_rows``, which are ``rows``."""
+    """The objective, with 1 or -1 as ``y``, for the shared columns of ``all_rows``: ``rows``."""
 
     all_rows: SolverRows
     rows: sp.csr_array

@@ -118,11 +118,11 @@ class SparseRows:
         """The sum of each row (axis 1), with the same bits as SciPy's: int64 or float64."""
         if axis != 1:
             raise ValueError(f"rows are added up along axis 1, not {axis}")
-        kind = np.int64 if self.data.dtype.kind in "iu" else np.float64
-        sums = np.zeros(self.shape[0], dtype=kind)
+        dtype = np.int64 if self.data.dtype.kind in "iu" else np.float64
+        sums = np.zeros(self.shape[0], dtype=dtype)
         has_values = np.flatnonzero(np.diff(self.indptr))
         if len(has_values):
-            sums[has_values] = np.add.reduceat(self.data, self.indptr[has_values], dtype=kind)
+            sums[has_values] = np.add.reduceat(self.data, self.indptr[has_values], dtype=dtype)
         return sums
 
     def to_csr(self) -> sp.csr_array:
