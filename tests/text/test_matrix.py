@@ -251,3 +251,11 @@ def test_nothing_is_dense():
     done = subprocess.run([sys.executable, "-c", PEAK, MANY_TERMS], check=True,
                           capture_output=True, text=True)
     assert int(done.stdout) / 1024 < 600, f"{int(done.stdout) / 1024:.0f} MiB resident"
+
+
+@pytest.mark.parametrize("width", [8, 1000])
+def test_counts_of_codes_leave_the_codes_as_they_are(width):
+    codes = np.array([7, 2, 7, 1, 1], dtype=np.int32)
+    counts = csr_of_codes(np.array([3, 2]), codes, width)
+    assert codes.tolist() == [7, 2, 7, 1, 1]
+    assert counts[:, [1, 2, 7]].toarray().tolist() == [[0, 1, 2], [2, 0, 0]]

@@ -391,9 +391,10 @@ def csr_of_codes(lengths: Ints, codes: NDArray[Any], width: int) -> sp.csr_array
     index_type = np.int32 if max(len(codes), width) < 2**31 else np.int64
     indptr = np.zeros(len(lengths) + 1, dtype=index_type)
     np.cumsum(lengths, out=indptr[1:])
-    # int32 is enough, as no document has 2**31 tokens; sums of rows are int64.
+    # int32 is enough, as no document has 2**31 tokens; sums of rows are int64. Codes are copied,
+    # because `sum_duplicates` sorts and joins columns in place.
     counts = sp.csr_array(
-        (np.ones(len(codes), dtype=np.int32), codes.astype(index_type, copy=False), indptr),
+        (np.ones(len(codes), dtype=np.int32), codes.astype(index_type), indptr),
         shape=(len(lengths), width))
     if width <= 4 * len(codes):
         # Two conversions sort the rows, in time linear in tokens and columns.
