@@ -21,7 +21,8 @@ Ints = NDArray[np.int64]
 Cells = tuple[Ints, NDArray[np.int32], NDArray[Any]]
 # Weights are sparse if a table has more than MAX_DENSE_SIZE entries (128 MiB of float64), at most
 # one in MIN_ENTRIES_PER_CELL of them is not 0, and there are at least MIN_CLASSES classes: with
-# fewer, dense weights score faster. Only sizes decide, so all ways of training give the same bits.
+# fewer, dense weights score faster. Only sizes decide, so that a model scores with the same bits,
+# however it was trained.
 MAX_DENSE_SIZE, MIN_ENTRIES_PER_CELL, MIN_CLASSES = 1 << 24, 16, 512
 
 

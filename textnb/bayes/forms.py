@@ -295,8 +295,8 @@ class GaussianForm(LinearForm):
     Attributes
     ----------
     relative : LinearForm
-        The same scores, minus a number of each row. Its weights are smaller, so that differences
-        between classes lose fewer digits to cancellation.
+        The same scores, minus a number that all classes of a row share. Its weights are smaller, so
+        that differences between classes lose fewer digits to cancellation.
     """
 
     relative: LinearForm = field(kw_only=True)

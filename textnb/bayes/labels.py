@@ -146,7 +146,7 @@ class Labels:
 
 
 def unite_labels(classes: NDArray[Any], more: ArrayLike) -> NDArray[Any]:
-    """Sorted union of labels: an array of objects stays one, and a longer string is not cut."""
+    """Sorted union of labels: the dtype object is kept, and a longer string is not cut."""
     check_int64(more)
     return np.union1d(classes, np.asarray(more, dtype=object if classes.dtype == object else None))
 

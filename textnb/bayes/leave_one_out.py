@@ -34,7 +34,8 @@ from textnb.bayes.formulas import Smoothing, log_prior, log_ratio
 from textnb.bayes.labels import Labels
 from textnb.errors import ParameterError
 
-# SciPy is imported in functions that need it: a model with a number for l is fitted without it.
+# SciPy is imported in functions that need it: a model whose smoothing l is given, and not chosen by
+# leaving rows out, is fitted without it.
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
@@ -207,8 +208,11 @@ class LeaveOneOut(ABC):
             np.asarray(values.sum(axis=1)))
 
     def keep_empty(self, k: int) -> None:
-        """Keep class k possible if its last row is left out. It is the rest of a label, which may
-        have no rows."""
+        """Keep class k possible if its last row is left out.
+
+        Of one label, the two classes are the rows with it and the rows without, which is class k:
+        there may be none of them.
+        """
         remaining = self.statistics.class_count.copy()
         remaining[k] -= 1
         self._is_empty[k, k] = False

@@ -17,7 +17,7 @@ def tune(
     folds: int = FOLDS, groups: str | None = None, time: str | None = None, seed: int = 0,
     progress: Advance | bool | None = None,
 ) -> TextClassifier:
-    """Search for the tokenizer, limits, model and parameters that classify these rows best.
+    """Search for the tokenizer, ``min_df``, model and parameters that classify these rows best.
 
     A fifth of the rows is held out: whole groups, or the last in time. Settings are compared by
     cross-validation on the other rows: first `NBLinear` with its defaults, and with single words;
@@ -60,10 +60,10 @@ def tune(
     TextClassifier
         Fitted on all rows. ``tuned_`` has the trials, the estimate, and the code that makes this
         model without a search. It has the same bits for the same rows, seed and number of trials.
-        With lists of labels, it has the thresholds with the best F1 on five folds of all rows: of
-        each label for "macro-f1", or of all pairs of a document and a label for other metrics. In a
-        trial, each fold is evaluated with the thresholds of the other folds, and the held-out rows
-        with the thresholds of all folds.
+        With lists of labels, it has thresholds that maximize F1 on five folds of all rows: the F1
+        of each label for "macro-f1", or that of all pairs of a document and a label for other
+        metrics. In a trial, each fold is evaluated with thresholds chosen on the other folds, and
+        the held-out rows with those chosen on all folds.
 
     Raises
     ------
@@ -93,6 +93,7 @@ def tune(
     columns = [*text_columns_of(text, label), label,
                *(name for name in (groups, time) if name is not None)]
     with show_progress(progress, "tuning") as advance:
+        # With True, `search` itself notes its trials on the line that is shown.
         result = search(
             convert_table(frame, columns), text=text, label=label, metric=metric,
             positive=positive, trials=trials, seconds=seconds, folds=folds, groups=groups,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _MAX_CHARACTERS = 60
 
 
+# The docstring of a class of options is their heading in --help.
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TwoInputs(RowOptions):
     """Input."""

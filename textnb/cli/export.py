@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from textnb.export.verify import Verified
 
 
+# The docstring of a class of options is their heading in --help.
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExportOutput(Quiet):
     """Output."""
@@ -44,6 +45,7 @@ def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> Non
     classifier = load_model(file.model)
     with steps("exporting", output.quiet) as progress:
         exported = export(classifier, output.output, options, progress)
+    # Its calibration or decision may be from before the last update.
     note_stale(classifier)
     if not output.quiet:
         note(*export_lines(exported, classifier, output.output, options.positive))
@@ -53,7 +55,7 @@ def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> Non
 class VerifyInput(RowOptions):
     """Input."""
 
-    path: str = argument("Bundle, or the file of a target beside its bundle.")
+    path: str = argument("Bundle (exported folder or .zip), or a target's file beside its bundle.")
     input: str | None = argument("File of rows to compare on, instead of the golden rows.", None)
 
 
@@ -64,6 +66,7 @@ def verify(source: VerifyInput, output: QuietResults) -> None:
     from textnb.frames.failures import naming_source
 
     path, input = source.path, source.input
+    # The values of --where and --read.
     if input is None and (source.query is not None or source.storage_options):
         raise ParameterError("--where and --read are for the rows of INPUT: name them")
     # Without options `verify_export` reads the file, as the bundle knows which columns are texts.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _BEFORE, _GONE, _FAILED = "judged before", "gone meanwhile", "could not be judged or filed"
 
 
+# The docstring of a class of options is their heading in --help.
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class VerdictOptions:
     """Verdict."""
@@ -64,7 +65,7 @@ class OneVerdict(VerdictOptions):
     """Verdict."""
 
     timeout: float | None = option(
-        "Seconds after which judging one message fails, with the time in which it is read (but not "
+        "Seconds after which judging one message fails, including the time to read it (but not "
         "with --passthrough, which needs all of it); 0 is no limit.  "
         f"[default: {TIMEOUT_SECONDS:.0f}]")
 
@@ -88,7 +89,7 @@ class FilterOutput(Results):
 
     passthrough: bool = option(
         "Write the message with a header X-Textnb-Status, otherwise byte for byte as it came; if "
-        "judging fails, without it, and one that the sender forged gets another name.",
+        "judging fails, without it. One that the sender forged gets another name.",
         "--passthrough", "-p", default=False)
     exit_zero: bool = option(
         "Exit with 0 for every verdict, for mail systems to which another code is a failure; an "

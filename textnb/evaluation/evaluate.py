@@ -211,6 +211,7 @@ def _score_tables(
             model.classes_, model.predict_joint_log_proba(batch.select(columns)), actual,
             lengths=np.zeros(len(actual)), method=UNVERIFIED,
             unknown=unknown_labels(batch[LABEL], classes),
+            # A class of which no row was learned.
             without_class=is_in_classes(actual, is_unlearned))
 
     with naming_source(frame):

@@ -156,8 +156,8 @@ def cross_validate(
     Raises
     ------
     ParameterError
-        If a setting is out of range, or there are fewer documents of every class, fewer groups or
-        fewer different times than the folds need.
+        If a setting is out of range, no class has as many documents as there are folds, or there
+        are too few groups or different times.
     DataError
         If there are no rows, only one class, or a label, group or time is null.
 

@@ -135,7 +135,7 @@ class Novelty:
 
 
 def novelty_entry(novelty: Novelty | None) -> dict[str, Any]:
-    """The novelty as an entry of a decision's evidence, or of a result in JSON."""
+    """The novelty as an entry of the evidence for a threshold, or of a result in JSON."""
     return {} if novelty is None else {"novelty": novelty.to_dict()}
 
 
@@ -152,6 +152,7 @@ class NoveltyCount:
         self._table = None if counts.is_sparse else counts.feature_count != 0
         self._keys = counts.keys if counts.is_sparse else np.zeros(0, dtype=np.int64)
         self._class_count = counts.class_count
+        # What the form multiplies by its weights, of the counts of rows: presence, for example.
         self._used = fitted.form.used
         self._new_term_rates = _rates(counts)
         # Threads share the list: append is atomic.
@@ -218,7 +219,8 @@ def _rates(counts: Counts) -> Floats:
     # Sums of weights have no singletons.
     if not np.issubdtype(counts.values.dtype, np.integer) or not len(total):
         return np.zeros(n_classes)
-    # A term with the minimum total of all columns might be no column without its one token.
+    # The smallest total may be the limit of the vocabulary itself: with one token less, such a term
+    # would have no column.
     is_singleton = (counts.values == 1) & (total > total.min())[counts.columns]
     rates: Floats = np.bincount(counts.codes[is_singleton], minlength=n_classes) / np.maximum(
         1, counts.class_totals)

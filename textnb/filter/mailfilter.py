@@ -85,8 +85,8 @@ class MailFilter:
         path : path
         spam : label, optional
             The class that is filtered out; by default the class whose threshold was chosen for the
-            model (its decision), or "spam" without one. There is no default if that is another
-            class and the model also has a class "spam".
+            model (its decision), or "spam" without one. There is no default if the threshold is of
+            another class, and the model also has a class "spam".
         min_learned : int
             If fewer messages of spam, or of all other classes, were learned, every verdict is
             "unsure".
@@ -163,20 +163,20 @@ class MailFilter:
             class, base e. The largest absolute value comes first.
         """
         row, _ = self._row(message)
-        columns, values = self.form.features.map_row(*self._counts(row))
-        terms = self.terms.gather(columns).to_list()
+        indices, values = self.form.features.map_row(*self._counts(row))
+        terms = self.terms.gather(indices).to_list()
         # The temperature, by which calibration divides scores.
         divisor = 1.0 if self.calibration is None else float(
             self.calibration.temperatures(np.array([values.sum()]))[0])
-        weights = zip(terms, self.form.weights[columns].tolist(), strict=True)
+        weights = zip(terms, self.form.weights[indices].tolist(), strict=True)
         return deciding_terms([*zip(values.tolist(), weights, strict=True)],
                               self.form.intercept.tolist(), self.judging.spam_index, divisor, k)
 
     def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:
         """Joint log-probabilities (1, n_classes), and the sum of the mapped counts of terms."""
-        columns, counts = self._counts(row)
-        length = self.form.features.map_row(columns, counts)[1].sum()
-        return self.form.scores_of_one(columns, counts)[None, :], float(length)
+        indices, counts = self._counts(row)
+        length = self.form.features.map_row(indices, counts)[1].sum()
+        return self.form.scores_of_one(indices, counts)[None, :], float(length)
 
     def _row(self, message: bytes) -> tuple[pl.DataFrame, MailMessage]:
         """The message as a table of one row with the model's columns, and its parsed form."""
@@ -188,14 +188,14 @@ class MailFilter:
                     for name in self.columns}), parsed
 
     def _counts(self, row: pl.DataFrame) -> tuple[NDArray[np.int64], Floats]:
-        """The columns of the model's terms in a message, ascending, and their counts."""
+        """The indices in ``terms`` of the terms of a message, ascending, and their counts."""
         tokens = row.select(self.tokenizer.expr(self.columns).explode().alias("term")).to_series()
         counts = tokens.drop_nulls().value_counts().sort("term")
-        columns = self.terms.search_sorted(counts["term"]).to_numpy().astype(np.int64)
-        # A term after all of the model's terms would have the column behind the last.
-        is_inside = columns < len(self.terms)
-        is_known = np.zeros(len(columns), dtype=np.bool_)
-        is_known[is_inside] = (self.terms.gather(columns[is_inside])
+        indices = self.terms.search_sorted(counts["term"]).to_numpy().astype(np.int64)
+        # A term after all of the model's terms would have the index after the last.
+        is_inside = indices < len(self.terms)
+        is_known = np.zeros(len(indices), dtype=np.bool_)
+        is_known[is_inside] = (self.terms.gather(indices[is_inside])
                                == counts["term"].filter(pl.Series(is_inside))).to_numpy()
-        return columns[is_known], counts["count"].to_numpy()[is_known].astype(np.float64)
+        return indices[is_known], counts["count"].to_numpy()[is_known].astype(np.float64)
 

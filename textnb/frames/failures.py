@@ -76,9 +76,11 @@ def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
     for name in files:
         try:
             if (format := format_of(name)) != "mail":
+                # Every column as text, so that only what no text can be is a failure.
                 options = ScanOptions(numeric_columns=no_numeric_columns)
                 open_rows([name], format, options).select(pl.all().null_count()).collect()
         except SourceError:
+            # Of a format that is not known: another file is the one that failed.
             continue
         except READ_ERRORS as error_of_file:
             return name, describe_fault(name, format) or first_line(error_of_file)

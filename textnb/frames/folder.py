@@ -110,6 +110,7 @@ def _read_text(path: str, options: ScanOptions) -> str:
     except OSError as error:
         raise SourceError.unreadable(path, error.strerror or first_line(error)) from error
     if options.is_utf8:
+        # Refuses UTF-16 and UTF-32 by their marks, with advice.
         check_text(path)
         content = content.removeprefix(codecs.BOM_UTF8)
     try:

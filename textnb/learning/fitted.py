@@ -276,8 +276,8 @@ def fitted_text_model(model: Any, action: str | None = None) -> Fitted:
     ----------
     model : TextClassifier or Fitted
     action : str, optional
-        An action for which a classifier must have the parameters that it was fitted with, as the
-        subject of a sentence.
+        What is about to be done, as the subject of the error's sentence, such as "saving". A
+        classifier whose parameters were changed since the fit is then refused.
 
     Raises
     ------

@@ -33,7 +33,7 @@ class CountModel(WeightedAdditiveModel, Model):
     # Whether `leave_one_out_type` is defined.
     leaves_out: ClassVar[bool] = False
 
-    # What ``is_common`` and the like mean: see `textnb.runtime.settings.Setting`.
+    # ``is_common``: shown in the short help; ``is_option``: an option of the command line.
     fit_prior: bool = setting(True, "Priors from the classes' shares, or equal.", is_common=False)
     class_prior: Priors | None = setting(None, "Priors of the classes, in their order.",
                                          is_option=False)
@@ -56,8 +56,8 @@ class CountModel(WeightedAdditiveModel, Model):
     def has_sparse_weights(self, statistics: Counts, l: Smoothing) -> bool:
         """Whether `weigh_sparse` can compute the weights of these counts, with this smoothing.
 
-        Sparse weights are those of the counts that are not 0; every other weight is a number of its
-        term plus one of its class.
+        Sparse weights are those of the counts that are not 0. The weight of any other count must be
+        a sum of two numbers, one of its term and one of its class.
         """
         return False
 

@@ -64,7 +64,7 @@ class ShrunkModel(FullModel):
     def _choose(
         self, X: Any, y: NDArray[Any], statistics: MomentStatistics, weight: Floats | None
     ) -> dict[str, Any]:
-        """Σ |z|⁴ per class, if Ledoit and Wolf's formula needs it."""
+        """The argument of `derive` that moments lack: Σ |z|⁴ per class, for shrinkage "auto"."""
         from textnb.bayes.gaussian import fourth_moments
 
         return {} if self.from_moments else {"fourth": fourth_moments(X, y, statistics)}
@@ -176,7 +176,8 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
             prior = np.log(self.priors_)
         return GaussianForm(self.classes_, np.ascontiguousarray(weights.T),
                             prior - 0.5 * np.einsum("ki,ki->k", weights, self.means_),
-                            relative=self._form)  # With smaller weights, for differences.
+                            # The form that was derived, of x minus the mean: smaller weights.
+                            relative=self._form)
 
     # The methods of a transformer of scikit-learn.
 
@@ -235,6 +236,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
             raise DataError("no feature varies within a class, so that there is no covariance to "
                             "measure distances by: take NearestCentroid, or give other features")
         self._set_axes(statistics.mean, self._factor.whiten)
+        # By W with W Wᵀ = Σ⁻¹.
         return linear_gaussian(statistics, self._factor.whiten, prior)
 
     def _divisor_ratio(self, statistics: MomentStatistics) -> float:
@@ -322,4 +324,5 @@ class NearestCentroid(LinearMixin, MomentModel):
         within_variance = float((self.priors_[has_rows] @ variance).mean())
         # If every row equals its class's mean, any scale gives the same predictions.
         precision = 1.0 / within_variance if within_variance > 0 else 1.0
+        # By the diagonal of Σ⁻¹.
         return linear_gaussian(moments, np.full(moments.n_features, precision), prior)

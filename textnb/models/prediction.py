@@ -86,8 +86,8 @@ class FormClassifier(Parameters):
     def predict_joint_log_proba(self, X: Any) -> Floats:
         """log P(x, class), base e, of each row and class.
 
-        If all values of a row of dense features are below the range of float64, the nearest class
-        gets the smallest float64.
+        If log P(x, class) of a row of dense features is below the range of float64 for every class,
+        the nearest class gets the lowest finite float64.
 
         Parameters
         ----------

@@ -61,7 +61,7 @@ def draw(chart: Any) -> str:
 
 
 def clean(svg: str) -> str:
-    """Remove all but the elements and attributes of charts from an SVG: names, links, scripts.
+    """Remove attributes that charts do not need from an SVG: ids, classes, links and handlers.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 # The compiled modules of a package, as attributes.
 Kernel = SimpleNamespace
-# The packages with compiled modules, and these modules.
+# The packages with compiled modules: the kernel of tokens, and the solver of linear models.
 KERNEL, SOLVER = "textnb.text.native", "textnb.bayes.native"
 PACKAGES = {KERNEL: ("spans", "terms", "rows"), SOLVER: ("descent",)}
 _ROOT = Path(__file__).resolve().parents[2]

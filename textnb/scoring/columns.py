@@ -100,7 +100,7 @@ def add_answers(
     def read(
         names: list[str], predicate: pl.Expr | None, max_rows: int | None
     ) -> Iterator[pl.DataFrame]:
-        """The selected columns, of the rows that a filter and a limit leave, if there are any."""
+        """The selected columns, of the rows that the filter and the limit, if given, leave."""
         source = frame if max_rows is None else frame.head(max_rows)
         if predicate is not None and set(predicate.meta.root_names()) <= set(frame_schema):
             # Filter first: rows that are left out need no answer.

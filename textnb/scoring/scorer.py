@@ -94,7 +94,7 @@ def answer_schema(fitted: Fitted, answers: Answers) -> dict[str, pl.DataType]:
 def answer_rows(
     fitted: Fitted, batch: pl.DataFrame, answers: Answers, watch: Watch | None = None
 ) -> pl.DataFrame:
-    """The answers to the rows of a batch, a frame with their texts."""
+    """The answers to the rows of ``batch``, which holds their texts."""
     counts = fitted.vocabulary.rows(batch, fitted.columns)
     if watch is not None:
         watch(batch, counts)

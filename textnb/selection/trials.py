@@ -218,7 +218,8 @@ class TrialRunner:
         scores = np.full((len(labels), len(self._classes)), -np.inf)
         model, counts = candidate.model, matrix.counts
         if isinstance(model, NBLinear) and not self.metric.needs_probabilities:
-            # A temperature takes half of the time to choose, and keeps the order of scores.
+            # Held-out rows choose a temperature, which takes half of the time, and keeps the order
+            # of scores.
             model = replace(model, held_out=0.0)
         settings = replace(candidate, model=model).settings(self.text, self.label)
 
@@ -287,7 +288,8 @@ def subtract_thresholds(by: str, scores: Floats, actual: NDArray[np.bool_], fold
 
     Parameters
     ----------
-    by, scores, actual
+    by : {"f1", "micro-f1"}
+    scores, actual
         As in `f1_thresholds`.
     folds : int64 (n_documents,)
 

@@ -1,4 +1,4 @@
-"""Tables of character classes for the kernel, from Polars' engine of regular expressions."""
+"""Tables of character classes for the compiled tokenizer, from Polars' regular expressions."""
 
 from __future__ import annotations
 
@@ -92,5 +92,5 @@ def _are_members(points: Ints, pattern: str) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=8)
 def character_class(members: str, pairs: bool, with_kinds: bool) -> CharacterClass:
-    """The table of a class, which all tables of terms in a process share."""
+    """The table of a class, which all tokenizers of a process with this class share."""
     return CharacterClass(members, pairs, with_kinds)

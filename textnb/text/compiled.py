@@ -92,7 +92,10 @@ class Tables:
 
     @contextmanager
     def take(self) -> Iterator[tuple[int, Table]]:
-        """Take a table that no other thread uses during the block, and its number."""
+        """Take a table for a block, and its number.
+
+        With a kernel, no other thread uses the table during the block.
+        """
         with self._lock:
             if not self._idle:
                 self._idle.append(len(self._tables))
@@ -104,6 +107,8 @@ class Tables:
 
     def merge(self) -> tuple[Table, list[Codes]]:
         """One table of all terms, and for each earlier table an array: the new code of each code.
+
+        A shared table absorbs itself, which changes nothing.
         """
         if not self._tables:
             return self._new_table(), []

@@ -67,6 +67,7 @@ class TokenSettings:
     keep: Kinds = setting(
         (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
             "abbreviations (u.s.), punctuation (! ?).", key_of="set", range=_KEEP)
+    # Of the type of ``field_prefix``: for all columns (a bool), or for some by name.
     token_columns: Prefixes = setting(
         False, "Text columns that hold lists of tokens, not texts. By default, those that are "
                "lists in the training data.", is_option=False)

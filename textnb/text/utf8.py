@@ -115,7 +115,7 @@ def strings_of(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
 
 
 def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
-    """The numbers of different strings of a pool, in the order of their bytes.
+    """The indices of the strings of a pool, which must all differ, in the order of their bytes.
 
     Strings are sorted by their keys; those with equal keys, by the keys of what follows the first
     seven bytes, and so on. This is many times faster than comparing strings.

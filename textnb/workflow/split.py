@@ -156,7 +156,7 @@ def _under_key(error: ParameterError, section: str) -> ParameterError:
     key = as_key(Mention(error.setting or ""), section)
     if error.setting is None or not key.startswith(f"{section}."):
         return error
-    # Settings that the message names later are written as keys too.
+    # ``for_reader`` writes the settings that the message names later as keys, too.
     message = str(error.for_reader(partial(as_key, section=section)))
     return ParameterError(f"{key}: {message.removeprefix(key).lstrip(':= ')}")
 
@@ -293,7 +293,7 @@ def _check_kind_of_labels(job: Job, is_multilabel: bool) -> None:
 
 
 def _check_answer_names(job: Job, rows: RowFiles) -> None:
-    """Check that no column of the rows to predict has the name of an answer."""
+    """Check that no column of the test rows has the name of an answer, if they are predicted."""
     settings = job.predictions
     if settings is None or settings.input is not None:
         return

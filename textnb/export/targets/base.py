@@ -63,6 +63,7 @@ class TargetAnswers:
     Attributes
     ----------
     scores : float64 (n_rows, n_outputs)
+        One output if the bundle has one w and b for two classes; else one per class.
     labels : list or None
         A label per row, or a list of labels per row; None if the target only gives scores.
     probabilities : float64 (n_rows, n_classes) or None

@@ -69,6 +69,7 @@ class Postgres(PatternSql):
                                   f"most {_MAX_NAME_BYTES} bytes; rename it")
 
     def column_key(self, name: str) -> str:
+        # Quoted names are case-sensitive.
         return name
 
     def opening(self) -> Iterator[str]:
@@ -123,6 +124,7 @@ class Postgres(PatternSql):
         members = regex_class(_members_in_any_case(words), self.code)
         text, separate_pairs = "p.text", ""
         if words.unspaced:
+            # Spaces between the characters and pairs of scripts that write none.
             expression = self.separate_pairs(words, text, "p.wide AND ")
             text = "q.text"
             separate_pairs = f"CROSS JOIN LATERAL (SELECT {expression} AS text OFFSET 0) q\n"
@@ -143,7 +145,7 @@ class Postgres(PatternSql):
                f"CROSS JOIN LATERAL ({words_query} OFFSET 0) s{drop_stop_words};")
 
     def needs_lower_case(self, words: Words) -> bool:
-        # `split` converts words one by one. But tokens of other kinds are found in lower case.
+        # `split` converts words one by one, but tokens such as URLs are found in lower case.
         return bool(words.kinds) or super().needs_lower_case(words)
 
     def _prepare_text(self, words: Words) -> str:
@@ -170,6 +172,7 @@ class Postgres(PatternSql):
                 "unnest(string_to_array(text, NULL)) WITH ORDINALITY c(character, place)")
 
     def create_fold_table(self, name: str) -> str:
+        # Of each character its decomposition: a row per part, with its Unicode combining class.
         return (f'CREATE TABLE {name} (character TEXT COLLATE "C" NOT NULL, '
                 'number INTEGER NOT NULL, part TEXT COLLATE "C" NOT NULL, class INTEGER NOT NULL);')
 
