@@ -109,7 +109,7 @@ def _mutate_model(data: bytes, random: Random) -> bytes:
 def _change_slightly(
     document: dict[str, Any], members: dict[str, bytes], random: Random
 ) -> None:
-    """Change a number so that most files are still of a model, which every reader then reads."""
+    """Change a value so that most files are still of a model, which every reader then reads."""
     names = [name for name, entry in document["arrays"].items() if 0 not in entry["shape"]
              and not re.match(r"terms/|index/|totals/|.*/ends", name)]
     if names and random.random() < 0.5:
@@ -125,19 +125,20 @@ def _change_slightly(
         return
     of_model = {name: value for name, value in document.items()
                 if name not in ("arrays", "layers", "version")}
-    holder, key = random.choice([*_numbers(of_model)])
-    number = holder[key]
-    holder[key] = not number if isinstance(number, bool) else random.choice([
-        number + 1, number * 2, max(0, number - 1)])
+    holder, key = random.choice([*_places(of_model)])
+    value = holder[key]
+    holder[key] = (random.choice(holder) if isinstance(value, str) else
+                   not value if isinstance(value, bool) else
+                   random.choice([value + 1, value * 2, max(0, value - 1)]))
 
 
-def _numbers(value: Any) -> Iterator[tuple[Any, Any]]:
-    """The places of all numbers in a JSON value."""
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """The places of all numbers in a JSON value, and of texts in lists."""
     for key, each in (value.items() if isinstance(value, dict) else
                       enumerate(value) if isinstance(value, list) else ()):
-        if isinstance(each, int | float):
+        if isinstance(each, int | float) or (isinstance(each, str) and isinstance(value, list)):
             yield value, key
-        yield from _numbers(each)
+        yield from _places(each)
 
 
 def _array(document: dict[str, Any], members: dict[str, bytes], name: str) -> Any:

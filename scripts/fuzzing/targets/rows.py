@@ -229,7 +229,7 @@ def _check_set(values: Any, setting: str, settings: list[str]) -> None:
     for part in key.split("."):
         values = values[int(part) if isinstance(values, list) else part]
     try:
-        expected = tomllib.loads(f"value = {text.strip()}")["value"]
+        expected = text if "\n" in text else tomllib.loads(f"value = {text.strip()}")["value"]
     except (ValueError, RecursionError):
         expected = {"True": True, "False": False}.get(text.strip(), text)
     if values != expected and values == values:
