@@ -1,6 +1,8 @@
 """Checks the arrays of a model of texts, and derives others from them, with only NumPy.
 
-`textnb.storage.layout` describes each array. Its check of types and shapes comes before these.
+`textnb.storage.layout` describes each array, and checks types and shapes before the checks here.
+The limits are those of a model on its terms, such as ``min_df`` and ``max_features``; a file also
+has the counts of terms that are beyond them.
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ def check_cells(arrays: Arrays, name: str, n_classes: int) -> NDArray[np.int64]:
         The term of each value.
     """
     classes = arrays[f"{name}/classes"]
+    # ``counts/ends`` has a first axis, of length 1; ``weights/ends`` has none.
     ends = check_ends(arrays[f"{name}/ends"].reshape(-1), len(classes), name)
     require(not len(classes) or 0 <= int(classes.min()) <= int(classes.max()) < n_classes,
             f"one of its {name} is of no class")
@@ -99,6 +102,7 @@ def check_counts(
     require(bool((values > 0).all()) and _sum_is_below(values, max_sum),
             "a count is not above 0, or counts are too large to add")
     for name in ("terms/total", "terms/occurrences"):
+        # If the file lacks the array, the counts are checked again.
         sums = arrays.get(name, values)
         require(bool((sums >= 0).all()) and _sum_is_below(sums, max_sum),
                 f"{name} are too large to add, or below 0")

@@ -1,6 +1,7 @@
 """Checks the model.json of a model of texts: each setting by its field, and their combinations.
 
-Every reader of model files calls it, also the quick ones, so it imports neither Polars nor NumPy.
+Every reader of model files calls this check, also the one of single terms, which must start at
+once. So this module imports neither Polars nor NumPy.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ OPTIONAL_SETTINGS = ("memory_limit", *WEIGHT_SETTINGS, CLASS_WEIGHT)
 _SETTINGS = {field.name for group in (ColumnSettings, LimitSettings) for field in fields(group)} | {
     "tokenizer", "vocabulary", CLASS_WEIGHT}
 _CLASSES_KEYS = ("type", "labels", "documents", "rows", "total")
+# The entry ``pruned`` is about the terms that a memory limit has left out.
 _PRUNED_KEYS = ("terms", "occurrences", "at_most")
 
 
@@ -148,7 +150,10 @@ def check_text_document(
 
 
 def refuse_unknown(path: str, kind: str, values: Mapping[str, Any], known: Collection[str]) -> None:
-    """Raise ModelFileError for keys that are not known: a newer release must have written them."""
+    """Raise ModelFileError for keys that are not known: a newer release must have written them.
+
+    ``kind`` says in the error what the keys are.
+    """
     require(isinstance(values, dict), f"the place of {kind} does not hold an object")
     unknown = sorted(set(values) - set(known))
     if unknown:
@@ -213,7 +218,8 @@ def _conditions(
     if limits.need_document_frequency:
         classes = document["classes"]
         # Raises an error if min_df and max_df contradict each other for this number of documents.
-        # With sample weights it is "rows", and for lists of labels "total".
+        # This number is "rows" with sample weights, and "total" with lists of labels; otherwise the
+        # documents of the classes add up to it.
         limits.bounds(classes.get("rows", classes.get("total", sum(classes["documents"]))))
         conditions.add("limits on documents")
     if model.presence_above(binary) is not None and not binary:
@@ -296,6 +302,7 @@ def _check_pruned(pruned: Any) -> None:
 
 
 def _check_since_fit(counts: Any, model: Model) -> None:
+    """Check the numbers of documents that were counted after the weights were learned."""
     require(counts is None or model.can_count_without_refit,
             f"it has counts since the fit, and weights of {model.name} come from counts alone")
     require(counts is None or (
@@ -306,6 +313,7 @@ def _check_since_fit(counts: Any, model: Model) -> None:
 
 
 def _check_sample(sample: Any) -> None:
+    """Check the entry of the sample of learned rows: "most" is the maximum number of its rows."""
     require(sample is None or (
         isinstance(sample, dict) and set(sample) == {"most"} and type(sample["most"]) is int
         and 2 <= sample["most"] < 2**31), "its sample of rows is not described")

@@ -68,6 +68,8 @@ class Array(NamedTuple):
 
 # The arrays of a model of texts, in the order in which they are stored. Small ones come first, as a
 # reader of single terms reads all of them. "few weights" stores only the weights that are not 0.
+# The sums "absent" and "norms" are of logarithms: of the probability that a term is absent, for
+# BernoulliNB, and of a term's share of the counts of all other classes, for ComplementNB.
 TEXT_ARRAYS = {array.name: array for array in (
     Array("index/bytes", _BYTES, ("bytes of the index",)),
     Array("index/ends", _INTEGERS, ("entries",)),
@@ -120,8 +122,8 @@ def check_arrays(
 
     Parameters
     ----------
-    declared : mapping of str to (type, shape)
-        The arrays that the document declares, by name.
+    declared : mapping of str to (type, shape, ...)
+        The arrays that the document declares, by name; further values are not read.
     known : mapping of str to Array
         `TEXT_ARRAYS` or `TABLE_ARRAYS`.
     conditions : collection of str

@@ -198,7 +198,10 @@ def _unpack_density(entry: Any) -> Any:
 def _unpack_choices(
     estimator: PlugInBayes, learned: Mapping[str, Any], n_classes: int, n_features: int
 ) -> list[dict[str, Any]]:
-    """The settings that a search has chosen, so that loading does not search again."""
+    """The settings that a search has chosen, so that loading does not search again.
+
+    A dict per class or, in a naive model, per class and feature; empty if there was no search.
+    """
     choices = [] if estimator.search is None else list(learned["chosen"])
     if estimator.search is not None:
         require(len(choices) == n_classes * (n_features if estimator.naive else 1)

@@ -4,6 +4,9 @@
     settings    tokenizer, columns, limits
     classes     labels, their type, and documents per class
     calibration, decision, l    if they were chosen from documents
+    since_fit   documents counted after the weights were learned
+    pruned      terms that a memory limit has left out
+    sample      the maximum number of learned rows that are stored, to fit weights again
 
 See `textnb.storage.layout` for the arrays.
 """
@@ -187,11 +190,13 @@ def pack_text(fitted: Fitted) -> Packed:
     settings, statistics = fitted.settings, fitted.statistics
     refuse_subclass(settings.tokenizer, "a model file")
     # The file of a model whose weights come from counts has the counts of all terms, even of those
-    # beyond its limits. Other models store their weights, and the counts of their columns.
+    # beyond its limits: its statistics. Other models store their weights, and the counts of their
+    # columns.
     counts, terms = (fitted.counts, fitted.terms) if statistics is None else (
         statistics, statistics.terms)
     if statistics is None:
         _check_features(fitted)
+    # Counts have one layer, the first axis of ``counts/ends``; once there was one for each period.
     document = {**begin_document(TEXT_KIND, settings.parameters, fitted.model,
                                  counts.classes, counts.class_count),
                 **_pack_choices(fitted), "layers": 1}
@@ -289,7 +294,7 @@ def unpack_text(
         parameters = {name: value for name, value in contents.settings.items()
                       if name != CLASS_WEIGHT}
         parameters["tokenizer"] = Tokenizer.from_file(parameters["tokenizer"])
-        # Files hold the values of defaults; these make them defaults again.
+        # Files hold the values of defaults. The next line makes such values defaults again.
         settings = TextSettings.of(model, **without_defaults(parameters, model)).restore_defaults()
         counts = _unpack_counts(path, document, arrays, contents, model, max_bytes)
         # Checked before the fit, which needs much more memory.

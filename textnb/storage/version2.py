@@ -2,6 +2,7 @@
 
     model.json    the model; the type and shape of each array; features that a reader must know
     NAME.npy      an array that `numpy.load` reads
+    blocks.npy    the digests of the blocks
 
 See `textnb.files.blocks` for the format of the file, and `textnb.storage.layout` for its contents.
 This module knows nothing of models. It imports NumPy only to read or write whole arrays.

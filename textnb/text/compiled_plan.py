@@ -128,6 +128,7 @@ def ngram_range_of(plan: Plan) -> tuple[int, int]:
     >>> ngram_range_of(Plan((Matches("[^,]+"), NGrams(1, 2))))
     (1, 2)
     """
-    # If `OwnCode` is the last step, its expression makes n-grams.
+    # If `OwnCode` (a subclass's own code) is the last step, its expression makes the n-grams, and
+    # nothing joins them further.
     last = plan.steps[-1]
     return (last.min_n, last.max_n) if isinstance(last, NGrams) else (1, 1)

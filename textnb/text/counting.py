@@ -133,7 +133,7 @@ class Counting:
                 sums.add(codes, begins, ends, labels)
             else:
                 sums.add(codes, begins, ends, np.zeros_like(ends))
-                # Label 0 has already added these rows to the totals of terms.
+                # These rows are in the totals of terms since they were counted for label 0.
                 sums.add(codes, begins[rows], ends[rows], labels, with_totals=False)
 
     def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> Counts:
@@ -356,6 +356,7 @@ def _merge_cells(arrays: list[tuple[Ints, NDArray[Any]]]) -> tuple[Ints, NDArray
 def _concatenate_cells(blocks: list[Cells]) -> Cells:
     """Concatenate the cells of consecutive terms."""
     ends, codes, values = zip(*blocks, strict=True)
+    # The last of these is the end of the last block, at which no block begins.
     begins = np.cumsum([0, *map(len, values)])
     return (np.concatenate([each + begin for each, begin in zip(ends, begins, strict=False)]),
             np.concatenate(codes), np.concatenate(values).astype(np.int64, copy=False))

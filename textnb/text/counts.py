@@ -97,6 +97,7 @@ class LabelCounter:
                 check_labels(codes, rows, self._spec.label, first_row=self.rows)
                 self.rows += n_rows
                 all_codes = codes.to_numpy()
+                # The pool of labels knows nothing of the code 0 for all documents.
                 self._labels.note_codes(all_codes - self._has_lists)
                 if rows is not None:
                     # Code 0, once for each document.

@@ -184,7 +184,7 @@ def warn_of_terms_seen_once(
     A term that occurs twice in the learned documents is likely to occur in new ones; all other
     tokens count as unknown. If u is their share and a document has n tokens on average, the share
     of new documents without a known term is about u^n. For scripts without spaces, u itself
-    decides, as a document has many phrases.
+    decides: a document has so many phrases that u^n is small, and still nearly all are unknown.
 
     Parameters
     ----------

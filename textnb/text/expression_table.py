@@ -43,7 +43,7 @@ class Interner:
         return self._empty.dtype
 
     def note_codes(self, codes: NDArray[Any]) -> None:
-        """Update the pool's size from the codes of a batch: they are 0, 1, 2 and so on."""
+        """Update the pool's size from the codes of a batch: codes from 0 to the largest exist."""
         if len(codes):
             self._size = max(self._size, int(codes.max()) + 1)
 

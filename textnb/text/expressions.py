@@ -222,7 +222,7 @@ def _run_on_tokens(plan: Plan, lists: pl.Expr, prefix: str) -> pl.Expr:
     """`_run` for lists of tokens: each token is cleaned; null and empty tokens are dropped."""
     # Cast the elements, not the column: a String column would become lists of one token.
     cleaned = lists.list.eval(_run(plan.cleaning, pl.element().cast(pl.String), ""))
-    # In a second step, because a filter evaluates an expression each time it stands there.
+    # In a second step: in one, the cleaning would stand twice in the filter, and be done twice.
     tokens = cleaned.list.eval(pl.element().filter(pl.element() != ""))
     tokens = pl.when(lists.is_not_null()).then(tokens).otherwise(
         pl.lit([], dtype=pl.List(pl.String)))

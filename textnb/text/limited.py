@@ -234,7 +234,10 @@ def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
 
 
 def _join_shares(shares: list[Counts]) -> Counts:
-    """The counts of all terms, from the counts of shares of the terms in the same documents."""
+    """The counts of all terms, from the counts of shares of the terms in the same documents.
+
+    Each share has the numbers of all documents, and all that was pruned, so these are not added.
+    """
     first = shares[0]
     return first if len(shares) == 1 else replace(
         Counts.sum(shares), class_count=first.class_count, rows=first.rows, pruned=first.pruned)

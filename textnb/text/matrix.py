@@ -197,6 +197,7 @@ class CsrBuilder:
             indptr = indptr.astype(np.int32)
         else:
             indices = indices.astype(np.int64)
+        # With the kernel's function by which these rows are scored.
         return SparseRows(data, indices, indptr, self._width, rows.add_weights)
 
     def _scratch(self) -> tuple[Codes, NDArray[Any], NDArray[Any]]:
@@ -300,6 +301,7 @@ def count_matrix(
     counts = stack_blocks([blocks.pop(batch) for batch in range(len(batches))], len(order))
     if kernel is not None or limits == Limits():
         return counts, terms[0]
+    # Without the kernel, the sums for the limits come from the matrix of all terms.
     keep = limits.select(
         len(order), np.bincount(counts.indices, minlength=len(order)),
         np.bincount(counts.indices, counts.data, len(order)), n_documents)

@@ -553,7 +553,8 @@ def _splitting_steps(
     elif not isinstance(segmenter, str | None):
         raise _no_step("segmenter", segmenter)
     yield words
-    # A name stands for the function in a model file: then users split texts with the function.
+    # In a model file, a name stands for the function. Users then split texts with the function
+    # themselves, so that all text columns hold lists of tokens.
     if token_columns or isinstance(segmenter, str):
         yield TokenColumns(_hashable(token_columns or True))
 

@@ -28,7 +28,7 @@ from textnb.text.plan import (
 )
 from textnb.text.tokens import Tokenizer
 
-# Parts of a text, each with the contribution of its terms; None for text between words.
+# Parts of a text, each with the contribution of its terms to a score; None for text between words.
 Pieces = list[tuple[str, float | None]]
 Spans = list[tuple[int, int]]
 # Words, terms or columns, each with the numbers of the spans that it covers.
@@ -52,7 +52,7 @@ def pieces_of(
     tokenizer: Tokenizer, columns: Sequence[str], texts: Mapping[str, str | Sequence[str]],
     contributions: Mapping[str, float],
 ) -> tuple[dict[str, Pieces], float]:
-    """Each text in pieces, with the contribution of the terms of each word.
+    """Each text in pieces, with the contribution of the terms of each word to a score.
 
     The contribution of a term is divided equally among its places, and there equally among the
     words that it covers. For pairs of characters it is divided among the characters. For n-grams of

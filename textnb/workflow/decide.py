@@ -78,6 +78,8 @@ class Calibrated:
                 for name in ("log_loss", "brier", "expected_calibration_error")}
 
     def to_dict(self) -> dict[str, Any]:
+        # Not judged are rows of a class that was not in the training set of the model that scored
+        # them.
         # If the rows look as if the model had learned them, the novelty says so.
         evidence = {} if self.held.is_multilabel else {
             "not_judged": self.held.not_judged, **novelty_entry(self.held.novelty)}

@@ -371,13 +371,14 @@ def _check_left_out(job: Job, table: Table) -> None:
     """Note a section that leaves rows out by subtraction, if the model does not allow it."""
     by = None if job.decision is None else job.decision.by
     if not job.model.is_texts or job.input.of_lists or by is not None:
-        return  # Lists of labels are scored by folds.
+        return  # `by`, too, is for lists of labels, which are scored by folds.
     model = model_of(job.model.kind, job.model.parameters)
     sections = [name for name, subtracts in (
         ("calibration", job.calibration is not None and model.from_counts),
         ("validation", job.validation is not None and job.validation.leave_one_out),
         ("decision", job.decision is not None and job.decision.scored != "folds"
          and job.decision.min_probability is None)) if subtracts]
+    # A parameter's name, or "kind" for the model itself; None if rows can be left out.
     obstacle = model.obstacle_to_leaving_out
     if not sections or not (obstacle or job.model.limits.max_features is not None):
         return

@@ -139,7 +139,8 @@ class _LineReader:
         self._required_keys = dict.fromkeys([*self._schema, *line_keys])
         # One decoder for all lines: `json.loads` would make one for each.
         self._decode = json.JSONDecoder(
-            # Numbers of a line are written anew only if some of its keys are chosen.
+            # The numbers of a line are written anew only if some of its keys are chosen. A number
+            # that is too large for a float is refused then, because JSON has no infinity.
             parse_float=_finite_float if line_keys else None, parse_constant=_refuse_constant,
             object_pairs_hook=self._check_pairs).decode
         # A number between the lines that are read together. It is random, so that nobody can write

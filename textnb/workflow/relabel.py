@@ -120,7 +120,7 @@ def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:
     DataError
         If the model can't have learned the rows with their old labels.
     """
-    # Other models can't learn more rows, or forget some.
+    # Models that do not learn by counting can't learn more rows, or forget some.
     require_counts(fitted)
     if not changed.before.height:
         return fitted

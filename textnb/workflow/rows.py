@@ -191,7 +191,8 @@ def open_rows(
     counts_texts : bool
         Whether to count rows without a text, and to look for columns without any.
     note : callable
-        Gets a line for each file that is left out, and one for patterns without a label.
+        Gets a line for each file that is left out, and one for the patterns of the option
+        ``classes`` that match no label.
     """
     label_options = options if isinstance(options, LabelledOptions) else LabelledOptions()
     label_options.check()

@@ -251,6 +251,7 @@ def _decide(work: _Work, options: DecideOptions, advance: Progress) -> Fitted:
 
 
 def _test(work: _Work, options: TestOptions, advance: Progress) -> Measures:
+    # Each job has this step, and no later one changes the model.
     save_model(work.model, work.folder / "model.textnb")
     report = None if options.report is None else str(work.folder / options.report)
     learned_rows = work.train if isinstance(work.model, Fitted) and report is not None else None

@@ -77,7 +77,8 @@ def _make_parents(target: Path) -> Iterator[None]:
 
 def _remove_empty(folders: list[Path]) -> None:
     for folder in folders:
-        # It fails if it holds the output of a run that did not fail, or files of other programs.
+        # A folder with the output of a run that did not fail, or with files of other programs, is
+        # not empty: this raises an OSError, which `cleanup` ignores.
         folder.rmdir()
 
 

@@ -213,6 +213,7 @@ def _read_value(
     kind = type_of(each).removesuffix(" | None")
     if kind in READERS:
         value = READERS[kind](value)
+    # Some settings of a path also accept the name of a package, which is not relative to a folder.
     if kind == "Place" and folder is not None and value not in details.packages:
         return place_in(folder, value)
     # Checks type, choices and range, as for a value from a model file.

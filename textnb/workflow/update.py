@@ -77,6 +77,7 @@ def change_model(
         changes = change(load_fitted(model), ledger)
         if changes.labels:
             save_fitted(changes.fitted, ledger.next_model)
+            # With 0, none of the messages that wait to be learned counts as learned.
             ledger.replace_model(last=0, labels=changes.labels)
         ledger.drop_oldest()
     return changes

@@ -96,6 +96,7 @@ def validate(
         setting="positive")
     if partition is None:
         scores = leave_one_out(fitted, frame, progress=progress)
+        # Each row is a fold of its own.
         folds = np.arange(len(scores))
     else:
         scores, folds = score_folds(fitted, frame, partition, progress=progress), partition.folds
