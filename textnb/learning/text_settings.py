@@ -97,8 +97,8 @@ class TextSettings:
     @property
     def classifier_parameters(self) -> dict[str, Any]:
         """The parameters of a classifier with these settings: None if they were chosen."""
-        # The default tokenizer of a classifier would not read the columns that hold tokens, so that
-        # nothing is left to defaults then.
+        # A classifier without a tokenizer takes the default one, which does not read columns of
+        # tokens. So with such columns, each parameter keeps its chosen value.
         unset = () if self.token_columns else self.by_default
         return {**self.parameters, **dict.fromkeys(unset)}
 

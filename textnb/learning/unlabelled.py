@@ -49,6 +49,7 @@ def check_vectors(settings: TextSettings, unlabelled: Any) -> None:
         raise ParameterError.naming_settings(
             "{vectors} are those of unlabelled texts: give {unlabelled}, or other {vectors}")
     path = os.fspath(vectors)
+    # These names stand for vectors that are not in a file; a saved model has `TABLE` for a table.
     if path not in (UNLABELLED, TABLE, WORDLLAMA) and not (
             os.path.exists(path) or is_url(path) or has_magic(path)):
         raise SourceError(f"no such file of vectors: {path!r} ({WORDLLAMA!r} names those of that "
@@ -125,6 +126,6 @@ def tokenize_words(settings: TextSettings, words: pl.Series) -> pl.Series:
 
 
 def _unique_words(settings: TextSettings) -> pl.Expr:
-    """The terms of one word of each text, each once."""
+    """The terms of each text that are single words, not n-grams; each term once."""
     words = settings.tokenizer.with_params(ngram_range=(1, 1)).expr(settings.columns)
     return words.list.unique(maintain_order=True)

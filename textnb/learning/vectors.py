@@ -31,10 +31,10 @@ from textnb.learning.text_settings import TextSettings
 from textnb.text.matrix import count_matrix
 from textnb.text.vocabulary import Limits
 
-# Vectors learned from unlabelled texts: from this number of texts at most, for this number of words
-# at most, each of which is in this number of texts at least.
+# Limits for vectors that are learned from unlabelled texts: the maximum numbers of texts and of
+# words, and the minimum number of texts that hold a word.
 _MAX_TEXTS, _MAX_WORDS, _MIN_TEXTS_PER_WORD = 10_000, 30_000, 3
-# The width of these vectors is at most this number, and one dimension for each ten texts.
+# The maximum width of these vectors, and the number of texts that each dimension needs.
 _MAX_LEARNED_WIDTH, _TEXTS_PER_DIMENSION = 100, 10
 # A column name that no table of a user has.
 _KEY = "__textnb_key"
@@ -357,6 +357,7 @@ def _select(
     if is_bad.any():
         raise SourceError(f"{source}: the vector of {source_words[int(np.argmax(is_bad))]!r} holds "
                           "NaN or infinity")
+    # Most tokenizers give words in lower case, so each first word also gets a vector in that form.
     first_words = source_words.head(n_first).str.to_lowercase()
     words = pl.concat([words, first_words]).unique(maintain_order=True)
     rows = pl.DataFrame({"word": source_words}).with_row_index("row").filter(

@@ -173,10 +173,10 @@ class Guess:
 
     @cached_property
     def _declared_codecs(self) -> list[str]:
-        """Codecs that the message declares anywhere, and that a text may have which is not UTF-8.
+        """Codecs that the message declares anywhere, and that may fit a text that is not UTF-8.
 
-        In windows-1252 and UTF-16 nearly any bytes are valid; in UTF-7 and ISO 2022, none beyond
-        ASCII.
+        Left out are windows-1252 and UTF-16, in which nearly any bytes are valid, and UTF-7 and ISO
+        2022, in which no bytes beyond ASCII are.
         """
         names = [(match[1] or match[2]).decode("ascii")
                  for match in _DECLARATION.finditer(self._message[:_DECLARATION_BYTES])]
@@ -211,7 +211,8 @@ class Guess:
     def _is_latin(self, sample: bytes) -> bool:
         if sum(map(len, _HIGH_BYTES.findall(sample))) >= _MIN_HIGH_BYTES:
             return not has_other_script(sample)
-        # The text is too short to show its script, so the message must have the same one.
+        # The text is too short to show its script: it counts as not Latin only if the whole message
+        # is not Latin either.
         return not (has_other_script(sample, min_high_bytes=2)
                     and has_other_script(self._message_sample))
 

@@ -109,7 +109,7 @@ def charset_of_html(declared: str | None, html: bytes, notes: Notes) -> str | No
 
 
 def header_text(value: str, notes: Notes, guess: Guess) -> str:
-    """Unfold and decode a header's value, in which the parser has put surrogates for bytes.
+    """Unfold and decode a header's value, in which surrogates stand for bytes beyond ASCII.
 
     Consecutive encoded words of one charset are joined before they are decoded: some mailers divide
     a character between two words.

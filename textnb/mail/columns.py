@@ -1,6 +1,8 @@
 """The columns of one message that a model reads: texts, and lists of tokens.
 
     bytes, names of columns ─> message, structure ─> by name a text or a list, and the message
+
+The structure has what tokens need besides: all headers, MIME parts, and alternatives not shown.
 """
 
 from __future__ import annotations

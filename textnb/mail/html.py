@@ -93,7 +93,7 @@ def read_html(
     targets: list[tuple[str, str]] = []
     if _START in text or _END in text:
         targets = _MARKED_TARGET.findall(text)
-        # The HTML has the remaining marks as entities, or the rest of their tag was cut out.
+        # Marks that remain were entities in the HTML, or a part of their tag was cut out.
         text = _MARKS.sub("", _MARKED_TARGET.sub("", text))
     if len(targets) > max_targets:
         note(notes, f"targets of links and images beyond {MAX_TARGETS} not read")
@@ -113,7 +113,7 @@ def _simplify_tag(tag: re.Match[str]) -> str:
     name = name.lower()
     targets = words = ""
     if name in _TARGET_ATTRIBUTES and not slash:
-        # After "<" and the name.
+        # The search starts after "<" and the name.
         attributes = _ATTRIBUTE.findall(tag[0], len(name) + 1)
         if attributes:
             targets, words = _read_attributes(name, attributes)

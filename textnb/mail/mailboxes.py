@@ -50,7 +50,10 @@ class MailFile:
 
 @dataclass(frozen=True, slots=True)
 class RawMessage:
-    """The bytes of one message, its place, and the errors that occurred while it was read."""
+    """The bytes of one message, its place, and the errors that occurred while it was read.
+
+    ``path`` is the place: the file, in a mailbox ``file#number``, in an archive ``file:member``.
+    """
 
     raw: bytes
     path: str
@@ -65,12 +68,15 @@ def is_maildir(folder: str) -> bool:
 
 
 def is_mail_name(path: str) -> bool:
-    """Whether a file's name says that it holds mail, and nothing else."""
+    """Whether a file's name says that it holds mail; an archive's name does not."""
     return bool(_MESSAGE_NAME.search(path) or _MAILBOX_NAME.search(path))
 
 
 def looks_like_mail(path: str) -> bool:
-    """Whether a path is mail: a file by its name, a folder as a Maildir or by all its files."""
+    """Whether a path is mail: a file by its name, or a folder that is a Maildir or holds only mail.
+
+    The folder may hold files, or class folders, whose names are the classes of the mail in them.
+    """
     if not os.path.isdir(path):
         return is_mail_name(path)
     if is_maildir(path):
@@ -143,7 +149,10 @@ def _kind(path: str) -> str:
 
 
 def archive_label(path: str) -> str | None:
-    """The top folder of an archive's first file; None if it has none, or this is another file."""
+    """The top folder of an archive's first file; None if that file is in no folder.
+
+    None also if the path is not an archive.
+    """
     if _kind(path) != "archive":
         return None
     first = next(read_messages(MailFile(path, "archive")), None)
@@ -277,6 +286,7 @@ def _read_member(
         yield RawMessage(
             b"", path, label, flags=None, errors=(f"refused: a {kind} in an archive",))
         return
+    # An archive within an archive is not opened.
     kind = "unknown" if _kind(path) == "archive" else _kind(path)
     try:
         yield from _read_stream(content, MailFile(path, kind, label))

@@ -62,7 +62,8 @@ class _Lines:
         try:
             while piece := self._file.read1(PIECE_SIZE):
                 rest += piece
-                # Only the first line can be longer than a piece: it may begin in an earlier one.
+                # Only the first line of the rest can be longer than a piece: it may have begun in
+                # an earlier one.
                 while len(rest) > PIECE_SIZE and rest.find(b"\n", 0, PIECE_SIZE) < 0:
                     yield rest[:PIECE_SIZE]
                     rest = rest[PIECE_SIZE:]
@@ -135,7 +136,7 @@ def split_mailbox(file: Any) -> Iterator[tuple[bytes, Notes]]:
 
 def _message_of(pieces: list[bytes]) -> bytes:
     raw = b"".join(pieces)
-    # The empty line before the next message is not part of this one: half of the ending.
+    # Remove half of the ending: the empty line before the next message is not part of this one.
     for ending in (b"\r\n\r\n", b"\n\n"):
         if raw.endswith(ending):
             raw = raw[:-len(ending) // 2]

@@ -187,7 +187,7 @@ def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, 
 
 
 def _parse_date(text: str, notes: Notes) -> datetime | None:
-    """The date in UTC, which it is taken to be in if it names no zone; None for a bad one."""
+    """The date in UTC; without a time zone it is read as UTC. None if it is malformed."""
     try:
         # A longer value is not a date.
         date = parsedate_to_datetime(text[:200])

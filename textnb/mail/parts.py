@@ -177,6 +177,7 @@ class PartReader:
                 or mime.get_param("name") or "")
         if isinstance(name, tuple):
             return replace_surrogates(collapse_rfc2231_value(name))[:255]
+        # Each character stands for a byte; `header_text` expects surrogates for bytes beyond ASCII.
         raw = name.encode("latin-1", "replace").decode("ascii", "surrogateescape")
         return header_text(raw, self._notes, self._guess)[:255]
 

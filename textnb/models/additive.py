@@ -69,7 +69,7 @@ class AdditiveModel(FormClassifier):
         before = self.statistics_ if self.__sklearn_is_fitted__() else None
         if before is None and classes is None:
             raise ParameterError("classes must be passed on the first call to partial_fit.")
-        # Raises an error for integers that NumPy would change.
+        # Raises an error for integers beyond 64 bits, which NumPy would change to floats.
         check_int64(classes)
         X, y = labelled_rows(self, X, y, sparse=self._accept_sparse, reset=before is None)
         X, weight = self._checked(X), sample_weights(sample_weight, X)

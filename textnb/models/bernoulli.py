@@ -131,7 +131,7 @@ class BernoulliNB(CountModel):
         from textnb.bayes.features import canonical
 
         if self.binarize is None:
-            # Without repeated entries, which add up to the value.
+            # Repeated entries of a sparse array add up to one value.
             values = canonical(sp.csr_array(X)).data if sp.issparse(X) else X
             if not np.isin(values, (0, 1)).all():
                 raise DataError("BernoulliNB(binarize=None) needs values 0 and 1; set binarize to "

@@ -79,6 +79,7 @@ class MomentModel(AdditiveModel, DenseModel):
     # Whether moments with variances suffice, without covariances.
     diagonal: ClassVar[bool] = False
 
+    # Moments give the form, unless a subclass chooses something from all rows.
     @property
     def from_moments(self) -> bool:
         return True

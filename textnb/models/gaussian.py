@@ -31,8 +31,8 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
     priors : array (n_classes,), optional
         By default the classes' shares of the rows.
     var_smoothing : float
-        This share of the largest variance of a feature is added to all variances. It is computed
-        over the rows of all classes, and after `partial_fit` of all batches.
+        This share of the largest variance of a feature is added to all variances. The largest
+        variance is that over the rows of all classes, and after `partial_fit` of all batches.
     shared_variance : bool
         One variance per feature for all classes (divisor n), so that scores are linear in x.
     class_weight : mapping of label to number, "balanced" or None

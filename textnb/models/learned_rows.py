@@ -42,7 +42,7 @@ class RowModel(Model):
     def _learn(
         self, rows: Any, labels: Labels, sample_weight: Floats | None, binary: bool,
     ) -> Learned:
-        """What `learn_rows` does after it has checked the settings; it also gets its options."""
+        """What `learn_rows` does after it has checked the settings, with the same options."""
         raise self._undefined("how it learns from rows")
 
     def form_of_weights(

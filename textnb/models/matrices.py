@@ -34,7 +34,7 @@ def labelled_rows(
     ValueError
         On NaN or infinite values, or if there is not one label per row.
     """
-    # Raises an error for integers that NumPy would change.
+    # Raises an error for integers beyond 64 bits, which NumPy would change to floats.
     check_int64(y)
     # scikit-learn's check for NaN adds all values. NumPy would warn if inf and -inf are among them.
     with np.errstate(invalid="ignore"):

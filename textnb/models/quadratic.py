@@ -86,7 +86,8 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
     def derive(
         self, statistics: MomentStatistics, prior: Floats, fourth: Any = None
     ) -> QuadraticForm:
-        """As `MomentModel.derive`; ``fourth`` is Σ |z|⁴ per class if shrinkage is "auto"."""
+        """As `MomentModel.derive`; if shrinkage is "auto", ``fourth`` is Σ |z|⁴ per class, over its
+        standardised rows z."""
         import numpy as np
 
         from textnb.bayes.gaussian import quadratic_gaussian

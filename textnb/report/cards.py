@@ -51,8 +51,8 @@ class Card:
     ``row`` is its row in `Scored.labels`, ``anchor`` is where links to the card lead, and
     ``letter`` is the first of its name. ``chart`` is an SVG with the lowest and the highest score.
     ``bars`` are terms with their weights, and ``measure`` says what a weight is; of many
-    labels, ``terms`` are terms without weights. ``confused`` are pairs of a wrong answer, or of a
-    label that is predicted wrongly, and its number of documents.
+    labels, ``terms`` are terms without weights. ``confused`` are pairs: an answer that documents of
+    this label get wrongly, and their number.
     """
 
     row: int
@@ -271,6 +271,7 @@ def shown_texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:
 
 
 def _features(columns: Mapping[str, Any]) -> tuple[str, str, int]:
+    """The first features of a row of numbers, as one text in the form of `shown_texts`."""
     features = (f"{name} = {value}" for name, value in list(columns.items())[:_MAX_FEATURES])
     text, n_left_out = shorten(", ".join(features))
     return "", visible(text) + (", ..." if len(columns) > _MAX_FEATURES else ""), n_left_out

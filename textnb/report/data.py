@@ -188,6 +188,7 @@ class Scored:
         """By label: ``label``, ``documents``, ``predicted``, ``precision``, ``recall``, ``f1``."""
         if isinstance(self.evaluation, LabelEvaluation):
             return self.evaluation.labels
+        # The last column of a confusion matrix counts documents without an answer.
         table = self.evaluation.per_class.rename({"class": "label"}).with_columns(
             predicted=pl.Series(self.evaluation.confusion[:, :-1].sum(axis=0)))
         # Add classes that no test row has as label or prediction.
@@ -255,7 +256,7 @@ def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -
     held_out = HeldOut(
         fitted.classes[shown], np.concatenate([block[:, shown] for block in lists.scores()]),
         known_labels(lists.actual, fitted.labels.gather(pl.Series(shown))),
-        # The calibration of labels needs no lengths.
+        # The calibration of labels does not use the lengths of documents.
         lengths=np.zeros(len(lists.actual)), method=lists.watch.novelty.result.method,
         link="sigmoid")
     calibration = None if model.calibration_ is None else replace(
@@ -315,6 +316,7 @@ def wrong_answers(
     order = np.argsort(-np.nan_to_num(sure, nan=-np.inf, posinf=np.inf, neginf=-np.inf),
                        kind="stable")
     rows, codes, sure = rows[order], codes[order], sure[order]
+    # Where each row has its first, and so worst, answer: sorted, these places give the worst rows.
     first = np.sort(np.unique(rows, return_index=True)[1])[:MAX_MISTAKES]
     return [(row, [*zip(codes[rows == row].tolist(), sure[rows == row].tolist(), strict=True)])
             for row in rows[first].tolist()]

@@ -84,7 +84,11 @@ class Section:
 def sections_of(
     scored: Scored, frame: Any, train: Any, positive: Any, audit: Audit | None = None
 ) -> list[Section]:
-    """The sections of the page, in order."""
+    """The sections of the page, in order.
+
+    ``frame`` are the test rows, and ``train`` the rows that the model learned, if they are given.
+    ``positive`` is the only class whose curves are shown; None for all classes.
+    """
     cards, nouns = cards_of(scored), scored.nouns.capitalize()
     return [
         Section("summary", "Summary"),
@@ -275,6 +279,7 @@ def _marks(scored: Scored, k: int) -> dict[str, tuple[float, Rates]]:
     if scored.of_lists:
         assert scored.thresholds is not None
         return {"decision": (float(scored.thresholds[k]), scored.rates(k))}
+    # Of several classes, no single threshold gives the most probable one.
     threshold = 0.0 if len(scored.classes) == 2 else np.nan
     marks = {"most probable": (
         threshold, rates_of(scored.has_label(k), scored.held_out.predicted == k))}

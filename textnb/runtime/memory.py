@@ -19,7 +19,8 @@ _LOG = logging.getLogger("textnb")
 _MIN_BYTES = 64 << 20
 # Bytes: tables of this size are logged.
 _LOG_BYTES = 512 << 20
-# Limits from this number on mean none: a control group of version 1 then states nearly 2**63.
+# A limit of this number of bytes or more means no limit: without one, a control group of version 1
+# states nearly 2**63.
 _UNLIMITED = 1 << 60
 
 
@@ -131,7 +132,8 @@ def _limits_of_control_groups() -> Iterator[tuple[int, int]]:
         else:
             continue
         group = root / path.lstrip("/")
-        # In a container, the group of the process may be mounted as the root, not at this path.
+        # The limits of a group's parents hold for it, too. In a container, the group of the process
+        # may be mounted as the root, not at this path.
         for folder in {root, group, *group.parents} if group.is_dir() else {root}:
             if folder != root and root not in folder.parents:
                 continue

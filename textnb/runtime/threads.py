@@ -16,8 +16,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-# Idle pools, by their numbers of threads. They are reused and never removed: the removal of a pool
-# runs a callback, in which an interrupt would be lost.
+# Idle pools, by their numbers of threads. They are reused and never removed: when a pool is
+# collected as garbage, Python runs a callback, and would ignore a KeyboardInterrupt in it.
 _IDLE: defaultdict[int, deque[ThreadPoolExecutor]] = defaultdict(deque)
 if hasattr(os, "register_at_fork"):
     # Threads do not survive a fork.

@@ -241,6 +241,7 @@ class LabelExplanation:
             _, is_predicted, score, threshold, *_ = entries.row(0)
             is_above = score > threshold
             comparison = "above" if is_above else "not above"
+            # A decision may also set the minimum and maximum number of labels.
             if is_predicted != is_above:
                 comparison = f"by the number of labels; the score is {comparison}"
             boxes.append(_highlighted_text(

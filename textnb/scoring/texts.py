@@ -112,7 +112,10 @@ def predict_lazily(
 
 
 def coverage_of(fitted: Fitted) -> TermCoverage:
-    """Create a counter of texts without a term that the model knows."""
+    """Create a counter of texts without a term that the model knows.
+
+    Its warning says so if the tokenizer takes whole phrases of scripts without spaces for words.
+    """
     return TermCoverage(
         fitted.columns, phrases_are_words=not fitted.settings.tokenizer.splits_unspaced,
         without_terms=fitted.model.without_terms)
@@ -167,6 +170,7 @@ def score_batch(fitted: Fitted, rows: pl.DataFrame) -> tuple[Floats, Floats]:
     scores : float64 (n_rows, n_classes)
         Joint log-probabilities, base e, not calibrated.
     lengths : float64 (n_rows,)
+        The sum of the values of a row's features, which calibration uses.
     """
     counts = fitted.vocabulary.rows(rows, fitted.columns)
     return fitted.form.scores(counts), lengths(fitted, counts)
@@ -303,6 +307,8 @@ def predict(
 ) -> Any:
     """The most probable class of each document: see `TextClassifier.predict`."""
     answers = answers or Answers()
+    # As in scikit-learn, only labels are returned for texts that are not in a table, and for a
+    # table if `fit` had ``y`` apart.
     has_no_frame = not is_table(X) or (fitted.has_separate_labels and in_memory(X))
     if has_no_frame and answers == Answers():
         warn_stale(fitted, probabilities=False, decisions=True)
@@ -330,6 +336,7 @@ def _predict_few(
     fitted: Fitted, X: pl.DataFrame, answers: Answers, watch: Watch
 ) -> pl.DataFrame:
     """As `predict_lazily`, but without a lazy query, which would take longer than the answers."""
+    # Raises an error if columns are missing or of another type.
     scan(X, text=fitted.columns, tokens=fitted.token_columns)
     names = [*answer_schema(fitted, answers)]
     SchemaError.check_new(names, X.columns)
@@ -429,7 +436,8 @@ def explanation_against(fitted: Fitted, text: Text, k: int, label: Any) -> pl.Da
     rows = fitted.vocabulary.rows(row_of(fitted, text), fitted.columns)
     scores = fitted.form.scores(rows)
     explained = pl.DataFrame(explain_best(
-        fitted, rows, scores, pl.Series([True]), k, against=classes.index(label)))
+        fitted, rows, scores, possible=pl.Series([True]), n_terms=k,
+        against=classes.index(label)))
     answer = {"predicted": classes[int(best_class(scores)[0])], **explained.row(0, named=True)}
     return explanation_table(answer, fitted.labels.dtype)
 

@@ -19,8 +19,9 @@ from textnb.models.nblinear import NBLinear
 from textnb.text.characters import UNSPACED
 from textnb.text.tokens import Tokenizer
 
-# The values that are tried: of `NBLinear` C, power and l (of its log-count ratios), of models of
-# counts l, and of the terms of all models. The neighbours of a value are those before and after it.
+# The values that are tried: first of C, power and l of `NBLinear` (the smoothing of its log-count
+# ratios), then of l of models of counts, then of settings of terms, for all models. The neighbours
+# of a value are those before and after it.
 _C = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _POWER = (0.0, 0.25, 0.5, 0.75, 1.0)
 _RATIO_L = (0.03, 0.1, 0.3, 1.0)
@@ -123,7 +124,7 @@ def first_candidates(with_spaceless: bool) -> list[Candidate]:
     with_spaceless : bool
         Whether to add settings for scripts that are written without spaces, such as Chinese.
     """
-    # Of each candidate the tokenizer, min_df and the model.
+    # The arguments of a candidate are its tokenizer, min_df, model and, if it has some, subwords.
     words, pairs = Tokenizer(), Tokenizer(ngram_range=(1, 2))
     linear = NBLinear()
     terms = default_term_settings(linear)
@@ -148,6 +149,7 @@ def first_candidates(with_spaceless: bool) -> list[Candidate]:
 
 def mail_candidates() -> list[Candidate]:
     """Settings that do well on tokens of mail: first the default of mail."""
+    # The recipe has the text column, the model, which is `NBLinear`, and the model's parameters.
     settings = dict(MAIL_RECIPE)
     tokens = Tokenizer(token_columns=(settings.pop("text"),))
     del settings["model"]

@@ -265,8 +265,8 @@ def search(
                     raise SchemaError.missing_column(name, schema.names(), role)
                 columns.append(name)
         columns = list(dict.fromkeys(columns))
-        # A text column of categories may also be the column of groups: strings give equal groups.
         current_progress().begin("reading")
+        # A text column of categories may also be the column of groups: strings give equal groups.
         # Columns of tokens stay lists.
         table = rows.select(columns).with_columns(
             pl.col(() if of_mail else names).cast(pl.String)).collect()

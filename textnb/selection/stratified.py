@@ -42,7 +42,8 @@ def stratified_folds(codes: Ints, folds: int, seed: int) -> Ints:
     codes = new_codes[codes]
     # The rows of the first class, then those of the second, and so on.
     rows_by_class = np.argsort(codes, kind="stable")
-    # Folds take turns along the rows sorted by class, which says how many rows of it each gets.
+    # Folds take turns along the rows sorted by class. Each fold gets as many rows of a class as it
+    # has turns within that class.
     turns = np.arange(len(codes)) % folds
     row_folds = np.empty(len(codes), dtype=np.int64)
     ends = np.cumsum(np.bincount(codes))

@@ -4,6 +4,7 @@
 
 The whole file is read, checked and written again. If it has anything that this module does not
 know, `Unsupported` names it, and the caller loads the model and learns the document with Polars.
+The variable ``document`` is the file's JSON document, and ``contents`` is what it says, checked.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from textnb.text.utf8 import begins_of, is_ascending
 _OCCURRENCES = "terms/occurrences"
 # The array of weights that are stored completely. This module refuses files of sparse weights.
 _WEIGHTS = "weights"
-# A file with one of these arrays is refused.
+# Arrays of models with limits on terms, or of lists of labels: files that have one are refused.
 _REFUSED_ARRAYS = {"terms/documents", "terms/kept", "terms/total"}
 # Settings that limit or weight terms, and the values with which they have no effect.
 _NO_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
@@ -248,6 +249,7 @@ def _add_counts(
         positions, occurrences = positions[is_known], occurrences[is_known]
         to_add, is_known = to_add[is_known], is_known[is_known]
     classes, values = arrays["counts/classes"], arrays["counts/values"].astype(np.int64)
+    # The first axis of these ends has one item; in earlier releases, one for each period of time.
     counts_per_term = np.diff(arrays["counts/ends"][0].astype(np.int64), prepend=0)
     # Counts are sorted by term and class, so a key has both. The count of a new term is inserted
     # before the counts of the term that is at its position: those begin with class 0.

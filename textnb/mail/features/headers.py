@@ -5,8 +5,8 @@ mailing lists (``List-Id``) and mail programs (``X-UID``) are left out, and also
 that are yet to come: a model that learns another filter's verdict errs with it, and fails when that
 filter is changed or removed.
 
-A function takes the message and its structure, whether or not it needs both: `textnb.mail.tokens`
-calls all in one way.
+A function takes the message and its structure (all headers and MIME parts), whether or not it needs
+both: `textnb.mail.tokens` calls all in one way.
 """
 
 from __future__ import annotations

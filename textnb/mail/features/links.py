@@ -49,6 +49,7 @@ def link_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[s
             yield f"link:port:{port}"
         if IPV4_ADDRESS.fullmatch(host):
             yield "link:address"
+        # Spam may write an IPv4 address as a single number.
         elif host.isdigit():
             yield "link:number"
         yield from (f"link:host:{suffix}" for suffix in host_suffixes(host))
