@@ -1,4 +1,8 @@
-"""Verification that a target gives the model's scores: golden rows in the real engine."""
+"""Verification that a target gives the model's scores: golden rows in the real engine.
+
+Golden rows are examples in a bundle, with the model's answers. An answer that rounding could change
+is null there, and the engine's answer is then not compared with it.
+"""
 
 from __future__ import annotations
 
@@ -182,7 +186,7 @@ def read_golden(
             pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
         rows = TargetRows(bundle.count_tokens(table["tokens"]), documents, table["tokens"])
     # The intercept includes the center of features. If it is large, scores lose digits, so the
-    # tolerance grows with it. 1e-6 is more than rounding, and less than another weight, would move.
+    # tolerance grows with it. Rounding moves scores by less than 1e-6, another weight by more.
     magnitude = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
     require(bool((np.abs(bundle.scores(rows.values) - scores) <= 1e-6 * magnitude).all()),
             f"{archive.WEIGHTS} and {archive.FORM} give other scores")
@@ -197,7 +201,10 @@ def read_golden(
 
 
 def _are_equal(stored: pl.Series, computed: pl.Series) -> bool:
-    """Whether stored answers equal those computed from the scores; null equals anything."""
+    """Whether stored answers equal those computed from the scores; null equals anything.
+
+    An answer is null if rounding decides it.
+    """
     if computed.dtype == pl.List(pl.Float64):
         numbers, expected = (np.array(answers.to_list(), dtype=np.float64)
                              for answers in (stored, computed))
@@ -297,7 +304,7 @@ def _rows_with_any(mask: NDArray[np.bool_]) -> list[int]:
 def _differing_answers(
     target: Target, kind: str, expected: list[Any], answers: list[Any]
 ) -> list[tuple[int, Any, Any]]:
-    """(row, expected, answer) of each row whose answer is wrong; if None is expected, none is."""
+    """(row, expected, answer) of each wrong answer; no answer is wrong where None is expected."""
     if len(answers) != len(expected):
         raise ExportError(f"{target.name}: the engine answered {quantity(len(answers), kind)} of "
                           f"{quantity(len(expected), 'row')}")

@@ -1,4 +1,8 @@
-"""The export of a model: a bundle for one target, on disk."""
+"""The export of a model: a bundle for one target, on disk.
+
+A bundle has the target's file, the weights as data, golden rows (examples with the model's answers,
+by which an export is verified), a README and checksums.
+"""
 
 from __future__ import annotations
 

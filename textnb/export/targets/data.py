@@ -38,7 +38,8 @@ from textnb.export.targets.base import (
 )
 from textnb.files.parquet import decode
 
-# The maximum number of characters of an array of strings, all padded to the longest: 64 MiB.
+# The maximum number of characters of an array of strings, all padded to the longest. NumPy stores
+# each in 4 bytes: 64 MiB.
 _MAX_PADDED_CHARACTERS = 1 << 24
 
 

@@ -112,6 +112,7 @@ def embed_json(
     if columns is not None:
         head["columns"] = list(columns)
     if with_words:
+        # The templates execute all of these fields.
         head["words"] = bundle.words(executes=WORDS_FIELDS).to_dict()
     if bundle.reads != "features":
         idf = {} if bundle.idf is None else {"idf": bundle.idf}

@@ -101,6 +101,7 @@ class Liblinear(Target):
             labels = _predict(program, data, path, folder)
             scores = []
             for column in _read_columns(path):
+                # LIBLINEAR's own files of regression say 2 classes, too.
                 _write_model(column_model, _REGRESSION, ["nr_class 2"], len(bundle.terms), column)
                 scores.append(_predict(program, data, column_model, folder))
         return TargetAnswers(np.column_stack(scores),

@@ -178,7 +178,11 @@ class _Graph:
     # Scores
 
     def add_feature_scores(self) -> str:
-        """Add ``scores`` of features. Return the name of the lengths of rows, or "" if unneeded."""
+        """Add ``scores`` of features.
+
+        Return the name of the lengths of rows, which are the sums of their values and which
+        calibration may need; "" if it does not.
+        """
         nodes, name = self.nodes, self.add_presence(self.nodes, "features")
         center, intercept = self.bundle.center_and_intercept()
         if center is not None:
@@ -188,7 +192,10 @@ class _Graph:
         return nodes.sum(name) if self.bundle.needs_length else ""
 
     def add_document_scores(self) -> str:
-        """Add ``scores`` of documents, by a loop. Return the name of their lengths, or ""."""
+        """Add ``scores`` of documents, by a loop.
+
+        Return the name of the lengths of documents, as `add_feature_scores` does.
+        """
         declare, types, bundle = (
             self.onnx.helper.make_tensor_value_info, self.onnx.TensorProto, self.bundle)
         n_terms, n_outputs = bundle.weights.shape

@@ -74,7 +74,8 @@ class Nodes:
 def add_probability(nodes: Nodes, bundle: Bundle, scores: str, length: str) -> str:
     """Add ``probability``, and return the name of the calibrated scores.
 
-    ``length`` is the name of the lengths of rows, as a column; "" if they are not needed.
+    ``length`` is the name of the lengths of rows (the sums of their values), as a column; "" if
+    they are not needed.
     """
     calibration = bundle.calibration
     if bundle.positive is not None:

@@ -118,6 +118,7 @@ def _pack_integers(name: str, values: NDArray[np.int64]) -> dict[str, Any]:
 
 def _pack_numbers(name: str, values: NDArray[Any]) -> dict[str, Any]:
     """An array, as the top of this module describes it, by its name."""
+    # Beyond the range of float32, a number becomes infinite, and so is not equal.
     with np.errstate(over="ignore"):
         if values.dtype == np.float64 and np.array_equal(values.astype(np.float32), values):
             values = values.astype(np.float32)

@@ -215,7 +215,8 @@ def _recording_expressions() -> Any:
     module: Any = module_from_spec(spec)
     spec.loader.exec_module(module)
     module.pl = _Recorder("pl")
-    # Their results are values in the code: run the functions with the real Polars.
+    # The results of these two functions become literals in the code, so they run with the real
+    # Polars.
     module._stop_tokens = expressions._stop_tokens
     module.stop_tokens_of_lists = expressions.stop_tokens_of_lists
     return module

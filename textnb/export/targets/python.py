@@ -51,6 +51,7 @@ def program_usage(command: str, bundle: Bundle) -> str:
 def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows) -> TargetAnswers:
     """Score rows with a program that reads a JSON value per line and writes an object per line."""
     lines = "".join(json.dumps(value) + "\n" for value in _inputs(bundle, rows))
+    # Without the option, the program answers with scores and labels alone.
     if len(bundle.answers) > 1:
         command = [*command, "--answers", ",".join(bundle.answers)]
     output = run_program(command, lines.encode("ascii"))

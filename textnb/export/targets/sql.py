@@ -181,6 +181,7 @@ class Sql(Program, sql_texts.Dialect):
 
     def ngrams(self, words: Words, source: str) -> Iterator[str]:
         """Write the view of terms, from the view of words, or from the texts of a source."""
+        # ``keys`` are the columns that identify a text: id, and field if there are several.
         keys, prefix = sql_texts.keys_of(words), sql_texts.add_prefixes(self, words)
         if words.analyzer == "word":
             words_table = "textnb_words"
@@ -280,6 +281,7 @@ class Sql(Program, sql_texts.Dialect):
             columns = "".join(f", {self.quote_name(name)} {self.text_type}" for name in names)
             yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY{columns});"
             yield from self.stop_words(words)
+            # ``rest`` is what remains to be done to the clean texts of the source.
             statements, source, rest = sql_texts.clean_texts(self, words)
             yield from statements
             if words.analyzer != "char":
@@ -324,7 +326,7 @@ class Sql(Program, sql_texts.Dialect):
 def sums_view(bundle: Bundle) -> str:
     """Write the view ``textnb_sums``, with a row for every document, even without a known term.
 
-    If probabilities need the length of documents, it is the column ``n``.
+    If probabilities need the length of documents (the sum of their values), it is the column ``n``.
     """
     outputs = range(bundle.weights.shape[1])
     terms = "textnb_terms"
@@ -537,9 +539,9 @@ class WeightRows:
     def _group_equal_rows(
         self, rows: NDArray[np.int64], columns: list[int]
     ) -> Iterator[tuple[list[float] | None, NDArray[np.int64]]]:
-        """Groups of rows with the same numbers, common if there are few columns; and the rest.
+        """Groups of rows with the same numbers, which few columns often have, and all other rows.
 
-        A group has its numbers and its rows; the rest has None and its rows.
+        A group has its numbers and its rows; the other rows have None in place of numbers.
         """
         numbers, group, sizes = np.unique(
             self._weights[rows][:, columns], axis=0, return_inverse=True, return_counts=True)

@@ -107,9 +107,10 @@ def decision_view(bundle: Bundle) -> str:
     """Write the view ``textnb_decisions`` of id, position and label, which are null if unsure.
 
     If x are the calibrated scores, the log-odds of class k are x_k - log(sum of exp(x_j) over all
-    other classes j). The highest x_j is subtracted before `exp`, so that nothing overflows. For the
-    best class, whose standing is 1, this is ``second``, and ``others`` is the sum of the powers
-    ``q``. For other classes it is ``best``, and ``total`` is the sum of the powers ``p``.
+    other classes j). The highest of these x_j is subtracted before `exp`, so that nothing
+    overflows. For the best class, whose standing is 1, the highest is ``second``, and ``others`` is
+    the sum of the powers ``q``. For other classes it is ``best``, and ``total`` is the sum of the
+    powers ``p``.
     """
     conditions = " ".join(
         f"WHEN {k} THEN {_condition(value)}" for k, value in enumerate(bundle.min_log_odds))
@@ -160,7 +161,7 @@ def _calibrated_scores(bundle: Bundle, score: str, source: str) -> str:
 
 
 def _score(bundle: Bundle) -> str:
-    """Write the score of a class, or the log-odds of a label, calibrated before a link."""
+    """Write the calibrated score of a class or label, before a link (softmax or sigmoid)."""
     calibration = bundle.calibration
     outputs = [f"s.s{k}" for k in range(bundle.weights.shape[1])]
     if bundle.positive is not None:

@@ -21,7 +21,8 @@ from pathlib import Path
 from chdb.session import Session
 folder, script = sys.argv[1:]
 session = Session(folder + "/database")
-# One by one: the end of a statement is searched in all that is left. No literal has a line end.
+# One by one: in a whole script, ClickHouse searches all that is left for the end of each statement,
+# which takes quadratic time. No literal has a line end, so none is cut here.
 for statement in Path(script).read_text("utf-8").split(";\\n"):
     if statement.strip():
         session.query(statement)

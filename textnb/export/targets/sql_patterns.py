@@ -1,6 +1,8 @@
 """SQL for engines with regular expressions.
 
-No engine's own table of Unicode is used: patterns and tables list every character of words.
+No engine's own table of Unicode is used: patterns and tables list every character of words. Scripts
+without spaces, such as Chinese, are split into pairs of characters, which the code calls pairs even
+where they are single characters. A `Fold` says what each character of a text becomes.
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ class PatternSql(Sql):
     def separate_pairs(self, words: Words, text: str, condition: str = "") -> str:
         """Write an expression that separates tokens of scripts without spaces from other words.
 
-        ``condition`` is a test that such texts pass, followed by AND; "" for none.
+        ``condition`` is a cheap test that every text with such tokens passes, followed by AND; ""
+        for none.
         """
         unspaced = self.one_of(words.unspaced)
         pairs = text

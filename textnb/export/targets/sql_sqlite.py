@@ -108,6 +108,7 @@ class Sqlite(Sql):
         if shared is None:
             yield from super().load_terms(columns, shared, rows)
             return
+        # ``column1`` is SQLite's name for the column of VALUES.
         values = ", ".join(["column1", *map(number, shared)])
         for chunk in chunks(rows, self.rows_per_insert):
             terms = ",".join(f"({self.literal(row[0])})" for row in chunk)
@@ -192,6 +193,7 @@ WHERE {is_word}{drop_stop_words};""")
     FROM pieces JOIN places ON n <= length(piece)"""
 
     def fold(self, fold: Fold, keys: str, source: str) -> str:
+        # A text of ASCII alone needs no table: it becomes `otherwise`, such as its lower case.
         parts = parts_of(self, fold, "", self.characters("", "(SELECT t.text AS text)"))
         return (f"SELECT {keys}, CASE WHEN length(text) = length(CAST(text AS BLOB)) "
                 f"THEN {fold.otherwise} ELSE (\n"
@@ -257,7 +259,7 @@ def _character_rows(words: Words) -> list[tuple[int, int, str | None]]:
     # "\x02" is the bar. Characters of scripts without spaces have no capitals.
     rows += [(*pair, "" if 2 in words.sizes else "\x02") for pair in words.unspaced]
     rows += [(*pair, "\x02") for kind in words.kinds for pair in members(_PATTERNS[kind])]
-    # Members that stay the same: cut the capitals out of the ranges of members.
+    # Members (characters of words) that stay the same: cut the capitals out of their ranges.
     codes = [code for code, _ in capitals]
     for first, last in subtract_ranges(words.members, words.unspaced):
         start = first
@@ -283,6 +285,8 @@ def _mark_pairs() -> str:
     Parts that end with `]` are dropped. `[c` becomes `|c` if the next part ends with `]`, and is
     dropped if not.
     """
+    # `group_concat` over a window joins the pieces in order. It gives the whole text in each row,
+    # and LIMIT leaves one of them. `_lower_sigmas` does the same.
     spaced = f"replace(done, {_CLOSE} || {_OPEN}, '')"
     for mark, replacement in ((_OPEN, f"' ' || {_OPEN}"), (_BAR, f"' ' || {_BAR}"),
                               (_CLOSE, f"{_CLOSE} || ' '")):

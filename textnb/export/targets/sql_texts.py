@@ -194,7 +194,8 @@ def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
         source = "textnb_fields"
     if words.normalization is not None:
         table = words.normalization
-        # Marks do not change, but are in the table for their classes.
+        # Marks do not change, but are in the table for their classes. `syllables` are those of
+        # Hangul, with their decompositions.
         marks = dict(zip(table.classes, table.classes, strict=True))
         fold = Fold("normalized", {**marks, **table.mapping, **syllables()}, table.classes)
         statements += _fold_views(target, fold, keys_of(words), source, target.text_or_empty(words))
