@@ -186,6 +186,7 @@ class Blocks:
     def check_headers(self) -> None:
         """Check the headers of the members: other programs read them."""
         for member in self.members.values():
+            # The last member, that of digests, was compared when the file was opened.
             if member.header_start < self.length and (
                     self.read(member.header_start, member.start) != _local_header(member)):
                 raise self.damaged(f"the header of {member.name} is not the one that textnb writes")

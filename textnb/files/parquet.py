@@ -80,6 +80,7 @@ def _column_bytes(content: bytes, meta: dict[int, Any]) -> int:
         offset = reader.offset + packed_size
     require(n_values == meta[_NUM_VALUES] and offset == end,
             "a column's pages do not add up to what it declares")
+    # A value takes up to 16 bytes. Those of a string refer to its characters, which the pages hold.
     return int(total + 16 * n_values)
 
 
@@ -91,6 +92,7 @@ def decode(content: bytes) -> pl.DataFrame:
     MalformedTable
         If the table can't be decoded.
     """
+    # Polars would hang in a process that was forked from one in which it ran.
     check_polars_threads(will_run_polars=True)
     try:
         return pl.scan_parquet(io.BytesIO(content)).collect()

@@ -84,6 +84,7 @@ class JudgedMessages:
     def _read(self) -> dict[str, tuple[int, int]]:
         """The `_state` of each judged message by its name; empty if the file is not valid."""
         try:
+            # Neither follow a link nor wait for a pipe, which other users may have put there.
             descriptor = os.open(
                 self._path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)
                 | getattr(os, "O_NONBLOCK", 0))

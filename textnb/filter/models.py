@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from textnb.filter.mailfilter import MailFilter
 
 T = TypeVar("T")
-# The weights of so many terms stay in memory: some 20 MB for two classes.
+# The maximum number of terms whose weights stay in memory: about 20 MB for two classes.
 MAX_REMEMBERED_TERMS = 100_000
 
 

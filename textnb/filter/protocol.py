@@ -237,7 +237,10 @@ def parse_tell(request: Request) -> str | None:
 
 
 def answer_to_tell(label: str | None, changed: bool) -> bytes:
-    """The answer to a request TELL, by its `parse_tell` and whether the ledger has changed."""
+    """The answer to a request TELL, by its `parse_tell` and whether the ledger has changed.
+
+    The ledger is the record of what a model has learned.
+    """
     done = "DidRemove" if label is None else "DidSet"
     header = f"{done}: local\r\n" if changed else ""
     return f"SPAMD/1.1 0 EX_OK\r\n{header}Content-length: 0\r\n\r\n".encode("ascii")

@@ -169,6 +169,7 @@ class Server:
             self._stop()
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
+        # The worker that had this number before may have been killed while it was busy.
         self._counters.free(number)
         descriptors = [listener.fileno() for listener in self._listeners]
         return subprocess.Popen(
@@ -219,7 +220,8 @@ class Server:
     def _replace(self, number: int) -> bool:
         """Start a successor of a worker, and return whether it is ready.
 
-        If it can't read its models, the old worker stays.
+        If it can't read its models, the old worker stays, with the start of this attempt: if the
+        old one has ended, the next attempt waits a little.
         """
         worker, start = self._start(number), time.monotonic()
         try:

@@ -10,7 +10,7 @@ from textnb.errors import ParameterError
 from textnb.files.require import Unsupported
 from textnb.runtime.values import Value
 
-# As in `Judging`; and the weights of a term or of the intercept, one per class.
+# Cutoffs are as in `Judging`. Weights are those of a term, or the intercepts: one per class.
 Cutoffs = tuple[float, float]
 Weights = Sequence[float]
 SPAM, HAM, DOUBT = "spam", "ham", "unsure"

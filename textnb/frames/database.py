@@ -111,7 +111,8 @@ def scan_database(
     types = {name: ((schema or {}).get(name, dtype), cast)
              for name, (dtype, cast) in types.items()}
 
-    # What a `Read` takes and yields is said in `textnb.frames.sources`.
+    # `lazy_frame_from` applies the filter, ``predicate``, to each frame. ``n_rows`` is the maximum
+    # number of rows before the filter; None for no maximum.
     def batches(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:

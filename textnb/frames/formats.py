@@ -134,7 +134,8 @@ def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
 def _scan_csv(source: Any, numeric: NumericColumns | None, **options: Any) -> pl.LazyFrame:
     """Scan a CSV file: with inferred types, or with strings except for the numeric columns.
 
-    ``options`` are arguments of `polars.scan_csv`.
+    ``numeric`` returns the names of these columns. It is called with a function that infers the
+    schema, for which the whole file is read. ``options`` are arguments of `polars.scan_csv`.
     """
     if numeric is None:
         return _read_all_columns(pl.scan_csv(source, infer_schema_length=None, **options))

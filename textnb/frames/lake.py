@@ -101,7 +101,8 @@ def _scan_delta(path: str, options: StorageOptions) -> pl.LazyFrame:
 
 
 def _scan_iceberg(path: str, options: StorageOptions) -> pl.LazyFrame:
-    import pyiceberg.exceptions  # noqa: F401  # Polars would import it when rows are read.
+    # If it is missing, say so now: Polars would import it when rows are read.
+    import pyiceberg.exceptions  # noqa: F401
 
     source = path if is_url(path) or not os.path.isdir(path) else _current_metadata(path)
     # PyIceberg reads the metadata. It has names of its own for options, such as s3.endpoint for

@@ -123,7 +123,8 @@ def scan_mail(
     schema = pl.Schema({**({"label": pl.String()} if has_label else {}), **columns_of_mail,
                         **{name: pl.String() for name in extra_headers}})
 
-    # What a `Read` takes and yields is said in `textnb.frames.sources`.
+    # `lazy_frame_from` applies the filter, ``predicate``, to each frame. ``n_rows`` is the maximum
+    # number of rows before the filter; None for no maximum.
     def read(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
@@ -276,6 +277,7 @@ def _frame_of_messages(
         selected = frame.with_row_index("row").filter(predicate)["row"]
         mail = [mail[row] for row in selected]
     is_parsed = len(unparsed) < len(schema)
+    # If ``headers`` has this name, the column holds the header.
     with_tokens = TOKENS in schema and TOKENS not in headers
     rows = [_parsed_row(message, headers, with_tokens) if is_parsed else _unparsed_row(message)
             for message in mail]

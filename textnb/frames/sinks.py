@@ -90,8 +90,8 @@ def _without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
 def _report_io_errors(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
     """A context in which failures of a disk become errors that name the output.
 
-    Only of a full disk it is known that the output failed: the engine reports other failures of
-    input and output alike.
+    The engine reports failures of input and output alike. Only a full disk shows that it was the
+    output that failed.
     """
     try:
         yield

@@ -54,7 +54,8 @@ def scan_in_turn(
     """
     reference, schema = _common_schema(files, open_lazily, on_skip)
 
-    # What a `Read` takes and yields is said in `textnb.frames.sources`.
+    # `lazy_frame_from` applies the filter, ``predicate``, to each frame. ``max_rows`` is the
+    # maximum number of rows before the filter; None for no maximum.
     def read(
         columns: list[str], predicate: pl.Expr | None, max_rows: int | None
     ) -> Iterator[pl.DataFrame]:
@@ -115,6 +116,7 @@ def _open_and_check(
         frame = open_lazily(path)
         _check_schema(path, frame.collect_schema(), reference, schema)
         if read_all:
+            # Counting nulls reads all values, and keeps none in memory.
             frame.select(pl.all().null_count()).collect()
     return frame
 
