@@ -68,6 +68,8 @@ def count_documents(documents: LabelledBatches) -> Counts:
     if documents.weight is None:
         return count_by_label(documents.frames, documents.spec)
     spec = documents.spec
+    # All terms with their counts: `counts_of_matrix` applies presence, and limits choose among the
+    # terms later.
     rows = document_term_matrix(
         replace(documents, spec=replace(spec, limits=Limits(), binary=False)))
     return counts_of_matrix(spec, rows.counts, rows.terms, rows.labels, rows.weights)
@@ -179,8 +181,6 @@ def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
     if isinstance(labels.dtype, (pl.Categorical, pl.Enum, pl.Null)):
         labels = labels.cast(pl.String)
     labels = integers_as_int64(labels)
-    if labels.null_count():
-        check_labels(labels, rows, column.name, first_row)
     classes = labels.unique().sort()
     codes = labels.replace_strict(
         classes, pl.Series(range(len(classes)), dtype=pl.Int64), return_dtype=pl.Int64)

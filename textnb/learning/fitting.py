@@ -155,6 +155,8 @@ def learn_more(
     """
     started = time.perf_counter()
     announced = announced_labels(classes)
+    # A model whose weights are learned from rows keeps its weights while its counts change, or is
+    # refitted on the sample of rows that it has.
     if fitted is not None and fitted.model.can_count_without_refit:
         check_known(announced, fitted.classes.tolist())
         learn = update_counts if fitted.sample is None else learn_more_rows
@@ -345,6 +347,7 @@ def _fit_rows(
 ) -> tuple[Fitted, int, int]:
     """The model that learns from rows, and the numbers of their tokens and documents."""
     if rows.labels.is_multilabel:
+        # Subwords do not help with lists of labels.
         settings = settings.without_default_subwords()
     with explaining_memory_errors(lambda: (len(rows.labels.classes), len(rows.terms))):
         settings, rows, sharing = share_weights(settings, rows, unlabelled)

@@ -109,7 +109,8 @@ class LeaveOneOutReader:
 
         def score_label(k: int) -> None:
             scorer, codes = self._scorer_of_label(k), labels.has(k).astype(np.int64)
-            # The only document without the label can still be scored.
+            # If only one document is without the label, class 0 is empty when that one is left out:
+            # keep the class, so that the document can be scored.
             if scorer.statistics.class_count[0] == 1:
                 scorer.keep_empty(0)
             left_out = scorer.score([scorer.rows(rows, codes)], smoothing)

@@ -17,7 +17,7 @@ from textnb.models.base import Model
 from textnb.text.token_settings import SHORT_WORD
 from textnb.text.tokens import Tokenizer
 
-# What a model file has as ``vectors`` if they were a table, which it does not hold.
+# The value of ``vectors`` in a model file if they were a table: the file does not hold the table.
 TABLE = "a table in memory"
 # The parameters of a classifier of texts apart from its estimator, with their defaults.
 DEFAULTS: Mapping[str, Any] = {

@@ -214,6 +214,7 @@ def _choose_weight(
         return settings
     n_rows = rows.counts.shape[0]
     mean_words = mean_words_per_row(rows.terms.to_list(), count_by_column(rows.counts), n_rows)
+    # Own vectors are learned from the unlabelled texts.
     is_own = _is_named(settings.parameters["vectors"], UNLABELLED)
     weight = WEIGHT_OF_OWN_VECTORS if is_own else weight_for_row_length(mean_words)
     settings = settings.with_vector_weight(
@@ -244,6 +245,7 @@ def _add_terms(
         has_vector = _words(settings, new_words).is_in(vectors.words.implode())
         is_candidate |= has_vector.fill_null(False).to_numpy()
     if (lengths := settings.parameters["subwords"]) is not None:
+        # The space stands for an n-gram of words, which has no subwords.
         words = _words(settings, pl.concat([rows.terms, new_words])).fill_null(" ").to_list()
         parts = subword_matrix(words, *lengths)
         is_known = np.bincount(parts[:len(rows.terms)].indices, minlength=parts.shape[1]) > 0
