@@ -388,7 +388,8 @@ class SchemaError(DataError):
 
     @classmethod
     def wrong_type(cls, column: str, role: str, expected: str, got: object) -> SchemaError:
-        to = "pl.List(pl.String)" if role == "label" and "(" in str(got) else "pl.String"
+        is_list = role == "label" and str(got).startswith(("List(", "Array("))
+        to = "pl.List(pl.String)" if is_list else "pl.String"
         return cls.with_advice(
             f"{role} column {column!r} must be {expected}; it is {got}. ",
             f"Cast it: frame.with_columns(pl.col({column!r}).cast({to}))",
@@ -513,6 +514,7 @@ class EngineError(TextnbError, RuntimeError):
     @classmethod
     def no_polars(cls, reason: str, threads: str | None) -> EngineError:
         """Polars fails at everything; ``threads`` is what its environment variable says."""
+        # Without its leading zeros, the number 0 is empty, hence not decimal.
         if threads is not None and not threads.lstrip("0").isdecimal():
             return cls(f"Polars can't work with POLARS_MAX_THREADS={threads!r} ({reason}). Unset "
                        "it, or make it a number of 1 or more")
