@@ -201,8 +201,6 @@ def indicators_of(
 
 def _columns_of(values: pl.Series, labels: pl.Series) -> NDArray[np.int64]:
     """The positions of values among sorted labels: the columns of indicator matrices."""
-    if labels.dtype == pl.Boolean:
-        labels, values = labels.cast(pl.Int8), values.cast(pl.Int8)
     return labels.search_sorted(values).to_numpy().astype(np.int64)
 
 

@@ -216,8 +216,7 @@ def _combining_classes() -> dict[str, int]:
     classes = np.zeros(len(marks), dtype=np.int64)
     for number, other in mark_of_class.items():
         # A mark stays behind a mark of its own class, and of lower ones.
-        is_behind = ((other + marks).str.normalize("NFD").str.starts_with(other) & (marks != other)
-                     | (marks == other)).to_numpy()
+        is_behind = (other + marks).str.normalize("NFD").str.starts_with(other).to_numpy()
         classes[is_behind] = np.maximum(classes[is_behind], number)
     return dict(zip(marks, classes.tolist(), strict=True))
 
