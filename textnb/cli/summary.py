@@ -201,6 +201,7 @@ def validation_lines(result: Validated) -> Iterator[str]:
 
 def smoothing_line(path: SmoothingPath, setting: str = "--l auto") -> str:
     """The value of l that has the lowest loss."""
+    # Losses leave out documents whose class the model would not know.
     left_out = f", {path.excluded:,} of them in no loss" if path.excluded else ""
     return (f"l = {path.best:g} is what {setting} would choose of these ({path.method}, "
             f"{quantity(path.documents, 'document')}{left_out})")
@@ -280,6 +281,7 @@ def export_lines(
     texts = fitted_text_model_or_none(model)
     token_columns = [] if texts is None else texts.token_columns
     if result.why_tokens and texts is not None and token_columns:
+        # It is written for Markdown, in which code has backticks.
         origin = origin_of_tokens(texts.settings.tokenizer, token_columns).replace("`", "")
         yield (f"note: the model reads lists of tokens ({', '.join(token_columns)}), so "
                f"{result.target} reads tokens, not texts" + (f": {origin}" if origin else ""))
@@ -290,6 +292,7 @@ def export_lines(
     if result.reads == "text" and texts is not None and token_columns:
         unit = ("lists of tokens" if len(token_columns) == len(texts.columns)
                 else "texts and lists of tokens")
+    # Beside the single file of a target, the bundle has the rows that verify it.
     bundle = f" (and {output}.bundle.zip, which proves it)" if result.single else ""
     weights = quantity(result.weights, "feature" if result.reads == "features" else "term")
     yield (f"{result.target}, scores {unit}: {weights}, {describe_bytes(result.size)} -> "

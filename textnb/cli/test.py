@@ -114,7 +114,7 @@ def _learned_rows(
     classifier: AnyModel, train: str | None, where: str | None,
     options: LabelledRowOptions,
 ) -> pl.DataFrame | None:
-    """The texts and labels of the training rows; None if ``train`` is None, and names no file."""
+    """The texts and labels of the training rows in the file ``train``; None if it is None."""
     from textnb.workflow.rows import options_for
 
     if train is None:

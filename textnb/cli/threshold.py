@@ -1,4 +1,7 @@
-"""The verb threshold: it chooses from which score on a class is answered, and when "unsure" is."""
+"""The verb threshold: it chooses from which score on a class is answered, and when "unsure" is.
+
+The docstring of a class of options is the title of its group in ``--help``.
+"""
 
 from __future__ import annotations
 

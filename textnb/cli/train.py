@@ -1,4 +1,7 @@
-"""The verb train: it learns a model from labelled rows."""
+"""The verb train: it learns a model from labelled rows.
+
+The docstring of a class of options is the title of its group in ``--help``.
+"""
 
 from __future__ import annotations
 

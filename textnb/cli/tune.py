@@ -163,7 +163,10 @@ def _command(
 def _threshold_command(
     result: Tuned, typed: TypedOptions, budget: TuneOptions, input: str, output: str
 ) -> str:
-    """The command that chooses the labels' thresholds; "" if its folds would be others."""
+    """The command that chooses the labels' thresholds as the search did, on the same folds.
+
+    It is "" if the search divided rows by groups, time or a seed, for which there is no option.
+    """
     if budget.groups is not None or budget.time is not None or budget.seed:
         return ""
     assert result.fitted.decision is not None
@@ -193,6 +196,7 @@ def _arguments(group: type, values: Mapping[str, Any]) -> list[str]:
         elif key:
             arguments += [option, f"{key}={toml_of(value)}"]
         elif isinstance(value, bool):
+            # A flag has two names, such as "--check/--no-check".
             arguments += [name if value else setting.names[0].partition("/")[2]]
         elif not isinstance(value, (list, tuple)):
             arguments += [name, str(value)]

@@ -65,6 +65,7 @@ def answer_one(
     for line in notes_on([verdict.reason]):
         note(line)
     if passthrough:
+        # The message is written with the header inserted at this position.
         position, header = status_line(message, verdict)
         stream.answer(header, position)
     else:

@@ -304,7 +304,8 @@ def _choose_for_one(held: HeldOut, k: int, goal: Goal) -> tuple[dict[Any, float]
         evidence |= {"confidence": goal.confidence, "rule": "order statistic"}
     if is_binary:
         # The other class has the negative log-odds. It is the answer wherever this class is not,
-        # unless its own threshold is higher and leaves a band of unsure documents.
+        # which is above -threshold, unless its own threshold is higher and leaves a band of unsure
+        # documents.
         complement = -np.inf if threshold == np.inf else float(np.nextafter(-threshold, np.inf))
         threshold_of_others = max(threshold_of_others, complement)
     return {label: float(threshold if j == k else threshold_of_others)
@@ -453,6 +454,7 @@ def with_spam_threshold(
         raise DataError(
             "the fit has no out-of-fold scores: they take 20 documents or more "
             "in each of its parts, unit weights, and held_out above 0")
+    # Without lengths: the calibration of such a fit does not depend on them.
     held = HeldOut(fitted.classes, left_out.scores, left_out.actual,
                    lengths=np.zeros(len(left_out.actual)), method=f"{left_out.n_folds} folds")
     n_others = int((held.actual != classes.index(spam)).sum())

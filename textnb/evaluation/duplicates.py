@@ -230,6 +230,7 @@ def _read(
         for batch in batches(lazy.select(*columns, *label_columns), columns):
             codes = batch.select(tokens.cast(pl.List(interner.dtype)).alias("codes"))[
                 "codes"].to_physical().cast(pl.List(pl.UInt32))
+            # From the codes, the interner knows how many strings it has.
             interner.note_codes(_join(codes))
             parts.append(pl.DataFrame([codes, *(
                 _as_strings(batch[name]).alias("label") for name in label_columns)]))

@@ -310,7 +310,7 @@ class HeldOut:
 
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
-        """Concatenate the documents of all parts."""
+        """Concatenate the documents of parts, which have neither ``folds`` nor ``posterior``."""
         first = parts[0]
         arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts])
                                   for name in ("scores", "actual", "lengths", "answers")
@@ -574,4 +574,5 @@ def probability_measures(parts: Iterable[HeldOut]) -> dict[str, Any]:
 
 def _mean_loss(log_probabilities: Floats) -> float:
     """The mean of -log P; as the sum is exact, the order of rows has no effect."""
+    # Not -fsum(...), which is -0.0 if all probabilities are 1.
     return (0.0 - math.fsum(log_probabilities)) / len(log_probabilities)

@@ -90,10 +90,12 @@ def leave_rows_out(
     counts = fitted.vocabulary.counts(rows, fitted.columns)
     left_out = fitted.learned.left_out
     if left_out is not None:
+        # Without lengths: the calibration of such a fit does not depend on them.
         held = HeldOut(fitted.classes, left_out.scores, left_out.actual, np.zeros(rows.height),
                        f"{left_out.n_folds} parts", link=fitted.counts.link)
         return LeftOutRows(fitted, counts, held.calibrated(fitted.calibration))
     model = settings.model
+    # A model with an obstacle can't leave rows out by subtracting their counts.
     by_folds = (model.scores_left_out or model.obstacle_to_leaving_out is not None
                 or fitted.is_multilabel)
     held = (scores_by_folds if by_folds else leave_one_out)(fitted, rows)
@@ -170,7 +172,8 @@ def label_shares(probabilities: Floats, actual: Ints, quantile: float = _QUANTIL
     """
     all_rows, n = np.arange(len(actual)), probabilities.shape[1]
     own, sizes = probabilities[all_rows, actual], np.bincount(actual, minlength=n)
-    # The threshold of a class: the quantile of its probabilities in the rows with its label.
+    # The threshold of a class: the quantile of its probabilities in the rows with its label, which
+    # are sorted by label, then by probability.
     quantile_index = np.cumsum(sizes) - sizes + (quantile * (sizes - 1)).astype(np.int64)
     thresholds = own[np.lexsort((own, actual))[quantile_index]]
     above = np.where(probabilities >= thresholds, probabilities, -1.0)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # The maximum number of scores, of 8 bytes each, that `check_leave_one_out` allows: 256 MiB.
 _MAX_SCORES = 1 << 25
-# What a model does that needs the parameters of its fit, as the subject of a sentence in errors.
+# The subject of the error for a model whose parameters were changed after its fit.
 LEAVING_OUT = "leaving documents out"
 
 

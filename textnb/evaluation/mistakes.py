@@ -107,6 +107,7 @@ def mistakes(
     [(8, 'pos', 1, 'neg', ['bad'])]
     """
     fitted = fitted_text_model(model)
+    # Its calibration or decision may be of an earlier state of the model.
     warn_stale(fitted, probabilities=True, decisions=True)
     novelty = NoveltyCount(fitted)
     table = select_mistakes(fitted, frame, within, terms, progress, novelty)
@@ -177,6 +178,7 @@ def _score(
         if novelty is not None:
             novelty.add(counts, known_labels(actual, fitted.labels))
         parts = []
+        # An empty batch is one part, too, which has the columns.
         for start in range(0, max(1, batch.height), step):
             block = counts[start:start + step]
             judgement = judge(fitted, block, actual[start:start + step])

@@ -241,6 +241,7 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
     """
     if not recipe.from_counts:
         return lambda _, rows: recipe.fit(rows)
+    # The sum of all counts so far, in a list that each call of `learn` changes.
     settings, total = recipe.settings, list[Counts]()
 
     def learn(new: pl.DataFrame, _: pl.DataFrame) -> Fitted:

@@ -134,7 +134,8 @@ def weights_table(bundle: Bundle) -> pl.DataFrame:
 
 
 def _write_parquet(table: pl.DataFrame, path: Path) -> None:
-    # Polars does not say which of its errors are failures to write a file.
+    # Python writes the file, because it raises OSError if that fails; of Polars' errors, it is not
+    # clear which are failures to write.
     content = io.BytesIO()
     table.write_parquet(content)
     path.write_bytes(content.getbuffer())

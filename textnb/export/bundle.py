@@ -132,8 +132,8 @@ class Bundle:
     def needs_feature_map(self) -> bool:
         """Whether a target must know the feature map: the steps between counts and scores.
 
-        It need not if these are presence and centering alone, which `presence_above` and the
-        intercept tell.
+        It need not if these are presence and centering alone: `presence_above` says what presence
+        is, and the `intercept` is for features that are not centered.
         """
         return any(type(s) not in (Presence, Center) for s in self.form.features.steps)
 
@@ -166,7 +166,7 @@ class Bundle:
     def thresholds(self) -> Floats:
         """For lists of labels, the threshold of each label: float64 (n_labels,).
 
-        Infinite thresholds become the lowest and the highest finite float, which no score passes.
+        Infinite thresholds become the lowest and the highest finite float: no score is beyond them.
         """
         thresholds: Floats = np.nan_to_num(label_thresholds(self.labels, self.decision))
         return thresholds

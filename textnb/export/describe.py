@@ -122,5 +122,6 @@ def _label_log_priors(fitted: Fitted) -> list[float] | None:
     counts, model = fitted.counts.select(np.array([0])), fitted.model_with_chosen_l
     priors = [model_of_label(model, counts.classes, k).class_log_prior(counts.against_rest(k))
               for k in range(len(counts.classes))]
+    # The first of the two classes is the documents without the label, the second those with it.
     return None if any(prior is None for prior in priors) else [
         float(prior[1]) for prior in priors if prior is not None]

@@ -98,7 +98,7 @@ def _label_type(frame: DataFrame, label: str) -> DataType:
 
 
 def check_tokenizer(tokenizer: Tokenizer, text: Sequence[str]) -> None:
-    """Raise ParameterError for a tokenizer that workers lack, or one that reads lists of tokens."""
+    """Raise ParameterError for a tokenizer that has a segmenter, or reads lists of tokens."""
     if tokenizer.segmenter is not None:
         raise ParameterError("Spark's workers read a model file, which holds no segmenter; split "
                              "the texts first, join their tokens with single spaces, and use "

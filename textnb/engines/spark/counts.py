@@ -10,6 +10,8 @@
     driver     ->  Counts
 
 Only for lists of labels, there are rows whose ``all_documents`` is true; in others it is null.
+``occurrences`` are those of a term in all texts, for models whose counts are documents with the
+term; in other rows it is null.
 
 A task holds the terms of its partition in memory; the driver holds the terms of the model.
 """
@@ -216,6 +218,7 @@ def _assemble(
         total = put_into_zeros(
             totals["count"].to_numpy(), _codes(totals["term"], terms), len(terms))
     term_rows = collected.filter(label.is_null() & term.is_not_null()).sort("term")
+    # Whether a term counts once in a document, however often it occurs.
     counts_presence = estimator.presence_above(model.binary) is not None
     counts = Counts.from_cells(
         labels.to_numpy(), classes["count"].to_numpy(), len(terms), _codes(cells["term"], terms),

@@ -103,7 +103,7 @@ class C(Program):
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
             program = compile_program(path, Path(folder))
             output = run_program(
-                # The program reads the first letter, and that of "text" is that of "terms".
+                # The program reads the first letter only: "text" and "terms" have the same one.
                 [str(program), bundle.reads if bundle.reads != "text" else "whole",
                  str(path.with_suffix(".bin"))], b"".join(_input_records(bundle, rows)))
         answers = read_answers(bundle, output)
@@ -422,7 +422,7 @@ def _pack_changes(words: Words) -> list[bytes]:
             growth = max(growth, len(parts.encode()) / len(character.encode()))
         mappings.append(np.array(rows, "<u4").tobytes())
     # How many bytes one byte of a text may become. In lower case, two bytes may become three; a
-    # byte that is not UTF-8 becomes three.
+    # byte that is not UTF-8 becomes U+FFFD, which has three.
     max_growth = max(3, ceil(1.5 * growth))
     classes = next((table.combining_class_ranges for table in (normal, accents) if table), ())
     pairs = sorted((*map(ord, pair), ord(composed)) for pair, composed in normal.pairs.items()
