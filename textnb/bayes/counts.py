@@ -53,7 +53,7 @@ from textnb.bayes.statistics import as_counts
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.runtime.memory import check_fits_in_memory
 
-# SciPy is imported in functions that need it: a filter of one message starts without it.
+# SciPy is imported in functions that need it: `textnb filter`, for one message, starts without it.
 
 # The largest relative difference between sums of weights that is due to rounding.
 _ROUNDING = 1e-12
@@ -410,7 +410,7 @@ class Counts(ReadOnly):
             raise DataError.never_learned(f"term {other.terms.filter(~known)[0]!r} was never "
                                           "learned")
         rest = self._subtract(other.select(known.to_numpy()))
-        # A class that had no documents before either was named by the caller, and stays.
+        # A class that already had no documents before stays: the caller had named it.
         before = self.with_classes(rest.classes).class_count
         rest = rest.without(rest.classes[(before > 0) & (rest.class_count == 0)])
         return rest.select(rest.total_occurrences > 0)

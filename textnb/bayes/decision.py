@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from textnb.bayes.calibration import check_reason
 from textnb.errors import ParameterError, quantity
 
-# NumPy is imported in methods that need it: a filter that checks a file starts without it.
+# NumPy is imported in methods that need it: `textnb filter` checks its model file without it.
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray

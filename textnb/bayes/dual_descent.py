@@ -91,6 +91,7 @@ def descend(
     duals = np.zeros(n_rows)
     if start is not None:
         duals[has_cost] = start[has_cost]
+        # Writes the weights and the bias that follow from the duals.
         loops.begin(*matrix, y, duals, state, bias)
     order = np.flatnonzero(has_cost).astype(np.int32)
     seed = np.array([_SEED], dtype=np.uint64)

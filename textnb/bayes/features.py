@@ -26,7 +26,7 @@ from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import ParameterError
 from textnb.runtime.values import Value
 
-# SciPy is imported in functions that need it: a filter of one message starts without it.
+# SciPy is imported in functions that need it: `textnb filter`, for one message, starts without it.
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
@@ -36,8 +36,8 @@ _MAPPED_AT_ONCE, _COUNTED_AT_ONCE = 1 << 18, 1 << 20
 
 
 class Step(ReadOnly, Value):
-    """One step of a feature map. Executors match the class of a step, so it has no subclasses. A
-    step of your own may be a frozen dataclass.
+    """One step of a feature map. Executors match the class of a step, so a step such as `Idf` has
+    no subclasses. A step of your own, a subclass of `Step` itself, may be a frozen dataclass.
 
     The annotations of a step, other than class variables, are its parameters, as of a dataclass.
 
@@ -176,12 +176,13 @@ class FeatureMap(Value):
         return next((step.values for step in self.steps if isinstance(step, Center)), None)
 
     def with_presence(self, above: float) -> FeatureMap:
-        """The same map, with another threshold of presence, or with presence instead of counts."""
+        """The same map with presence above a count, in place of its own step of presence if it has
+        one."""
         others = tuple(step for step in self.steps if not isinstance(step, Presence))
         return FeatureMap((Presence(above), *others))
 
     def check(self, known: tuple[type[Step], ...], executor: str) -> None:
-        """Raise ParameterError if an executor, which a message would name, does not know a step."""
+        """Raise ParameterError, which names the executor, if that does not know a step."""
         for step in self.steps:
             if type(step) not in known:
                 raise unknown_step(step, executor, known)

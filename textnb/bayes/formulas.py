@@ -249,7 +249,7 @@ def bernoulli_form(
     form = LinearForm(counts.classes, weights, intercept, features=presence_map(presence_above))
     if not required.any():
         return form
-    # Imported here: this is rare, and a filter starts without it.
+    # Imported here: this is rare, and `textnb filter` starts without it.
     import scipy.sparse as sp
 
     return RequiredTermsForm(form.classes, form.weights, form.intercept, features=form.features,

@@ -61,7 +61,7 @@ def log_density_of(values: NDArray[Any], edges: Floats, inside: Floats, outside:
 
 
 def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
-    """The number of bins of each column, or a maximum, before arrays of bins take memory.
+    """The number of bins of each column, or an upper bound, before arrays of bins take memory.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
 
 
 def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
-    """The number of bins, by the formulas of `numpy.histogram_bin_edges`, or a maximum."""
+    """The number of bins, by the formulas of `numpy.histogram_bin_edges`, or an upper bound."""
     n, low, high = len(column), float(column.min()), float(column.max())
     if rule == "scott":
         width = (24.0 * np.pi**0.5 / n) ** (1.0 / 3.0) * float(column.std())
@@ -112,7 +112,7 @@ def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
             width = min(max(width, (high - low) / float(np.sqrt(n)) / 2.0),
                         (high - low) / float(np.log2(n) + 1.0))
     else:
-        # A maximum suffices: the other rules only look at n, and "stone" tries at most 100 bins.
+        # A bound suffices: the other rules only look at n, and "stone" tries at most 100 bins.
         return 2 + max(100, 2 * int(np.sqrt(n)))
     with np.errstate(over="ignore"):
         count = float(np.ceil(np.float64(high - low) / width)) if width > 0 else 1.0

@@ -103,8 +103,8 @@ class WarmStart:
         if len(classes) == 2:
             # The first of two classes scores 0, so its weights are minus those of the second.
             k, sign = 1, 1.0 if k == 1 else -1.0
-        # Columns that terms share come after the columns of terms, and the form has no weights of
-        # them: the -1 that is appended stands for all of them.
+        # Columns of subwords and of vectors come after the columns of terms, and the form has no
+        # weights of them: the -1 that is appended stands for all of them.
         place = np.append(self.place, -1)[np.minimum(columns, len(self.place))]
         weights = np.where(place >= 0, sign * self.form.weights[place, k], 0.0)
         return weights, sign * float(self.form.intercept[k])

@@ -75,7 +75,7 @@ class PreparedRows:
     statistics : Counts
         The number of rows of each class that hold each term.
     rows : SolverRows
-        The rows after the feature map.
+        The rows after the feature map; ``shared`` are the columns that two or more rows hold.
     """
 
     statistics: Counts
@@ -520,7 +520,8 @@ def _statistics_of_columns(
 ) -> Counts:
     """How many of the chosen rows hold each term, as counts of one class, for a feature map.
 
-    ``rows_with_term`` is this number, which ``weight``, of the chosen rows, replaces by a sum.
+    ``rows_with_term`` has these numbers. With ``weight``, that of each chosen row, the sum of the
+    weights of the rows that hold a term takes their place.
     """
     if weight is None:
         return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), rows_with_term[None, :])

@@ -11,9 +11,9 @@ only one row holds: its best weight has a closed form, and has the effect of a s
 The solver is Newton's method [1]_ on the rows within the margin. Each step is a linear system with
 one unknown per such row. Conjugate gradients solve it until the duality gap is a tenth of what the
 step can gain, which is how much it can lower the objective. For the squared hinge, if the package
-was compiled, dual coordinate descent [2]_ comes first: it is several times as quick if the
-tolerance is loose, as Newton's method is if it is tight. The descent lets other threads run, and
-every sum has a fixed order, so a solution has the same bits for any number of threads.
+was compiled, dual coordinate descent [2]_ comes first: it is several times as quick with a loose
+tolerance, and Newton's method with a tight one. The descent lets other threads run, and every sum
+has a fixed order, so a solution has the same bits for any number of threads.
 
 References
 ----------
@@ -63,7 +63,7 @@ _HEAVY_FACTOR = 5
 _GAIN_SHARE = 0.01
 # A gain below this share of the penalty, which is part of the objective, is lost in rounding.
 _ROUNDING = 2.0**-52
-# The share of bias² / 2 that is added to |v|² / 2 there, so that it is not 0 if v is.
+# For `_GAIN_SHARE`, this share of bias² / 2 is added to |v|² / 2, which may be 0.
 _BIAS_SHARE = 1e-12
 # If no row costs more, losses are near the optimal losses as soon as margins are.
 MAX_LIGHT_COST = 1.0
@@ -80,7 +80,7 @@ class LinearSolution:
     ----------
     rows : SolverRows
     shared : float64 (n_shared,)
-        Weights of the shared columns, for rows that are not multiplied by the scale.
+        Weights of the shared columns, which several rows hold, for rows without the scale.
     scales : Scales
     y : float64 (n_rows,)
         -1 or 1.
@@ -259,8 +259,8 @@ class LinearSolver:
         if descent is not None and descent.converged and not self._is_tight:
             return problem.solution(
                 descent.weights, descent.bias, descent.duals, descent.passes, converged=True)
-        # The number of steps begins with the passes of descent, but passes beyond _MAX_PASSES leave
-        # Newton's method as many steps as before.
+        # Steps are counted on from the passes of descent, but passes beyond _MAX_PASSES take none
+        # from Newton's method.
         extra_passes = 0 if descent is None else max(descent.passes - _MAX_PASSES, 0)
         end = _newton(problem, self._start(problem, descent, duals, start), self.tol,
                       self.max_iter + extra_passes)

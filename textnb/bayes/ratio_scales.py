@@ -24,6 +24,9 @@ from textnb.bayes.statistics import as_smoothing
 class RatioScales:
     """Computes |r| ** power for one class at a time; r is its log-count ratio to all others [1]_.
 
+    There is one for each shared column of ``rows``, which two or more rows hold, and for each own
+    column of a row, which no other row holds.
+
     The power and the smoothing are those of ``model``, an `NBLinear`. Ratios are of the counts in
     ``statistics``, which may count more rows, or else of ``rows``, with their ``weight``, float64
     (n_rows,). The class weights are ``class_weight``, float64 (n_classes,), or, for lists of
@@ -85,6 +88,7 @@ class RatioScales:
         # If only one row holds a column, its total is the weight of this row.
         total = self._row_weight
         own = np.where(self._labels.has(k), total, 0.0)
+        # With the same smoothing for all terms, all own columns of a row have the same ratio.
         if isinstance(self._l, float):
             return Scales(shared, self._scale(k, *self._weigh_sides(k, own, total), self._l),
                           by_row=True)

@@ -1,9 +1,9 @@
 """The formulas of the models on counts, which are the same for single numbers and for arrays.
 
 Each takes a function for the logarithm of a ratio: for single numbers `log_ratio` of this module,
-for arrays the one of `textnb.bayes.formulas`. This module imports no NumPy, as a filter of one
-message starts without it. A probability is a ratio of smoothed counts: the division comes before
-the logarithm.
+for arrays the one of `textnb.bayes.formulas`. This module imports no NumPy, as `textnb filter`,
+which judges one mail message, starts without it. A probability is a ratio of smoothed counts: the
+division comes before the logarithm.
 
 References
 ----------

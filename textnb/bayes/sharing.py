@@ -47,7 +47,7 @@ _MAX_WORDS, _MAX_ROWS = 100, 10_000
 
 
 def without_prefixes(terms: Sequence[str], prefixes: Sequence[str]) -> list[str]:
-    """Terms without their prefixes, names of columns, each of which ends with a colon.
+    """Terms without the prefix that says which text column they are from: its name and a colon.
 
     >>> without_prefixes(["title:cat", "a:b"], ["title:", ""])
     ['cat', 'a:b']

@@ -24,7 +24,7 @@ from textnb.bayes.read_only import read_only
 from textnb.bayes.sparse_rows import Floats, SparseRows
 from textnb.runtime.memory import check_fits_in_memory
 
-# SciPy is imported in functions that need it: a filter of one message starts without it.
+# SciPy is imported in functions that need it: `textnb filter`, for one message, starts without it.
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
@@ -37,10 +37,11 @@ class SparseWeights:
     Parameters
     ----------
     ends : int64 (n_terms,)
+        The number of cells, which are the excesses that are stored, up to the end of each term.
     codes : int32 (n_cells,)
+        The class of each cell, ascending within a term.
     excess : float64 (n_cells,)
-        The excess of weights over these sums; with ``ends`` and ``codes``, cells as in
-        `textnb.bayes.cells`.
+        The excess of a weight over the sum of its two numbers.
     default : float64 (n_classes,)
         The number of each class.
     shared : float64 (n_terms,), optional
@@ -127,6 +128,7 @@ class SparseWeights:
 
         If k is an array, it has a class for each term.
         """
+        # ``shared`` is the same for all classes, so the difference does not have it.
         default, excess = self._default, self._excess_of_pairs(
             terms, np.broadcast_to(k, terms.shape))
         mean_of_others = (default.sum() - default[k] + self._total_excess[terms] - excess) / (

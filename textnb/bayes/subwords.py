@@ -1,6 +1,6 @@
 """Subwords of terms: the n-grams of characters within each word, with its ends marked.
 
->>> subword_matrix(["cat", "cats", "a cat"], 3, 3).toarray().tolist()  # <ca, cat
+>>> subword_matrix(["cat", "cats", "a cat"], 3, 3).toarray().tolist()  # of <ca and cat
 [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]
 """
 

@@ -179,10 +179,9 @@ class _Loss:
         target = np.full(scores.shape, uniform_share / scores.shape[1])
         target[np.arange(len(codes)), codes] += 1.0 - uniform_share
         value = -float(weight @ np.einsum("ij,ij->i", target, logs))
-        # The residual is the loss's derivative by z. The derivatives of z by the point are
-        # (scaled, 1).
-        # The probabilities; below they are multiplied in place.
+        # At first the probabilities, which are then multiplied in place.
         factor = np.exp(logs)
+        # The loss's derivative by z, whose derivatives by the point are (scaled, 1).
         residual = weight[:, None] * (factor - target) * complement
         gradient = np.array([np.einsum("ij,ij->", residual, scaled), residual.sum()])
         factor *= complement
@@ -192,6 +191,7 @@ class _Loss:
         # The covariance of complement · (scaled, 1), under the probabilities of the point.
         information = _outer_sums(factor, scaled) - (means * weight) @ means.T
         hessian = information - _outer_sums(residual, scaled)
+        # The second derivative of z by log(1 / T) is ``scaled``, too.
         hessian[0, 0] += gradient[0]
         return _Loss(self.value + value, self.gradient + gradient, self.information + information,
                      self.hessian + hessian, self.weight)

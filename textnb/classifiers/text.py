@@ -106,8 +106,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         By default 5.5 / √(different words of a row), at most 1.6, or 1.5 for ``unlabelled``; less
         if classes have more than 250 rows; from 500 rows on, chosen by held-out rows.
     lexicon : int, optional
-        A number of words, by default 20,000: at most so many that X lacks get weights, by vectors
-        or subwords. They are words of ``unlabelled`` texts, or else the first of the vectors.
+        At most this number of words that X lacks, by default 20,000, get weights, by vectors or
+        subwords. They are words of ``unlabelled`` texts, or else the first of the vectors.
 
     Attributes
     ----------
@@ -316,7 +316,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         Parameters
         ----------
         statistics : Counts
-            From `count` of a classifier with the same settings.
+            From `count` with the same settings. ``l="auto"`` stays as an earlier fit chose it.
         """
         l = self._fitted.chosen_l if hasattr(self, "_fitted") else None
         self._fitted = fitting.fit_from_counts(self.text_settings(), statistics, l=l)

@@ -80,7 +80,7 @@ def check_parameters_unchanged(
 
 
 def term_settings_to_change(estimator: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The default tokenizer and subwords, of which some ``settings`` of the tokenizer will change.
+    """The default tokenizer and subwords, before ``settings`` of the tokenizer change them.
 
     For a search, and for another analyzer than "word", they are those of `MultinomialNB`: words
     without subwords.

@@ -161,7 +161,8 @@ def relabel(
         # If the model can't be written, the error begins with whether the rows were.
         about_rows = ""
 
-        # It gets the model of the file, and None as its ledger.
+        # `change_model` calls it with the file's model, and None in place of a ledger, which says
+        # what messages a model has learned.
         def change(model: Any, ledger: Any) -> Changes:
             nonlocal about_rows
             changes = Changes(fitted=relearn(model, correction))

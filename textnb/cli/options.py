@@ -170,7 +170,7 @@ def _key_values(groups: list[type], key_option: str, words: Iterable[str]) -> di
         if any(key[:len(other)] == other or other[:len(key)] == key for other in keys):
             raise ParameterError(f"{option} {'.'.join(key)} is given twice")
         keys.add(key)
-        # The option, if there is one with this name, that is not a key of this one.
+        # The option that the user may mean: one of its own, with the key as its name.
         own = next((name for field, (name, _) in options.items() if not name.startswith(option)
                     and key[0] in (field, name.strip("-").replace("-", "_"))), None)
         if own is not None and not hasattr(group, key[0]):

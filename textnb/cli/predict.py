@@ -102,6 +102,7 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
     from textnb.workflow.lines import answer_lines
     from textnb.workflow.predict import answers_for
 
+    # To find out the format, blank bytes at the beginning were read: `take_blanks` has them.
     with progress("predicting", "predicted", quiet, target="-") as advance:
         result = answer_lines(
             fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance,

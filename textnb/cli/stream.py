@@ -22,7 +22,7 @@ class Stream:
     ----------
     passthrough : bool, optional
         Whether the message must be written, even after a failure. None if another program calls
-        the verb: then this class must not end the process.
+        the function of `textnb filter`: then this class must not end the process.
 
     Attributes
     ----------
@@ -113,6 +113,7 @@ class Stream:
 
             # If the arguments were wrong, nothing is read yet.
             self._read_to_limit()
+            # A sender's headers that look like a verdict get a prefix.
             insertions = forged_header_prefixes(self._message)
         except BaseException:
             insertions = []
