@@ -75,6 +75,7 @@ class TermsReader(ExitStack):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._name = os.fspath(path)
+        # Slices are used as they are stored, in little-endian order, and read by `os.pread`.
         if sys.byteorder != "little" or not hasattr(os, "pread"):
             raise Unsupported("a machine of another kind")
         super().__init__()

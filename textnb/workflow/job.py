@@ -310,6 +310,7 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
     """[model]: settings of columns, limits and learning, together with those of its kind."""
     key: Key = ("model",)
     if not isinstance(values, dict):
+        # This notes that [model] must be a table.
         return table.read_settings(values, key)
     kind = values.get("kind", "multinomial")
     model = table.note_errors((*key, "kind"), lambda: known_kind(kind))

@@ -100,6 +100,7 @@ def validate(
         folds = np.arange(len(scores))
     else:
         scores, folds = score_folds(fitted, frame, partition, progress=progress), partition.folds
+    # Copies have the same words, whatever the model's own tokenizer makes of them.
     tokenizer = Tokenizer(token_columns=tuple(fitted.token_columns))
     first_rows = same_texts(frame, text=fitted.columns, tokenizer=tokenizer)
     return Validated(scores, copies_learned(first_rows, folds), positive)
