@@ -32,7 +32,8 @@ _MAX_PARAMETERS = 8 << 10
 # A text/plain alternative of fewer words may only say that the message is in HTML.
 MAX_STUB_WORDS = 20
 
-# Header lines with their continuations, and envelope lines among them.
+# Header lines with their continuations, and the envelope lines (``From ...``) of mbox files among
+# them.
 _HEADER_LINES = re.compile(
     rb"(?:(?:[!-9;-~]*+:|[ \t]|>?From [^\r\n]*?\d\d?:\d\d)[^\r\n]*+(?:\r?\n|\r|\Z))*")
 _ENVELOPE = re.compile(rb"^>?From [^\r\n]*(?:\r?\n|\r|\Z)", re.M)

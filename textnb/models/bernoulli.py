@@ -96,6 +96,7 @@ class BernoulliNB(CountModel):
         assert isinstance(l, float)
         return bernoulli_weights(counts, l)
 
+    # A filter without NumPy computes the weights of single terms, from these sums over all terms.
     @property
     def sums(self) -> tuple[str, ...]:
         return ("counts", "absent")

@@ -102,6 +102,7 @@ class ComplementNB(CountModel):
         weights = complement_weights(counts, l)
         return weights, None if len(counts.classes) > 1 else np.zeros(1)
 
+    # A filter without NumPy computes the weights of single terms, from these sums over all terms.
     @property
     def sums(self) -> tuple[str, ...]:
         return ("counts", "norms") if self.norm else ("counts",)

@@ -94,6 +94,7 @@ class MultinomialNB(CountModel):
                    else multinomial_weights(counts, l))
         return weights, np.zeros(len(counts.classes))
 
+    # A filter without NumPy computes the weights of single terms, from these sums over all terms.
     @property
     def sums(self) -> tuple[str, ...]:
         return ("counts",)

@@ -142,6 +142,7 @@ class NBLinear(TfidfModel):
 
     @property
     def can_count_without_refit(self) -> bool:
+        # Weights stay as the fit left them; only the idf is computed again from the counts.
         return not self.idf
 
     def _learn(

@@ -159,6 +159,7 @@ class RegularizedDiscriminantAnalysis(FullModel):
     cv: int = setting(5, "Folds by which alpha and gamma are chosen.", is_option=False,
                       range=AT_LEAST_2)
 
+    # To choose among several pairs (α, γ), the rows themselves are needed.
     @property
     def from_moments(self) -> bool:
         import numpy as np

@@ -73,7 +73,7 @@ KEYS: dict[str, str] = {
     "exports.max_bytes": "top keeps that many terms",
     "validation.method": "leave_one_out = true leaves each row out in turn; folds are the default",
 }
-# Parameters that old model files may have, by the name of the model in the file.
+# Parameters that old model files may have and that are ignored, by the model's name in the file.
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "NBLogisticRegression": ("early_stopping", "validation_fraction"),
 }

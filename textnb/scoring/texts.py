@@ -436,8 +436,7 @@ def explanation_against(fitted: Fitted, text: Text, k: int, label: Any) -> pl.Da
     rows = fitted.vocabulary.rows(row_of(fitted, text), fitted.columns)
     scores = fitted.form.scores(rows)
     explained = pl.DataFrame(explain_best(
-        fitted, rows, scores, possible=pl.Series([True]), n_terms=k,
-        against=classes.index(label)))
+        fitted, rows, scores, possible=pl.Series([True]), n_terms=k, against=classes.index(label)))
     answer = {"predicted": classes[int(best_class(scores)[0])], **explained.row(0, named=True)}
     return explanation_table(answer, fitted.labels.dtype)
 

@@ -272,6 +272,8 @@ def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
 
 def _parse_times(values: pl.Series, name: str) -> pl.Series:
     """Strings of ISO 8601 as numbers. Polars would guess what others mean, such as 05/01/2026."""
+    # All must be datetimes, or else all dates. The error names the first that is not of the form,
+    # or not a date.
     unreadable = values.filter(~values.str.contains(_ISO_TIME))
     for dtype in (pl.Datetime("us"), pl.Date()):
         times = _strptime(values, dtype) if unreadable.is_empty() else None
