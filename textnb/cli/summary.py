@@ -274,7 +274,8 @@ def export_lines(
     if pruned is not None and pruned["dropped"] and choices:
         yield f"note: the model's {' and '.join(choices)} need all terms: the export has none"
     elif "decision" in choices and "decision" not in result.answers and not holds_lists(model):
-        # A target predicts the class with the highest score, or by the sign of its only score.
+        # A target predicts the class with the highest score, or by the sign of its only score; for
+        # lists of labels, every target applies the thresholds.
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "
                "does not apply them" + ("" if positive is None else
                                         f": {positive} wins where its score is above 0"))

@@ -214,6 +214,7 @@ def copies_learned(first_rows: Ints, folds: Ints) -> int:
     rows = pl.DataFrame({"text": first_rows, "fold": folds}).with_columns(
         min_fold=pl.col("fold").min().over("text"), max_fold=pl.col("fold").max().over("text"))
     in_time = bool((folds == LEARNED_ONLY).any())
+    # Another fold has a copy if the copies are in several; in time, it must be an earlier one.
     is_learned = pl.col("min_fold") < (pl.col("fold") if in_time else pl.col("max_fold"))
     return int(rows.select(is_learned.sum()).item())
 

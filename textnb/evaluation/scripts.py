@@ -18,6 +18,7 @@ _SAMPLE_SIZE, _MIN_SHARE = 1000, 0.05
 def _count_letters(texts: pl.DataFrame) -> pl.DataFrame:
     """Count the letters of each text by script, and in column ``any`` all its letters."""
     text = pl.col("text")
+    # In the classes of Polars' patterns, && intersects and -- subtracts.
     return texts.select(any=text.str.count_matches(r"\p{L}"), **{
         name: text.str.count_matches(f"[{letters}&&\\p{{L}}]")
         for name, letters in _SCRIPTS.items()})

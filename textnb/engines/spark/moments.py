@@ -4,6 +4,8 @@
     twice      ->  32 neighbouring parts become one, per class
     driver     ->  MomentStatistics
 
+The scatter of a class has the sums of products of two features' deviations from their means.
+
 A part is at first one partition. Sums of real numbers depend on their order: parts are added in the
 order of their numbers, so the order in which tasks end has no effect.
 """
