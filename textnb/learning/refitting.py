@@ -112,6 +112,7 @@ def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     if _learns_new_terms(fitted.settings):
         is_kept = statistics.total_counts > 0
         is_kept[sample.rows.indices] = True
+    # The new column of each term that stays; no row of the sample has a term that is dropped.
     sample = sample.with_columns(np.cumsum(is_kept) - 1, int(is_kept.sum()))
     return _refit(fitted, replace(
         fitted, since_fit=since, vocabulary=Vocabulary(

@@ -214,7 +214,8 @@ def _choose_weight(
         return settings
     n_rows = rows.counts.shape[0]
     mean_words = mean_words_per_row(rows.terms.to_list(), count_by_column(rows.counts), n_rows)
-    # Own vectors are learned from the unlabelled texts.
+    # Own vectors are learned from the unlabelled texts. The more labelled rows a class has, the
+    # less vectors add to them.
     is_own = _is_named(settings.parameters["vectors"], UNLABELLED)
     weight = WEIGHT_OF_OWN_VECTORS if is_own else weight_for_row_length(mean_words)
     settings = settings.with_vector_weight(
