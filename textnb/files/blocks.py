@@ -246,8 +246,8 @@ class Blocks:
 def _check_version(comment: bytes, name: str) -> None:
     if comment.startswith(_COMMENT_START):
         return
-    # A later version may have more digits. The comment then begins before these bytes, which lack
-    # the beginning of the format's name.
+    # The number of a later version may have more digits. These bytes, as many as this version's
+    # comment has, then lack the first letters of the format's name.
     match comment[:-64].split(b" "):
         case [_, version, b"sha256:"] if version.isdigit() and int(version) > VERSION:
             raise ModelFileError.from_the_future(name, int(version), VERSION)

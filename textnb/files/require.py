@@ -104,7 +104,7 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
     Raises
     ------
     ModelFileError
-        For any error but the following. If memory ran out, it says so.
+        For any error but the following. If memory ran out, the message says so.
     SourceError
         If the operating system can't read the file.
     EngineError

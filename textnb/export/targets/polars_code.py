@@ -189,6 +189,7 @@ class _Recorder:
             if value in names:
                 return names[value]
             code = "".join(part if isinstance(part, str) else write(part) for part in value._parts)
+            # Code of one part, such as `pl`, is as short as a variable.
             if uses[value] == 1 or len(value._parts) == 1:
                 return code
             names[value] = f"part{len(names)}"
