@@ -120,7 +120,8 @@ def _change_slightly(
         if random.random() < 0.5:
             flat[[at, other]] = flat[[other, at]]
         else:
-            flat[at] = flat[at] + 1 if flat.dtype.kind in "iu" else flat[at] * 1.25
+            flat[at] = flat[at] + 1 if flat.dtype.kind in "iu" else random.choice(
+                [flat[at] * 1.25] * 4 + [float("nan")])
         members[f"{name}.npy"] = array_header(array.dtype.str, array.shape) + array.tobytes()
         return
     of_model = {name: value for name, value in document.items()
