@@ -142,8 +142,9 @@ def serve() -> None:
     # Its processes are waited for here if it is killed: PR_SET_CHILD_SUBREAPER.
     CDLL(None).prctl(36, 1)
     server = subprocess.Popen(
-        [sys.executable, "-m", "textnb", "serve", _MODEL, "--listen", "socket", "--workers", "1",
-         "--allow-tell", str(os.getuid()), "--learn-seconds", "0.1"], stderr=subprocess.PIPE)
+        # -P: no modules are looked for in the folder whose calls fail.
+        [sys.executable, "-P", "-m", "textnb", "serve", _MODEL, "--listen", "socket", "--workers",
+         "1", "--allow-tell", str(os.getuid()), "--learn-seconds", "0.1"], stderr=subprocess.PIPE)
     lines, told, end = list[bytes](), set[str](), time.monotonic() + 30
     reader = Thread(target=lambda: lines.extend(server.stderr or []), daemon=True)
     reader.start()

@@ -15,10 +15,11 @@ pytestmark = [
 
 
 def check(*arguments: str) -> None:
+    root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-m", "fuzzing.faults", *arguments], capture_output=True, text=True,
-        check=False, cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONPATH": f"scripts{os.pathsep}."})
+        check=False, cwd=root,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "scripts"), str(root)])})
     assert done.returncode == 0, done.stdout + done.stderr
 
 
