@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 
-# Precisions (1 / variance) of the normal priors of a label's slope, as a multiple of the common
-# slope, and of its shift: standard deviations of half the common slope, and of about 3.
+# Precisions (1 / variance) of two normal priors: of a label's slope divided by the common slope,
+# whose standard deviation is 1/2, and of its shift, whose standard deviation is about 3.
 _SLOPE_PRECISION, _SHIFT_PRECISION = 4.0, 0.1
 # The precision of both priors of the common sigmoid, which are nearly flat.
 _COMMON_PRECISION = 1e-6

@@ -58,7 +58,7 @@ def check_parameters_unchanged(
     fitted_estimator : estimator or None
         The fitted estimator, if somebody has read ``estimator_`` and so may have changed it.
     action : str
-        See `check_unchanged`.
+        What needs unchanged parameters, as the subject of the error's sentence.
     """
     parameters: dict[str, Any] = settings.parameters
     estimator: Any = settings.model

@@ -68,6 +68,7 @@ def duplicates(
     columns = inputs.text or ["text"]
     check_storage_options(inputs, train, test)
     train_rows = open_input(train, options_for(train, inputs), columns, label)
+    # A query of a database is for TRAIN alone.
     test_options = replace(options_for(test, inputs), where=inputs.test_where, query=None)
     test_rows = train_rows if test is None else open_input(
         test, test_options, columns, label, where_option="--test-where")

@@ -76,6 +76,7 @@ def calibration_words(calibration: Calibration) -> str:
     elif calibration.length_exponent:
         formula = (f"temperature 1 + {calibration.temperature - 1:.4g} · "
                    f"n^{calibration.length_exponent:.4g}, n the terms counted in a document")
+    # One sigmoid of the shifted scores for all classes, divided by their sum over the classes.
     if calibration.link == "sigmoid":
         formula += f", shift {calibration.shift:.4g}, normalised sigmoids"
     # A calibration that a user sets may have neither a method nor documents.
@@ -122,6 +123,7 @@ def _label_words(decision: Decision, max_shown: int) -> Iterator[str]:
     if len(thresholds) > max_shown:
         yield (f"and {len(thresholds) - max_shown:,} more labels: textnb describe --format json "
                "has all")
+    # How many labels a row has at least and at most.
     if decision.ranks:
         yield " and ".join(f"{name.replace('_', ' ')} {quantity(value, 'label')}"
                            for name, value in decision.ranks.items()) + " for each row"

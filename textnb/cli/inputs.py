@@ -127,6 +127,7 @@ class ModelOutput(Quiet):
 class ChosenOutput(ModelOutput, Results):
     """Output."""
 
+    # Of verbs that choose a calibration or thresholds.
     dry_run: bool = option("Show what it would choose, and write nothing.", default=False)
 
     def target(self, model: str, *inputs: str | None) -> str:

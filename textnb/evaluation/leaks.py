@@ -27,7 +27,7 @@ from textnb.text.matrix import CountMatrix, csr_of_codes
 Ints = NDArray[np.int64]
 # The minimum correlation of a class with a line or words at one place of the texts, with a term
 # anywhere, and with the order of a column. Clean corpora have at most 0.54, 0.94 ("cocoa") and 0.88
-# (the headers of mail, by their first words).
+# (of mail, ordered by its column of headers).
 _MIN_PHI_AT_PLACE, _MIN_PHI_ANYWHERE, _MIN_AUTOCORRELATION = 0.8, 0.98, 0.95
 # A class needs this many rows, and so do all other classes together: if there are fewer, one of the
 # many terms fits by chance.

@@ -83,6 +83,7 @@ def leave_one_out(
     actual, link = left_out.labels.actual, left_out.labels.link
     # The class of a single document is not learned by the model without the document.
     is_single = reader.statistics.class_count <= 1
+    # Of documents with one class each.
     without_class = is_in_classes(actual, is_single) if link == "softmax" else None
     return HeldOut(fitted.classes, left_out.scores, actual, left_out.lengths, "leave-one-out",
                    link=link, without_class=without_class)

@@ -177,7 +177,7 @@ def _keys_of(fitted: Fitted, labelled: Any) -> pl.DataFrame:
 def _pool(
     fitted: Fitted, rows: pl.LazyFrame, n: int, excluded: pl.DataFrame, progress: Progress | None
 ) -> pl.DataFrame:
-    """The rows that are most in doubt: first some of each class, then the others.
+    """The rows that are most in doubt, the most first: some of each class, filled up with others.
 
     Rows with a text of ``excluded``, see `_keys_of`, are left out.
     """

@@ -54,6 +54,8 @@ from textnb.text.tokens import Tokenizer
 # Version 2 added feature maps beyond presence, and version 3 added lists of labels. A bundle is
 # written in the lowest version that can hold it, so that older releases can read it.
 FORMAT, VERSION = "textnb-bundle", 3
+# The form and the tokenizer, the weights, example rows with the model's answers, and tables of the
+# characters of words.
 FORM, WEIGHTS, GOLDEN, CHARACTERS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json")
 # `SUMS` is the file of checksums.

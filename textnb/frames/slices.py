@@ -85,7 +85,7 @@ def scan_in_turn(
 def _common_schema(
     files: Sequence[str], open_lazily: OpenLazily, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
-    """A file whose schema all files must have, for errors, and this schema.
+    """The schema that all files must have, after the path of a file with it, which errors name.
 
     It is the schema of the first file, or with ``on_skip`` the most frequent one.
     """
@@ -110,7 +110,7 @@ def _open_and_check(
 ) -> pl.LazyFrame:
     """Open a file, and check its columns and, if ``read_all``, that all its rows can be read.
 
-    ``reference`` is a file that has the ``schema``, for errors.
+    ``reference`` is the path of a file that has the ``schema``, which errors name.
     """
     with _report_errors(path):
         frame = open_lazily(path)

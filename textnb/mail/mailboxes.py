@@ -200,7 +200,8 @@ def _read_stream(file: IO[bytes], mail_file: MailFile) -> Iterator[RawMessage]:
 def _decompress(file: Any) -> Any:
     """Open a file, and decompress it if its first bytes say that it is compressed.
 
-    No further buffer is added: it would lose the bytes before the point where a file breaks off.
+    The stream is not wrapped in a BufferedReader: that would lose the bytes before the point where
+    a file breaks off.
     """
     head = file.peek(6)[:6]
     return next((open_stream(file, "rb") for magic, open_stream in _OPENERS.items()

@@ -40,7 +40,8 @@ class FormClassifier(Parameters):
     class_count_: NDArray[Any]
     n_features_in_: int
     _form: Any
-    # Only models on counts: what `fit` has learned, and a model with the parameters of that fit.
+    # Only models on counts: what `fit` has learned, and a copy of the model as it was then, as its
+    # parameters may be set later.
     _learned: Learned
     _fitted_model: Any
     # The format of sparse rows, such as "csr"; False if they are refused.
@@ -58,7 +59,7 @@ class FormClassifier(Parameters):
 
     @property
     def from_moments(self) -> bool:
-        """Whether moments (numbers, means and scatter of rows) suffice: they add over batches."""
+        """Whether `fit` needs only moments, which add over batches: counts, means and scatter."""
         return False
 
     @property
@@ -128,7 +129,8 @@ class FormClassifier(Parameters):
         Raises
         ------
         ImpossibleRowError
-            If no class can have produced a row: ``l`` is 0, or every density underflows.
+            If no class can have produced a row: the smoothing ``l`` is 0, or every density
+            underflows.
         """
         return self.best_classes(self.predict_joint_log_proba(X))
 

@@ -29,7 +29,7 @@ from textnb.files.require import require
 INDEX_STEP = 256
 # The kinds of classifiers.
 TEXT_KIND, TABLE_KIND = "TextClassifier", "TableClassifier"
-# The feature that a reader of a model of lists of labels must know.
+# The entry of ``requires`` in files of models of lists of labels: a reader must know it.
 MULTILABEL = "multilabel"
 # A reader may ignore an array with this prefix that it does not know.
 OPTIONAL_PREFIX = "optional/"
@@ -109,6 +109,7 @@ DOCUMENT_KEYS = frozenset((
 _CALIBRATION_KEYS = frozenset((
     "temperature", "length_exponent", "documents", "method", "shift", "link", "stale", "sigmoids"))
 _DECISION_KEYS = frozenset(("thresholds", "positive", "evidence", "stale", "at_least", "at_most"))
+# Of what was chosen for a fitted model.
 CHOICE_KEYS = {"calibration": _CALIBRATION_KEYS, "decision": _DECISION_KEYS}
 # The sizes that follow from the number of terms: one item for so many terms.
 _TERMS_PER_ITEM = {"entries": INDEX_STEP, "bytes of bits": 8}
@@ -142,7 +143,8 @@ def check_arrays(
         If an array is missing, not known, or not of its type or shape.
     """
     for name in declared:
-        require(name in known or name.startswith(OPTIONAL_PREFIX), f"it has no array {name!r}")
+        require(name in known or name.startswith(OPTIONAL_PREFIX),
+                f"it has an array {name!r}, which is not known")
     size_of = {"1": 1, **sizes}
     for name, array in known.items():
         is_required = not array.condition or array.condition in conditions

@@ -210,7 +210,8 @@ class TermsReader(ExitStack):
                   for name in model.sums}
         if 0.0 in totals.get("norms", ()) or 0 in (model.class_prior or ()):
             raise Unsupported("a norm or a prior of 0")
-        # The totals are over all terms. This reader reads few terms, so it checks only the range.
+        # The totals are over all terms. This reader reads few terms, so it checks only the range:
+        # sums other than of counts are of logarithms of probabilities.
         for name, of_classes in totals.items():
             require(all(0 <= value < EXACT_LIMIT if name == "counts" else value <= 0
                         for value in of_classes), f"a sum of {name} is out of range")

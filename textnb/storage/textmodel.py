@@ -189,9 +189,9 @@ def pack_text(fitted: Fitted) -> Packed:
     """
     settings, statistics = fitted.settings, fitted.statistics
     refuse_subclass(settings.tokenizer, "a model file")
-    # The file of a model whose weights come from counts has the counts of all terms, even of those
-    # beyond its limits: its statistics. Other models store their weights, and the counts of their
-    # columns.
+    # The file of a model whose weights come from counts has its statistics: the counts of all
+    # terms, even of those beyond its limits. Other models store their weights, and the counts of
+    # the terms that have weights.
     counts, terms = (fitted.counts, fitted.terms) if statistics is None else (
         statistics, statistics.terms)
     if statistics is None:
@@ -230,7 +230,7 @@ def _pack_class_weight(class_weight: Any) -> Any:
 
 
 def _pack_choices(fitted: Fitted) -> dict[str, Any]:
-    """The values of a document that follow from learned documents, such as a calibration."""
+    """The values of model.json that were chosen from learned texts, such as a calibration."""
     choices: dict[str, Any] = {} if fitted.statistics is not None else {
         "intercept": fitted.form.intercept.tolist()}
     if fitted.sample is not None:
@@ -294,7 +294,7 @@ def unpack_text(
         parameters = {name: value for name, value in contents.settings.items()
                       if name != CLASS_WEIGHT}
         parameters["tokenizer"] = Tokenizer.from_file(parameters["tokenizer"])
-        # Files hold the values of defaults. The next line makes such values defaults again.
+        # Files hold all values; here those that are the defaults count as not given again.
         settings = TextSettings.of(model, **without_defaults(parameters, model)).restore_defaults()
         counts = _unpack_counts(path, document, arrays, contents, model, max_bytes)
         # Checked before the fit, which needs much more memory.

@@ -1,4 +1,4 @@
-"""Codes of terms without the kernel, from Polars expressions and a pool of Polars strings.
+"""Codes of terms without the compiled tokenizer, from Polars expressions and a pool of strings.
 
     frame -> List(String) -> List(Categorical) -> codes
 """
@@ -116,8 +116,8 @@ class ExpressionTable:
 
     def add_terms(self, terms: pl.Series) -> Codes:
         """Add terms to a new table, to look them up, and return their codes."""
-        # Lists of strings between separators also hold those that are too short for a word. If a
-        # term is so short, it must not be found there, so the tokenizer's expression finds words.
+        # Lists of strings between separators also hold those that are too short for a word. A term
+        # that short would match one of them, so then the tokenizer's expression finds the words.
         if self._separators is not None and not self._separators.are_words(terms).all():
             self._separators = None
         self._terms = terms

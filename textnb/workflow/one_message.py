@@ -1,8 +1,8 @@
 """Learns one mail message without Polars, for users who train a filter with single messages.
 
-A mailbox, a model with limits, and other options are left to `textnb.workflow.update`, which knows
-them all and reports what is wrong. A ledger is a file beside a model, which says which messages the
-model has learned, and as which class.
+A mailbox, a model with limits of its terms, and all other cases are left to
+`textnb.workflow.update`, which also reports what is wrong. A ledger is a file beside a model, which
+says which messages the model has learned, and as which class.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def learn_message(
     as_class : str
         The class of the message, as text.
     with_ledger : bool
-        Whether the model file and its ledger both change, or none of them. The result is "known",
-        and nothing changes, if the model has already learned it as this class.
+        Whether to note the message in the ledger: then both files change, or neither. The result is
+        "known", and nothing changes, if the model has already learned it as this class.
     """
     if not _may_be_one_message(input, options):
         return None
@@ -104,7 +104,7 @@ def learn_message(
             if learned_label is not None:
                 return "known" if learned_label == label else None
             updated = stored.add(columns, label, ledger.next_model)
-            # Of the messages that the ledger has pending, none was learned.
+            # 0, as no pending message was learned.
             ledger.replace_model(last=0, labels={key: label})
             ledger.drop_oldest()
         return updated

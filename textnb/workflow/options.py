@@ -212,7 +212,10 @@ class UpdateOptions:
         "log-odds above the minimum for the answer.", metavar="MARGIN")
 
     def check(self, *, with_ledger: bool = False) -> None:
-        """Raise ParameterError for options that would have no effect."""
+        """Raise ParameterError for options that would have no effect.
+
+        A ledger is the file beside a model that says which messages it has learned.
+        """
         if self.within is not None and not self.on_error:
             raise ParameterError.naming_settings("{within} goes with {on_error}")
         if self.within is not None and with_ledger:

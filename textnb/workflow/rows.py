@@ -145,7 +145,7 @@ class Rows:
         """
         for path, errors in sorted(self.malformed.items()):
             for error in errors:
-                # So the readers of mail mark a message that they can't read.
+                # The readers of mail mark a message that they can't read with this prefix.
                 if error.startswith(UNREADABLE):
                     why = error.removeprefix(UNREADABLE).lstrip(": ")
                     raise SourceError.naming_settings(

@@ -395,6 +395,7 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
     trained = train(options, pl.LazyFrame({**columns, model.columns.label: pl.Series(labels)}))
     if job.decision is None or not holds_lists(trained.model):
         return trained.model
+    # Of a decision for lists, only limits of the number of labels can be refused by an export.
     label_limits = DecideOptions(at_least=job.decision.at_least, at_most=job.decision.at_most)
     return trained.model.with_decision(decide(trained.model, scores=None, options=label_limits))
 

@@ -118,7 +118,10 @@ class ClickHouse(Re2Sql):
         yield "DROP TABLE textnb_cells;"
 
     def _decode(self, k: int, n_columns: int, numbers: list[float], default: float) -> str:
-        """Write the number of column ``k`` from the codes of a term: see `WeightRows.codes`."""
+        """Write the number of column ``k`` from the codes of a term.
+
+        A code is ``k + n_columns * i``, for the i-th of ``numbers``: see `WeightRows.codes`.
+        """
         if not numbers:
             return self.value(default)
         codes = [k + n_columns * i for i in range(1, len(numbers) + 1)]
