@@ -169,6 +169,13 @@ def test_bodies_and_what_is_wrong_with_them(raw, body, errors):
     assert (message.body, message.errors) == (body, tuple(errors))
 
 
+def test_a_malformed_parameter_hides_no_name_of_another_header():
+    message = parsed(f"Content-Type: text/plain; name*{'9' * 5000}=a\n"
+                     'Content-Disposition: attachment; filename="a.exe"\n\ntext')
+    assert message.attachments == ("a.exe",)
+    assert message.errors == ("malformed parameters: ValueError",)
+
+
 # HTML
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from email.errors import MultipartInvariantViolationDefect
 from email.message import Message
 from email.parser import BytesParser
 from email.utils import collapse_rfc2231_value
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from textnb.mail.charset_guess import Guess, replace_surrogates
 from textnb.mail.charsets import Notes, charset_of_html, decode_text, header_text, note
@@ -162,16 +162,20 @@ class PartReader:
             kind = words[0]
         if kind == "text/plain" and not mime.keys():
             return kind, None, b"", ""
-        try:
-            charset = mime.get_param("charset")
-            boundary = str(mime.get_boundary("")).encode("latin-1", "replace")
-            name = self._name(mime)
-        except Exception as error:
-            # Hostile numbers of continued parameters (RFC 2231) raise errors of many types.
-            note(self._notes, "malformed parameters", type(error).__name__)
-            return kind, None, b"", ""
+
+        def read(parameter: Callable[[], Any], default: Any) -> Any:
+            try:
+                return parameter()
+            except Exception as error:
+                # Hostile numbers of continued parameters (RFC 2231) raise errors of many types.
+                note(self._notes, "malformed parameters", type(error).__name__)
+                return default
+
+        charset = read(lambda: mime.get_param("charset"), None)
+        boundary = read(lambda: str(mime.get_boundary("")), "").encode("latin-1", "replace")
         # A parameter of RFC 2231 is a charset of its own, a language, and the value.
-        return kind, charset[2] if isinstance(charset, tuple) else charset, boundary, name
+        return kind, charset[2] if isinstance(charset, tuple) else charset, boundary, read(
+            lambda: self._name(mime), "")
 
     def _name(self, mime: Message) -> str:
         name = (mime.get_param("filename", header="content-disposition")
