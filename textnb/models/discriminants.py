@@ -50,7 +50,7 @@ class FullModel(MomentModel):
 class ShrunkModel(FullModel):
     """A model of covariances that are shrunk by a number, or by Ledoit and Wolf's formula.
 
-    The formula ("auto") needs Σ |z|⁴ of the standardised rows z, which moments do not hold. So
+    The formula ("auto") needs ``Σ |z|⁴`` of the standardised rows z, which moments do not hold. So
     "auto" needs all rows at once, by `fit`, and not by `partial_fit`.
     """
 
@@ -64,7 +64,7 @@ class ShrunkModel(FullModel):
     def _choose(
         self, X: Any, y: NDArray[Any], statistics: MomentStatistics, weight: Floats | None
     ) -> dict[str, Any]:
-        """The argument of `derive` that moments lack: Σ |z|⁴ per class, for shrinkage "auto"."""
+        """What moments lack for shrinkage "auto": ``Σ |z|⁴`` per class, an argument of `derive`."""
         from textnb.bayes.gaussian import fourth_moments
 
         return {} if self.from_moments else {"fourth": fourth_moments(X, y, statistics)}
@@ -218,7 +218,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
     def derive(
         self, statistics: MomentStatistics, prior: Floats, fourth: Any = None
     ) -> LinearForm:
-        """As `MomentModel.derive`; ``fourth`` is Σ |z|⁴ per class if shrinkage is "auto"."""
+        """As `MomentModel.derive`; ``fourth`` is ``Σ |z|⁴`` per class if shrinkage is "auto"."""
         import numpy as np
 
         from textnb.bayes.covariance import factorise

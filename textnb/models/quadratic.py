@@ -86,8 +86,9 @@ class QuadraticDiscriminantAnalysis(ShrunkModel):
     def derive(
         self, statistics: MomentStatistics, prior: Floats, fourth: Any = None
     ) -> QuadraticForm:
-        """As `MomentModel.derive`; if shrinkage is "auto", ``fourth`` is Σ |z|⁴ per class, over its
-        standardised rows z."""
+        """As `MomentModel.derive`; if shrinkage is "auto", ``fourth`` is ``Σ |z|⁴`` per class, over
+        its standardised rows z.
+        """
         import numpy as np
 
         from textnb.bayes.gaussian import quadratic_gaussian
