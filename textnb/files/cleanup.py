@@ -37,7 +37,7 @@ def temporary_copy(stream: IO[bytes], suffix: str = "", beginning: bytes = b"") 
     """
     path = os.path.join(tempfile.gettempdir(), f"textnb-{os.urandom(16).hex()}{suffix}")
     # Registered before the file exists, because an interrupt may come between any two lines.
-    atexit.register(remove_if_there, path)
+    atexit.register(_remove_if_there, path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as copy:
         copy.write(beginning)
@@ -45,8 +45,7 @@ def temporary_copy(stream: IO[bytes], suffix: str = "", beginning: bytes = b"") 
     return path
 
 
-def remove_if_there(path: str) -> None:
+def _remove_if_there(path: str) -> None:
     """Remove a file, unless it is gone already."""
-    if os.path.exists(path):
-        with suppress(FileNotFoundError):
-            os.unlink(path)
+    with suppress(FileNotFoundError):
+        os.unlink(path)

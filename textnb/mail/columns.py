@@ -2,7 +2,8 @@
 
     bytes, names of columns ─> message, structure ─> by name a text or a list, and the message
 
-The structure has what tokens need besides: all headers, MIME parts, and alternatives not shown.
+The structure also has what tokens need: all headers, the MIME parts, and the alternatives that are
+not shown.
 """
 
 from __future__ import annotations

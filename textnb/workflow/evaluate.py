@@ -112,12 +112,8 @@ def mistakes(
 
     Parameters
     ----------
-    output : str
-        File to write, or ``-`` for standard output.
-    format : str, optional
-        The format of the file, if its name does not show it.
-    safe_csv : bool
-        Whether to write texts in CSV so that spreadsheets take none for a formula.
+    output, format, safe_csv
+        As in `textnb.workflow.predict.predict`.
 
     Returns
     -------
