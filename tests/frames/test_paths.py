@@ -1,15 +1,21 @@
 """Paths that are no files are named with what they are; marks at the start of files are no text."""
 
 import contextlib
+import errno
+import glob
 import gzip
 import os
+import re
 import socket
+from functools import partial
 
 import polars as pl
 import pytest
 
 from tests.frames.writing import write_files
 from textnb.errors import SourceError
+from textnb.frames.mail import scan_mail
+from textnb.frames.paths import expand_glob
 from textnb.frames.scan import scan
 
 MARK = b"\xef\xbb\xbf"
@@ -78,6 +84,47 @@ def test_a_folder_that_is_closed_is_named(tmp_path):
     with pytest.raises(SourceError, match="sub: it is a folder that can't be listed"):
         scan(tmp_path).collect()
     (tmp_path / "x/sub").chmod(0o700)
+
+
+PATTERNS = ["*", "*/*", "**", "**/*.csv", "a/**", "*/b/../c.csv", "[[]a]/*", ".*", "?", "*/", "no",
+            "no/**", "c.csv/**", "**/b/**/*.csv", "x=*/**/*.csv", "*/nowhere"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("is_absolute", [False, True])
+def test_a_glob_matches_what_the_standard_library_matches(
+        tmp_path, monkeypatch, pattern, is_absolute):
+    write_files(tmp_path, dict.fromkeys(
+        ["a/b/c.csv", "a/c.csv", "a/b/b/d.csv", "[a]/c.csv", ".h/c.csv", "a/.h.csv", "c.csv",
+         "x=1/y=2/c.csv"], ""))
+    (tmp_path / "a/nowhere").symlink_to("nowhere")
+    (tmp_path / "linked").symlink_to("a")
+    monkeypatch.chdir(tmp_path)
+    pattern = str(tmp_path / pattern) if is_absolute else pattern
+    # `glob` matches the folder before "/**" even if there is none.
+    matches = {path for path in glob.glob(pattern, recursive=True) if os.path.lexists(path)}
+    assert expand_glob(pattern) == sorted(matches)
+
+
+@pytest.mark.parametrize("pattern", ["*/*.csv", "**/*.csv", "**", "*/*/a.csv", "closed*/*"])
+@pytest.mark.parametrize("function", ["listdir", "stat"])
+def test_a_glob_leaves_out_no_folder_that_cannot_be_listed(
+        tmp_path, monkeypatch, pattern, function):
+    write_files(tmp_path, {"open/a.csv": TABLES["csv"], "closed=1/a.csv": TABLES["csv"],
+                           "closed=1/a.parquet": ""})
+    closed, call = str(tmp_path / "closed=1"), getattr(os, function)
+
+    def fail(path, *args, **kwargs):
+        if os.fspath(path) == closed:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        return call(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, function, fail)
+    message = re.escape(f"can't read {closed}: it can't be listed: Input/output error")
+    sources = [partial(scan, tmp_path / pattern), partial(scan_mail, tmp_path / pattern)]
+    for read in sources if function == "stat" else [*sources, partial(scan, tmp_path)]:
+        with pytest.raises(SourceError, match=message):
+            read()
 
 
 @pytest.mark.parametrize(("name", "message"), [

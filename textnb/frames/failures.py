@@ -12,7 +12,7 @@ from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.cloud import explain_failure, hide_secrets, is_url
 from textnb.frames.faults import describe_fault
 from textnb.frames.formats import format_of, open_rows
-from textnb.frames.paths import READ_ERRORS
+from textnb.frames.paths import READ_ERRORS, expand_glob
 from textnb.frames.sources import ScanOptions, no_numeric_columns
 from textnb.frames.stdin import STDIN, spooled_stdin
 from textnb.runtime.engine import engine_failure
@@ -71,8 +71,7 @@ def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
         fault = None if copy_and_format is None else describe_fault(*copy_and_format)
         return STDIN, fault or first_line(error)
     pattern = os.path.join(globbing.escape(path), "**") if os.path.isdir(path) else path
-    files = [path] if os.path.isfile(path) else sorted(
-        filter(os.path.isfile, globbing.glob(pattern, recursive=True)))
+    files = [path] if os.path.isfile(path) else filter(os.path.isfile, expand_glob(pattern))
     for name in files:
         try:
             if (format := format_of(name)) != "mail":

@@ -15,7 +15,7 @@ import polars as pl
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import check_storage_options, is_url
 from textnb.frames.formats import common_format, format_of, ndjson_schema, open_rows
-from textnb.frames.paths import TEXT_FORMATS, check_file, check_text
+from textnb.frames.paths import TEXT_FORMATS, check_file, check_text, expand_glob
 from textnb.frames.slices import scan_in_turn
 from textnb.frames.sources import RowSource, ScanOptions
 from textnb.frames.stdin import spool_stdin
@@ -92,8 +92,7 @@ def files_inside(folder: str) -> list[str]:
 
 def partitions_inside(folder: str) -> list[str]:
     """The sorted paths of the Parquet files below subfolders named ``name=value``."""
-    return sorted(globbing.glob(os.path.join(globbing.escape(folder), "*=*", "**", "*.parquet"),
-                                recursive=True))
+    return expand_glob(os.path.join(globbing.escape(folder), "*=*", "**", "*.parquet"))
 
 
 def files_of(source: str) -> list[str]:
@@ -105,7 +104,7 @@ def files_of(source: str) -> list[str]:
 
 def _match_glob(pattern: str) -> list[str]:
     """Files that match a glob, and matching folders whose files do not match, sorted."""
-    matches = sorted(globbing.glob(pattern, recursive=True))
+    matches = expand_glob(pattern)
     # A match that is neither a file nor a folder, such as a pipe, is refused when it is read.
     files = [path for path in matches if not os.path.isdir(path)]
     # A folder that is named like a file, such as rows.parquet, holds files. If the pattern has a

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob as globbing
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ import polars as pl
 from textnb.errors import ParameterError, SchemaError, SourceError
 from textnb.frames.batches import groups
 from textnb.frames.cloud import hide_secrets
+from textnb.frames.paths import expand_glob
 from textnb.frames.sources import OnSkip, ScanOptions, lazy_frame_from
 from textnb.frames.stdin import spool_stdin
 from textnb.mail.charset_guess import replace_surrogates
@@ -215,7 +215,7 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
         elif os.path.exists(path):
             roots[path] = path
         else:
-            matches = sorted(globbing.glob(path, recursive=True))
+            matches = expand_glob(path)
             if not matches:
                 raise SourceError.not_found(path)
             roots.update((match, match) for match in matches)

@@ -1,13 +1,15 @@
-"""Checks of the paths that rows are read from, and of byte-order marks at the start of texts."""
+"""Paths that rows are read from, their checks, and byte-order marks at the start of texts."""
 
 from __future__ import annotations
 
 import codecs
+import errno
 import glob as globbing
 import gzip
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
 from functools import cache
 from typing import IO
 
@@ -28,6 +30,67 @@ _GZIP = b"\x1f\x8b"
 TEXT_FORMATS = ("csv", "tsv", "ndjson", "lines")
 # The errors that readers raise for a file that they can't read.
 READ_ERRORS = (*ENGINE_ERRORS, OSError)
+# Errors of `os.stat` which mean that no folder has this path.
+_NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+
+def expand_glob(pattern: str) -> list[str]:
+    """The paths that match a glob, as of `glob.glob` with ``recursive=True``, sorted.
+
+    Raises
+    ------
+    SourceError
+        If a folder to search can't be listed. `glob.glob` leaves it out.
+    """
+    return sorted(filter(None, set(_expand_glob(pattern))))
+
+
+def _expand_glob(pattern: str) -> Iterator[str]:
+    """As `expand_glob`, unsorted; the current folder is an empty path."""
+    parents, name = os.path.split(pattern)
+    for parent in _expand_glob(parents) if globbing.has_magic(parents) else [parents]:
+        if not _is_folder(parent):
+            continue
+        if name == "**":
+            yield os.path.join(parent, "")
+            yield from _list_below(parent)
+        elif globbing.has_magic(name):
+            yield from (os.path.join(parent, entry) for entry in _list_folder(parent)
+                        if fnmatch(entry, name)
+                        and (name.startswith(".") or not entry.startswith(".")))
+        elif os.path.lexists(os.path.join(parent, name)):
+            yield os.path.join(parent, name)
+
+
+def _list_below(folder: str) -> Iterator[str]:
+    """All paths in a folder, and in the folders below it, without hidden ones."""
+    for entry in _list_folder(folder):
+        if not entry.startswith("."):
+            path = os.path.join(folder, entry)
+            yield path
+            if _is_folder(path):
+                yield from _list_below(path)
+
+
+def _list_folder(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder or os.curdir)
+    except OSError as error:
+        raise _cannot_list(folder, error) from error
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(path or os.curdir).st_mode)
+    except OSError as error:
+        if error.errno in _NO_FOLDER:
+            return False
+        raise _cannot_list(path, error) from error
+
+
+def _cannot_list(path: str, error: OSError) -> SourceError:
+    return SourceError.unreadable(
+        shown_name(path or os.curdir), f"it can't be listed: {error.strerror}")
 
 
 def escape_glob(paths: Iterable[str]) -> list[str]:

@@ -63,7 +63,8 @@ def build(folder: Path) -> list[str]:
     Options.buffer_max_dims = 3
     # It has no types.
     compile_cython: Any = Main.compile
-    compile_cython(str(folder / "kernel.pyx"), language_level=3)
+    if compile_cython(str(folder / "kernel.pyx"), language_level=3).num_errors:
+        raise ValueError("kernel.pyx does not fit the loops of the kernel: see above")
     library = sysconfig.get_config_var("LIBDIR")
     # The stack has no arrays, and to watch it takes half of the time.
     subprocess.run(

@@ -417,12 +417,12 @@ cdef int check_table(Table table) except -1:
             check_that(codes[n] == at, b"a word is there twice")
             n += 1
     table.pairs(heads, tails, False, codes)
-    word_numbers(heads, numbers)
+    count_words(heads, numbers)
     for at in range(size):
         check_that(codes[at] == (at if heads[at] >= 0 else -1), b"an n-gram is there twice")
         check_that(numbers[at] == (1 if heads[at] < 0 else numbers[heads[at]] + 1), b"other words")
         codes[at] = at * 5 % 7
-    if ordered(codes, order, other, 6):
+    if sort_by_keys(codes, order, other, 6):
         order = other
     for at in range(1, size):
         check_that(codes[order[at - 1]] * size + order[at - 1] < codes[order[at]] * size
