@@ -74,6 +74,7 @@ IN_THE_FILE = [
     ("predictions.file=../x.csv", "predictions.file: a name in the output folder"),
     ("predictions.file=terms.csv", "two outputs have the name 'terms.csv'"),
     ("predictions={file='a.TSV', top=2}", "predictions.top: gives lists, which TSV can't hold: "),
+    ("exports.0=[]", "exports.0: it must be a table, and it is a list"),
     ("exports.0.to=json", "exports.0.file: it is missing"),
     ("exports=[{to='postgres', file='x'}]", "exports.0.to: unknown value 'postgres' - did you"),
     ("exports=[{file='w.sql'}]", "may be for several systems"),

@@ -375,7 +375,7 @@ def _get_or_add(container: Any, part: str, value: Any, key: str, replace: bool =
     """Get an entry of a table or list; it is ``value`` if it is new, or if ``replace`` is true."""
     if isinstance(container, list) and _is_index(part):
         if int(part) == len(container):
-            container.append({} if value == [] else value)
+            container.append(value)
         elif int(part) > len(container):
             raise ParameterError(f"{key}: there are {len(container)} entries, counted from 0")
         elif replace:
