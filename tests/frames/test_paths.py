@@ -127,6 +127,24 @@ def test_a_glob_leaves_out_no_folder_that_cannot_be_listed(
             read()
 
 
+@pytest.mark.parametrize("read", [scan, scan_mail])
+@pytest.mark.parametrize("path", ["none.csv", "a\0b.csv"])
+def test_a_path_of_nothing(read, path):
+    with pytest.raises(SourceError, match="no such file or folder"):
+        read(path)
+
+
+def test_a_path_that_cannot_be_looked_at_is_named(tmp_path, monkeypatch):
+    def fail(path, *args, **kwargs):
+        raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    path = str(tmp_path / "a.csv")
+    for function in ("stat", "lstat"):
+        monkeypatch.setattr(os, function, fail)
+    with pytest.raises(SourceError, match=re.escape(f"can't read {path}: Input/output error")):
+        scan(path)
+
+
 @pytest.mark.parametrize(("name", "message"), [
     (b"\xff.csv", "its name is not UTF-8; rename it"),
     (b"\xff/a", r"the folder '\\udcff' of .* can't be a label")])

@@ -238,6 +238,9 @@ def is_there(path: str | os.PathLike[str]) -> bool:
         if error.errno in _ABSENT_ERRORS:
             return False
         raise SourceError.unreadable(os.fspath(path), error.strerror or error) from error
+    except ValueError:
+        # No path has NUL.
+        return False
     return True
 
 

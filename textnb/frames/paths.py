@@ -16,6 +16,7 @@ from typing import IO
 from textnb.errors import SourceError
 from textnb.files.cleanup import temporary_copy
 from textnb.files.parquet import ENGINE_ERRORS
+from textnb.files.replace import is_there
 from textnb.frames.kinds import is_unicode
 from textnb.frames.stdin import shown_name
 
@@ -42,6 +43,9 @@ def expand_glob(pattern: str) -> list[str]:
     SourceError
         If a folder to search can't be listed. `glob.glob` leaves it out.
     """
+    if not globbing.has_magic(pattern):
+        # What can't be looked at is the path, and not its folder.
+        return [pattern] if is_there(pattern) else []
     return sorted(filter(None, set(_expand_glob(pattern))))
 
 
