@@ -46,6 +46,9 @@ _TOGETHER = {"tests/frames/test_cloud.py": "s3", "tests/cli/test_sources.py": "s
 _APART = {"tests/cli/test_streams.py", "tests/docs/test_pages.py", "tests/export/test_c.py",
           "tests/storage/test_atomic.py", "tests/test_memory.py", "tests/test_pipelines.py"}
 
+# What a skipped test says that lacks a package of an extra.
+_LACKS_EXTRA = re.compile(r"could not import|textnb\[")
+
 _LEFT_OUT = pytest.StashKey[Mapping[tiers.Tier, int]]()
 
 
@@ -148,7 +151,14 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_sessionfinish(session):
-    """A worker of xdist tells the main process what it left out."""
+    """A worker of xdist tells the main process what it left out; that fails if an extra is missing
+    where all are required."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = [] if reporter is None else reporter.stats.get("skipped", [])
+    if os.environ.get("TEXTNB_REQUIRE_EXTRAS") == "1" and any(
+            _LACKS_EXTRA.search(str(report.longrepr)) for report in skipped):
+        reporter.write_line("\na test is skipped for an extra, and TEXTNB_REQUIRE_EXTRAS=1")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
         left_out = session.config.stash.get(_LEFT_OUT, {})

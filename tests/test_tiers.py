@@ -119,3 +119,15 @@ def test_a_test_that_is_named_runs_and_processes_select_the_same(folder):
     assert len(cases(output, "product")) == 15
     assert "not selected" not in output
     assert "not selected: 29 of --all and 19 of --release\n" in ran(folder, "-n", "2")
+
+
+@pytest.mark.slow
+def test_a_missing_extra_fails_a_run_that_requires_all(folder):
+    (folder / "test_them.py").write_text(
+        "import pytest\ndef test_plot(): pytest.importorskip('no_such_module')\n")
+    assert "SKIPPED" in ran(folder)
+    required = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"], cwd=folder, check=False,
+        capture_output=True, timeout=100,
+        env={"PYTHONPATH": str(Path(__file__).parents[1]), "TEXTNB_REQUIRE_EXTRAS": "1"})
+    assert required.returncode == 1

@@ -4,8 +4,8 @@
 
 A finding is an exception that is not one of textnb's, a crash, too much CPU time or memory (of a
 target that is not compiled), or an answer that differs between two ways to it. Its smallest input
-is written to tests/fuzz/TARGET, where the quick tests run it ever after. The exit code is 1 if
-there is one.
+is written to tests/fuzz/TARGET, where the quick tests run it ever after. The exit code is 3 if
+there is one, and 1 if the target does not run.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main() -> None:
             "target": arguments.target, "engine": ran.engine, "inputs": ran.inputs,
             "seconds": round(ran.cpu_seconds), "edges": ran.edges,
             "findings": sorted(ran.findings), "cpu": machine()["cpu"]})
-    sys.exit(bool(ran.findings))
+    sys.exit(3 if ran.findings else 0)
 
 
 if __name__ == "__main__":

@@ -287,12 +287,12 @@ def states(folder: Path) -> dict[str, Any]:
             with tempfile.TemporaryDirectory() as copies:
                 for part in folder.glob(f"{_LEDGER}*"):
                     shutil.copy(part, copies)
-                # A kill can leave one without tables, which the next command makes.
-                found[path.name] = [[], []]
-                with (closing(sqlite3.connect(Path(copies, _LEDGER))) as database,
-                      suppress(sqlite3.OperationalError)):
-                    found[path.name] = [sorted(database.execute(f"SELECT id, class FROM {table}"))
-                                        for table in ("learned", "pending")]
+                with closing(sqlite3.connect(Path(copies, _LEDGER))) as database:
+                    # A kill can leave one without tables, which the next command makes.
+                    has_tables = database.execute("SELECT 1 FROM sqlite_master").fetchone()
+                    found[path.name] = [
+                        sorted(database.execute(f"SELECT id, class FROM {table}"))
+                        if has_tables else [] for table in ("learned", "pending")]
         elif path.is_dir() and path.name != "out":
             found[name] = contents(path)
         elif path.is_file() and not path.name.startswith(f"{_LEDGER}-"):

@@ -259,7 +259,9 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
                 kept, text = _keep(name, target, path.read_bytes(), text, not until_found)
                 findings[str(kept.relative_to(ROOT))] = text
         # libFuzzer ends with a code of its own after a finding.
-        if not is_interrupted and (code < 0 or (code and not findings)):
+        if not is_interrupted and code > 0 and not findings:
+            raise RuntimeError(f"the engine ended with {code}: {''.join(lines)}")
+        if not is_interrupted and code < 0:
             findings[f"the engine ended with {code}"] = "".join(lines)
     used = [ended.ru_utime - began.ru_utime, ended.ru_stime - began.ru_stime]
     return Run(engine, inputs, sum(used), _few([*edges, (inputs, edges[-1][1] if edges else 0)]),

@@ -42,6 +42,7 @@ from benchmarks.served import CLIENTS, ask, listening
 
 from fuzzing import harness, pages
 from textnb import TextClassifier
+from textnb.filter import learner
 from textnb.filter.ledger import SUFFIX
 from textnb.filter.protocol import VERDICT_COMMANDS, Request, answer_to_tell
 from textnb.filter.service import Counters, Settings, counters_size
@@ -250,7 +251,7 @@ def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.
 
 def is_learner(process: int) -> bool:
     with suppress(OSError):
-        return b"textnb.filter.learner" in Path(f"/proc/{process}/cmdline").read_bytes()
+        return learner.__name__.encode() in Path(f"/proc/{process}/cmdline").read_bytes()
     return False
 
 

@@ -126,7 +126,7 @@ def test_the_code_of_a_page_runs(path, samples, tmp_path, monkeypatch, capsys):
     page, name = path.read_text("utf-8"), str(path.relative_to(ROOT))
     for module in needs(page):
         if find_spec(module) is None:
-            pytest.skip(f"needs {module}")
+            pytest.skip(f"could not import {module!r}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     namespace: dict[str, Any] = {"__name__": "__main__"}
