@@ -18,6 +18,12 @@ _EMPTY = "int LLVMFuzzerTestOneInput(const char *data, unsigned long size) { ret
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(shutil.which("clang") is not None, reason="the next test does more")
+def test_the_kernel_is_called_by_its_names(tmp_path: Path) -> None:
+    harness.load("kernel").translate(tmp_path)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPILED)
 def test_nothing_is_found(name: str, tmp_path: Path) -> None:
     if shutil.which("clang") is None:

@@ -50,21 +50,7 @@ _TEXTS = ("The cat sat, c++ x c# U.S. 1a $5.50 10%! £3,000.", "été longer_tha
 
 def build(folder: Path) -> list[str]:
     """Compile the loops and their caller."""
-    source = "\n".join(_definitions())
-    for old, new in _SMALLER.items():
-        if old not in source:
-            raise ValueError(f"{old!r} is in no loop of the kernel")
-        source = source.replace(old, new)
-    caller = Path(__file__).with_suffix(".pyx").read_text()
-    for name, text in (("kernel.pxi", _EMPTY.sub(r"\2_array(\1)", source)), ("loops", _LOOPS),
-                       ("around", _AROUND), ("kernel.pyx", caller)):
-        (folder / name).write_text(text)
-    # Arrays that are passed on are copied with the room for all their dimensions.
-    Options.buffer_max_dims = 3
-    # It has no types.
-    compile_cython: Any = Main.compile
-    if compile_cython(str(folder / "kernel.pyx"), language_level=3).num_errors:
-        raise ValueError("kernel.pyx does not fit the loops of the kernel: see above")
+    translate(folder)
     library = sysconfig.get_config_var("LIBDIR")
     # The stack has no arrays, and to watch it takes half of the time.
     subprocess.run(
@@ -81,6 +67,25 @@ def build(folder: Path) -> list[str]:
     # The interpreter holds memory to the end.
     return ["env", "ASAN_OPTIONS=detect_leaks=0", f"PYTHONPATH={sysconfig.get_path('purelib')}",
             str(folder / "kernel"), "-detect_leaks=0"]
+
+
+def translate(folder: Path) -> None:
+    """Write the loops and their caller as one program in C, which needs no compiler."""
+    source = "\n".join(_definitions())
+    for old, new in _SMALLER.items():
+        if old not in source:
+            raise ValueError(f"{old!r} is in no loop of the kernel")
+        source = source.replace(old, new)
+    caller = Path(__file__).with_suffix(".pyx").read_text()
+    for name, text in (("kernel.pxi", _EMPTY.sub(r"\2_array(\1)", source)), ("loops", _LOOPS),
+                       ("around", _AROUND), ("kernel.pyx", caller)):
+        (folder / name).write_text(text)
+    # Arrays that are passed on are copied with the room for all their dimensions.
+    Options.buffer_max_dims = 3
+    # It has no types.
+    compile_cython: Any = Main.compile
+    if compile_cython(str(folder / "kernel.pyx"), language_level=3).num_errors:
+        raise ValueError("kernel.pyx does not fit the loops of the kernel: see above")
 
 
 def _definitions() -> Iterator[str]:
