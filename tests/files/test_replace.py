@@ -108,6 +108,18 @@ def test_an_error_before_a_file_is_written_names_it(tmp_path, monkeypatch):
         check_target(tmp_path / "new")
 
 
+def test_a_loop_of_links_is_no_target(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(SourceError, match="loop': Too many levels of symbolic links"):
+        check_target(tmp_path / "loop")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is in /proc")
+def test_a_file_to_which_a_stream_is_appended_is_not_replaced(tmp_path):
+    with open(tmp_path / "log", "a") as log, pytest.raises(SourceError, match="a device or a pipe"):
+        check_target(f"/dev/fd/{log.fileno()}")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows syncs no folder")
 def test_a_folder_that_can_not_be_listed_is_not_taken_for_synced(out, monkeypatch):
     def replace():

@@ -42,6 +42,7 @@ from textnb.files.archive import (
 )
 from textnb.files.cleanup import cleanup
 from textnb.files.replace import (
+    real_path,
     remove_folder,
     replace_file,
     replace_folder,
@@ -155,7 +156,7 @@ def replace_bundle(path: Path) -> Iterator[Path]:
     if str(path) == "-":
         raise SourceError.unwritable(path, "an export is not written to standard output: name a "
                                            "path (./- for a file named -)")
-    target = path.resolve()
+    target = real_path(path)
     if not target.parent.is_dir():
         raise SourceError.unwritable(path, f"there is no folder {str(target.parent)!r}")
     is_archive = path.suffix == ".zip"

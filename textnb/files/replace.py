@@ -93,7 +93,7 @@ def replace_folder(
     SourceError
         If the path can't be written, or another process writes it.
     """
-    target = Path(path).resolve()
+    target = real_path(path)
     lock, work, old = (target.with_name(f".{target.name}.textnb-{suffix}")
                        for suffix in ("lock", "run", "old"))
     with lock_file(lock) as is_alone:
@@ -224,6 +224,14 @@ def report_write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         raise SourceError.unwritable(path, error.strerror or error) from error
 
 
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """The path to which links lead; raise SourceError if they form a loop."""
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise SourceError.unwritable(path, os.strerror(errno.ELOOP))
+    return target
+
+
 def is_there(path: str | os.PathLike[str]) -> bool:
     """Whether a path is that of a file, a folder or a link.
 
@@ -248,10 +256,13 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     """The file that a path leads to; raise SourceError if it can't be written."""
     check_named(path)
     with report_write_errors(path):
-        target = Path(path).resolve()
+        target = real_path(path)
         if target.is_dir():
             raise SourceError.unwritable(path, "it is a folder, not a file")
-        if target.exists() and not target.is_file():
+        # /dev/stdout may lead to a file to which the shell appends.
+        folder = os.path.realpath(os.path.dirname(path))
+        is_stream = folder == "/dev" or folder.startswith("/proc/")
+        if is_stream or (target.exists() and not target.is_file()):
             raise SourceError.unwritable(path, "it is a device or a pipe, and a rename would "
                                                "replace it: name a file")
         if not target.parent.is_dir():

@@ -23,6 +23,7 @@ from textnb.errors import (
     SourceError,
     quantity,
 )
+from textnb.files.replace import real_path
 from textnb.frames.failures import naming_source
 from textnb.frames.faults import WrongSeparator
 from textnb.frames.sinks import write
@@ -335,7 +336,7 @@ def check_job(job: Job) -> None:
         If its output can't be written, a source is missing or lacks a column, its solver can't
         begin from a model, a library is missing, or an export is not possible.
     """
-    check_output(Path(job.output).resolve())
+    check_output(real_path(job.output))
     check_report_libraries(job)
     with train_rows(job) as rows:
         schema = rows.frame.collect_schema()

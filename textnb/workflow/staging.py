@@ -16,7 +16,12 @@ from pathlib import Path
 from textnb.errors import SourceError
 from textnb.files.archive import write_document
 from textnb.files.cleanup import cleanup
-from textnb.files.replace import replace_folder, report_write_errors, sync_path
+from textnb.files.replace import (
+    real_path,
+    replace_folder,
+    report_write_errors,
+    sync_path,
+)
 
 # The file in an output that lists the files of the run, and its format.
 RECORD_NAME, _FORMAT = "run.json", "textnb-run"
@@ -32,7 +37,7 @@ def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
         If the output exists and was not made by a job, if it can't be written, or if another run
         works on it.
     """
-    target = Path(output).resolve()
+    target = real_path(output)
     check_output(target)
     # The output is checked again before it is replaced.
     with _make_parents(target), replace_folder(target, check_output) as work:
