@@ -328,6 +328,15 @@ def test_an_archive_that_breaks_off(write, nine, end, read):
     assert last[2][0].startswith("unreadable: ")
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["tar", "gzip"])
+def test_what_follows_the_end_of_an_archive_is_an_error(write, nine, pack):
+    write({"a.tar": pack(nine) + pack(nine), "b.tar": pack(nine + bytes(512))})
+    *found, (path, errors) = rows("a.tar", "path", "errors")
+    assert (len(found), path) == (9, "a.tar")
+    assert errors[0].startswith("unreadable: other bytes follow the end of the archive")
+    assert len(rows("b.tar", "path")) == 9
+
+
 def test_damaged_archives(write, nine):
     write({"a.tar": nine[:512 * 6] + b"\xff" * 512 + nine[512 * 7:],
            "b.tar.gz": gzip.compress(nine)[:-30], "c.tar": b"no archive"})
@@ -359,7 +368,29 @@ def test_what_is_no_file(write):
     assert rows("m", "path", "subject", "errors") == [
         ("m/a", "a", []), ("m/fifo", None, ["unreadable: not a file"]),
         ("m/loop", None, ["unreadable: Too many levels of symbolic links"]),
-        ("m/nowhere", None, ["unreadable: No such file or directory"]), ("m/z", "a", [])]
+        ("m/nowhere", None, ["unreadable: No such file or directory"]),
+        ("m/up", None, ["unreadable: it is a link to a folder, which is not followed"]),
+        ("m/z", "a", [])]
+
+
+def test_links_to_folders_leave_nothing_out(write):
+    write({"other/1": message("one"), "md/new/2": message("two"), "m/ham/3": message("three")})
+    os.symlink("../other", "md/cur")
+    assert rows("md", "subject", "path") == [("one", "md/cur/1"), ("two", "md/new/2")]
+    os.symlink("../other", "m/spam")
+    assert rows("m", "label", "subject") == [("ham", "three"), ("spam", "one")]
+    os.symlink("../md", "md/.Spam")
+    with_subfolders = scan_mail("md", subfolders=True).collect()
+    assert with_subfolders["errors"].explode().drop_nulls().to_list() == [
+        "unreadable: it is a link to a folder, which is not followed"]
+
+
+@pytest.mark.parametrize("pattern", ["m/**", "m/**/*", "m*", "m/*", "m/**/*.eml"])
+def test_a_glob_reads_each_message_once(write, pattern):
+    write({"m/ham/1.eml": message("1"), "m/spam/deep/2.eml": message("2"), "m2/ham/3": b""})
+    paths = [path for (path,) in rows(pattern, "path")]
+    assert [path for path in paths if path.startswith("m/")] == [
+        "m/ham/1.eml", "m/spam/deep/2.eml"]
 
 
 def test_what_may_not_be_read(write, monkeypatch):

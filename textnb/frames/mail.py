@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
 import polars as pl
@@ -60,7 +61,8 @@ def scan_mail(
         A message file, an mbox file, a Maildir (its ``cur`` and ``new``), a folder of these
         and of folders of them, a tar archive of message files, or ``"-"`` for one message or mbox
         on standard input. Files and archives may be compressed by gzip, bzip2 or xz. If a folder
-        holds only folders, each of them is a class. A file without an ending ``.eml`` or ``.mbox``
+        holds only folders, each of them is a class. A link to a folder is followed as a class, and
+        as a Maildir's ``cur`` or ``new``; elsewhere it is a file that can't be read. A file without an ending ``.eml`` or ``.mbox``
         is an mbox if it begins with ``From`` and a space.
     headers : sequence of str
         Names of further headers, in any case; each becomes a String column.
@@ -215,10 +217,12 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
         elif os.path.exists(path):
             roots[path] = path
         else:
-            matches = expand_glob(path)
+            matches = dict.fromkeys(expand_glob(path))
             if not matches:
                 raise SourceError.not_found(path)
-            roots.update((match, match) for match in matches)
+            # A folder is read with all that is in it, which may match too.
+            roots.update((match, match) for match in matches
+                         if matches.keys().isdisjoint(_folders_above(match)))
     for path in roots:
         if os.path.isdir(path) and next(list_mail_files(path, subfolders=subfolders), None) is None:
             nested = not subfolders and next(list_mail_files(path, subfolders=True), None)
@@ -226,6 +230,12 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
                 f", but a folder in it does ({nested.path}): name that, or ask for subfolders"
                 if nested else ""))
     return roots
+
+
+def _folders_above(path: str) -> list[str]:
+    """The folders that hold a path, each as a glob may give it: with a slash at its end or not."""
+    above = [str(parent) for parent in PurePath(path).parents]
+    return [*above, *(os.path.join(folder, "") for folder in above)]
 
 
 def _have_labels(roots: Iterable[str]) -> bool:

@@ -105,6 +105,8 @@ def list_mail_files(
 ) -> Iterator[MailFile]:
     """All files of messages in a folder, or the file itself, sorted by path.
 
+    A link to a folder may form a loop: it is not followed, except as ``path`` itself and as the
+    ``cur`` or ``new`` of a Maildir, and `read_messages` says so.
     The folders of a Maildir (``.Spam``, ``.Sent``) hold other kinds of mail than the Maildir
     itself: they are left out unless ``subfolders`` is true.
     """
@@ -133,13 +135,11 @@ def list_mail_files(
 
 
 def _list_folder(folder: str, with_hidden: bool = False) -> tuple[list[str], list[str]]:
-    """Files and folders in a folder, sorted; links to folders are left out."""
-    with os.scandir(folder) as iterator:
-        entries = sorted(
-            (entry for entry in iterator if with_hidden or not entry.name.startswith(".")),
-            key=lambda entry: entry.name)
-        folders = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return [entry.path for entry in entries if not os.path.isdir(entry.path)], folders
+    """Files and folders in a folder, sorted; a link to a folder is a folder."""
+    paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))
+             if with_hidden or not name.startswith(".")]
+    folders = dict.fromkeys(filter(os.path.isdir, paths))
+    return [path for path in paths if path not in folders], list(folders)
 
 
 def _kind(path: str) -> str:
@@ -167,6 +167,7 @@ def read_messages(mail_file: MailFile) -> Iterator[RawMessage]:
         if stat.S_ISDIR(mode):
             # If the folder can't be listed, this raises an error with the reason.
             os.scandir(mail_file.path).close()
+            raise OSError("it is a link to a folder, which is not followed")
         if not stat.S_ISREG(mode):
             raise OSError("not a file")
         with open(mail_file.path, "rb") as file:
@@ -268,10 +269,15 @@ def _read_archive(file: Any, mail_file: MailFile) -> Iterator[RawMessage]:
             # tarfile would keep all members in memory.
             archive.members = []  # type: ignore[attr-defined]
             if member is None:
-                return
+                break
             stream.bytes_left = None
             if not member.isdir():
                 yield from _read_member(archive, member, mail_file)
+        stream.bytes_left = None
+        while piece := archive.fileobj.read(PIECE_SIZE):
+            if piece.strip(b"\0"):
+                raise OSError("other bytes follow the end of the archive, as in archives that were "
+                              "joined: unpack it")
 
 
 def _read_member(
