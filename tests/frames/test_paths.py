@@ -106,6 +106,28 @@ def test_a_glob_matches_what_the_standard_library_matches(
     assert expand_glob(pattern) == sorted(matches)
 
 
+def test_a_glob_does_not_follow_a_loop_of_links(tmp_path):
+    write_files(tmp_path, {"a/x.csv": "", "b/y.csv": ""})
+    (tmp_path / "a/up").symlink_to("..")
+    (tmp_path / "b/a").symlink_to("../a")
+    assert [os.path.relpath(path, tmp_path) for path in expand_glob(f"{tmp_path}/**/*.csv")] == [
+        "a/x.csv", "b/a/x.csv", "b/y.csv"]
+
+
+def test_a_glob_leaves_out_no_folder_that_cannot_be_entered(tmp_path, monkeypatch):
+    write_files(tmp_path, {"open/a.csv": "", "closed/a.csv": ""})
+    call = os.lstat
+
+    def refuse(path, *args, **kwargs):
+        if "closed" in os.fspath(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return call(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "lstat", refuse)
+    with pytest.raises(SourceError, match=r"closed/a\.csv: Permission denied"):
+        scan(tmp_path / "*/a.csv")
+
+
 @pytest.mark.parametrize("pattern", ["*/*.csv", "**/*.csv", "**", "*/*/a.csv", "closed*/*"])
 @pytest.mark.parametrize("function", ["listdir", "stat"])
 def test_a_glob_leaves_out_no_folder_that_cannot_be_listed(

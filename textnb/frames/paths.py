@@ -38,10 +38,12 @@ _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 def expand_glob(pattern: str) -> list[str]:
     """The paths that match a glob, as of `glob.glob` with ``recursive=True``, sorted.
 
+    A link that leads back to a folder above it is not followed.
+
     Raises
     ------
     SourceError
-        If a folder to search can't be listed. `glob.glob` leaves it out.
+        If a folder to search can't be listed or entered. `glob.glob` leaves it out.
     """
     if not globbing.has_magic(pattern):
         # What can't be looked at is the path, and not its folder.
@@ -62,18 +64,24 @@ def _expand_glob(pattern: str) -> Iterator[str]:
             yield from (os.path.join(parent, entry) for entry in _list_folder(parent)
                         if fnmatch(entry, name)
                         and (name.startswith(".") or not entry.startswith(".")))
-        elif os.path.lexists(os.path.join(parent, name)):
+        elif is_there(os.path.join(parent, name)):
             yield os.path.join(parent, name)
 
 
-def _list_below(folder: str) -> Iterator[str]:
-    """All paths in a folder, and in the folders below it, without hidden ones."""
+def _list_below(folder: str, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """All paths in a folder, and in the folders below it, without hidden ones.
+
+    A link to a folder that it is in, one of ``above``, is not followed: it would match the same
+    files again and again.
+    """
+    above = (*above, os.path.realpath(folder))
     for entry in _list_folder(folder):
         if not entry.startswith("."):
             path = os.path.join(folder, entry)
             yield path
-            if _is_folder(path):
-                yield from _list_below(path)
+            if _is_folder(path) and not (
+                    os.path.islink(path) and os.path.realpath(path) in above):
+                yield from _list_below(path, above)
 
 
 def _list_folder(folder: str) -> list[str]:
