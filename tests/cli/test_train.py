@@ -265,6 +265,32 @@ def test_an_output_does_not_replace_what_is_read(verb, run, mail, trained):
         assert mail.read_bytes() == before
 
 
+def test_an_output_does_not_replace_a_file_of_a_folder_or_glob(run, folder):
+    rows = pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "y"]})
+    for path in ("rows/1.csv", "rows/sub/2.csv", "mail/ham/1.eml", "mail/spam/1.eml"):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        rows.write_csv(path)
+    before = Path("rows/1.csv").read_bytes()
+    for source, output in (("rows", "rows/1.csv"), ("rows/*", "rows/1.csv"),
+                           ("**/*.csv", "rows/sub/2.csv"), ("mail", "mail/ham/1.eml")):
+        assert "is also what is read" in run("train", source, "-o", output).checked(2).err
+    assert Path("rows/1.csv").read_bytes() == before
+    # Folders beside files, and hidden files, are not read.
+    for output in ("rows/sub/2.csv", "rows/.model"):
+        Path(output).touch()
+        run("train", "rows", "-o", output).checked()
+
+
+def test_an_input_is_not_named_twice_by_its_folder_or_a_glob(run, folder, trained):
+    for path in ("mail/a.eml", "mail/b.eml"):
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_bytes(b"Subject: offer\n\nfree")
+    Path("link.eml").symlink_to("mail/a.eml")
+    for first, second in (("mail", "mail/a.eml"), ("mail/b.eml", "*/*.eml"), ("mail", "link.eml")):
+        ran = run("update", trained, first, second, "--as", "spam").checked(2)
+        assert "is named twice, and its rows would count twice" in ran.err
+
+
 def test_every_verb_with_an_output_is_tried():
     with_output = {verb for verb in VERBS if any(
         "--output" in option.opts for option in command_of(verb).params)}

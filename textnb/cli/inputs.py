@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from glob import has_magic
 from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import note, out, progress
@@ -162,8 +163,36 @@ def check_table(
 
 def check_apart(output: str, *inputs: str | None, option: str = "--output") -> None:
     """Raise ParameterError for an output that would replace one of its inputs."""
-    if any(input is not None and is_same_file(input, output) for input in inputs):
+    if any(input is not None and is_read(output, input) for input in inputs):
         raise ParameterError(f"{option} {output} is also what is read; give it another name")
+
+
+def is_read(path: str, input: str) -> bool:
+    """Whether a file is an input, or one of the files of a folder or glob that is an input."""
+    if is_same_file(input, path) or not os.path.exists(path):
+        return is_same_file(input, path)
+    if os.path.isdir(input):
+        return _is_read_inside(path, input)
+    if os.path.exists(input) or not has_magic(input) or "://" in input:
+        return False
+    from textnb.frames.paths import expand_glob
+
+    return any(is_read(path, match) for match in expand_glob(input))
+
+
+def _is_read_inside(path: str, folder: str) -> bool:
+    """Whether a file is one of a folder that are read as rows, texts or mail."""
+    from textnb.mail.mailboxes import is_maildir
+
+    *parents, name = os.path.relpath(os.path.realpath(path), os.path.realpath(folder)).split(os.sep)
+    if any(part.startswith(".") for part in (*parents, name)):
+        return False
+    if is_maildir(folder):
+        return parents in (["cur"], ["new"])
+    # Folders beside files are not read.
+    return not parents or not any(
+        os.path.isfile(os.path.join(folder, name)) for name in os.listdir(folder)
+        if not name.startswith("."))
 
 
 def is_same_file(path: str, other: str) -> bool:

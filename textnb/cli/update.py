@@ -23,6 +23,7 @@ from textnb.cli.inputs import (
     Results,
     RowOptions,
     describe_size,
+    is_read,
     note_malformed,
     open_input,
     total_size,
@@ -51,11 +52,12 @@ class LabelledRows(LabelledRowOptions):
     inputs: list[str] = argument(f"{KINDS_OF_INPUT} Several are read one after the other.")
 
     def check_inputs(self) -> None:
-        """Raise ParameterError for an input that is named twice."""
+        """Raise ParameterError for an input that is named twice, also by its folder or a glob."""
         paths: set[str] = set()
+        wide = [input for input in self.inputs if not os.path.isfile(input)]
         for input in self.inputs:
             path = os.path.realpath(input)
-            if path in paths:
+            if path in paths or any(other != input and is_read(input, other) for other in wide):
                 raise ParameterError(f"{input} is named twice, and its rows would count twice: "
                                      "name it once")
             paths.add(path)
