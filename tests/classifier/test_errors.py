@@ -137,6 +137,7 @@ ERRORS = [
         ({"vocabulary": ["aa"], "min_df": 2}, "a given vocabulary is not limited"),
         ({"vocabulary": ["aa"], "max_df": 0.5}, "a given vocabulary is not limited"),
         ({"vocabulary": ["aa"], "max_features": 3}, "a given vocabulary is not limited"),
+        ({"lexicon": 5}, "lexicon is for NBLinear"),
         ({"subwords": (4, 4)}, "subwords is for NBLinear, .*; MultinomialNB would count"),
         *(({"subwords": parts, "estimator": NBLinear()}, r"subwords must be None or \(min_n, max_n")
           for parts in (4, (1, 4), (4, 3), (3, 9))),

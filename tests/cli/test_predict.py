@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
@@ -123,6 +124,16 @@ def test_nested_answers_in_csv_raise_an_error(run, mail, trained, target, words,
     pl.DataFrame({"text": ["a"], "x": [{"y": 1}]}).write_parquet("mail.parquet")
     assert "column 'x' is Struct({'y': Int64}), which CSV can't hold" in run(
         "predict", trained, mail, *target).checked(1).err
+
+
+@pytest.mark.parametrize(("format", "value", "dtype"), [
+    ("ndjson", b"x", "Binary"), ("ndjson", [{"y": b"x"}], "List"), ("csv", b"x", "Binary"),
+    ("csv", timedelta(1), "Duration")])
+def test_a_column_that_a_format_cannot_hold_is_named(run, folder, trained, format, value, dtype):
+    pl.DataFrame({"text": ["a"], "x": [value]}).write_parquet("x.parquet")
+    ran = run("predict", trained, "x.parquet", "--output-format", format).checked(1)
+    assert f"error: column 'x' is {dtype}" in ran.err
+    assert f"which {format.upper()} can't hold: write Parquet" in ran.err
 
 
 FORMULAS = ["=1+1", "+x", "-5", "@a", "\tx", "\rx", "\nx"]

@@ -32,6 +32,10 @@ SOUND = '{"text":"a","label":"b"}\n'
     ("a.tsv", "text\tlabel\na\tb\tc\n", "line 2 has 3 fields"),
     ("a.csv", 'text,label\na,b\n"open,c\nd,e\n', 'line 3 opens a quote (") that is never closed'),
     ("a.ndjson", SOUND + '{"text":"a",\n', "line 2 is not JSON ("),
+    ("a.csv", "text,label\ra,b\rc,d\r", "its lines end with CR alone; convert it"),
+    ("a.csv", "text,label,text\na,b,c\n", "it has more than one column 'text': rename"),
+    ("a.ndjson", SOUND + '{"text":NaN}', "line 2 is not JSON (NaN is not a number of JSON); "),
+    ("a.ndjson", SOUND + "\ufeff" + SOUND, "line 2 is not JSON (Unexpected UTF-8 BOM"),
     ("a.ndjson", SOUND + '{"text":"c \\ud800","label":"b"}\n', "line 2 has a lone surrogate"),
     ("a.ndjson", '{"text":"a","label":"\\uDC00"}\n', "line 1 has a lone surrogate")])
 @pytest.mark.parametrize("packed", [False, True])
@@ -370,3 +374,22 @@ def test_an_extra_that_is_missing_is_named(call, library, extra, monkeypatch):
 def test_a_word_behind_a_condition_is_refused(call, condition, word):
     with pytest.raises(ParameterError, match=f"'{word}' follows the condition; join conditions"):
         call(condition, "--where")
+
+
+@pytest.mark.parametrize(("condition", "message"), [
+    ("n > 1", "cannot compare string with numeric type .*; the columns are n, all with strings: "
+     "CAST"), ("1", "must be of type `Boolean`, got `i32`; the columns are n$")])
+def test_a_condition_on_other_types_is_refused_before_rows_are_read(condition, message):
+    with pytest.raises(ParameterError, match=message):
+        rows_where(pl.LazyFrame({"n": ["1"]}), condition, "--where")
+
+
+def test_a_glob_of_mail_says_how_it_is_read(tmp_path):
+    (tmp_path / "a.eml").write_bytes(b"Subject: a")
+    with pytest.raises(ParameterError, match=r"a\.eml holds mail: say format='mail'"):
+        scan(tmp_path / "a*")
+
+
+def test_an_empty_format_is_refused(tmp_path):
+    with pytest.raises(ParameterError, match="format must be the name of a format; got ''"):
+        scan(tmp_path / "a.csv", format="")

@@ -42,12 +42,17 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
     if condition is None:
         return frame
     try:
-        rows = frame.filter(_parse(condition))
-        rows.collect_schema()
+        expression = _parse(condition)
+        # The engine checks some types only when it runs: here on no rows.
+        pl.LazyFrame(schema=frame.collect_schema()).filter(expression).collect()
     except ENGINE_ERRORS as error:
+        schema = frame.collect_schema()
+        hint = (", all with strings: CAST(name AS INT) makes numbers"
+                if "string with numeric" in str(error) and set(schema.values()) == {pl.String()}
+                else "")
         raise ParameterError(f"{name} {condition!r}: {first_line(error)}; the columns are "
-                             f"{', '.join(frame.collect_schema().names())}") from None
-    return rows
+                             f"{', '.join(schema)}{hint}") from None
+    return frame.filter(expression)
 
 
 def _parse(condition: str) -> pl.Expr:

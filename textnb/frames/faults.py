@@ -1,8 +1,9 @@
 """Finds the invalid line of a CSV, NDJSON or text file, and says what is wrong and what to do.
 
-After Polars has failed, this reads the file again. Only `check_strings` runs before Polars reads,
-to find strings that Polars would read wrongly without an error: a lone surrogate as NUL, and a list
-in a column of strings as its JSON text.
+After Polars has failed, this reads the file again. Only `check_header` and `check_strings` run
+before Polars reads, to find what Polars would read wrongly without an error: in the header of a CSV
+file, and strings of NDJSON, a lone surrogate as NUL, and a list in a column of strings as its JSON
+text.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _LONE_SURROGATE_FAULT = (
     "has a lone surrogate, half of a character, in a string (an escape such as \\ud800 without its "
     "other half): write U+FFFD (\\ufffd) in its place, or fix the program that wrote the file")
 _LINES_PER_BATCH = 1024
+# The maximum number of bytes of a CSV file's header that are checked.
+_MAX_HEADER = 1 << 16
 
 
 def describe_fault(path: str, format: str) -> str | None:
@@ -89,6 +92,37 @@ def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaErro
         f"Say so: scan(path, separator={separator!r})", f"Say so with --read {option}")
     error.separator = separator
     return error
+
+
+def check_header(path: str, separator: str, columns: Collection[str]) -> None:
+    """Check the header of a CSV file for what Polars would read wrongly without an error.
+
+    Parameters
+    ----------
+    path : str
+    separator : str
+    columns : collection of str
+        The columns that are read.
+
+    Raises
+    ------
+    SourceError
+        If lines end with CR alone, so that all of them are the header, or if one of the columns is
+        there twice.
+    """
+    try:
+        with open_text(path) as file:
+            header = file.read(_MAX_HEADER).split(b"\n")[0].rstrip(b"\r")
+        if b"\r" in header and b'"' not in header:
+            raise SourceError.unreadable(
+                shown_name(path), "its lines end with CR alone; convert it, e.g. tr '\\r' '\\n'")
+        names = next(csv.reader([header.decode("utf-8-sig")], delimiter=separator), [])
+    except (*READ_ERRORS, EOFError, UnicodeDecodeError, csv.Error):
+        # Polars reports these errors itself when it reads the rows.
+        return
+    if twice := [name for name in columns if names.count(name) > 1]:
+        raise SourceError.unreadable(
+            shown_name(path), f"it has more than one column {twice[0]!r}: rename the others")
 
 
 def check_strings(source: str, columns: Collection[str], **options: Any) -> None:
@@ -162,17 +196,25 @@ def _json_fault(path: str) -> str | None:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                # A byte-order mark is allowed at the start of the file alone.
+                row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"),
+                                 parse_constant=_refuse_constant)
             except ValueError as error:
                 reason = str(error).split(": line ")[0]
-                return (f"line {number} is not JSON ({reason}, at column "
-                        f"{getattr(error, 'colno', 1)}); NDJSON has one object per line")
+                place = getattr(error, "colno", None)
+                return (f"line {number} is not JSON ({reason}"
+                        + ("" if place is None else f", at column {place}")
+                        + "); NDJSON has one object per line")
             if not isinstance(row, dict):
                 return (f"line {number} is not a JSON object but {line[:40].decode()!r}; NDJSON "
                         "has one object per line")
             if not is_unicode(json.dumps(row, ensure_ascii=False)):
                 return f"line {number} {_LONE_SURROGATE_FAULT}"
     return None
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 def _csv_fault(path: str) -> str | None:

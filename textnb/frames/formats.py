@@ -11,7 +11,7 @@ import polars as pl
 
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import hide_secrets
-from textnb.frames.faults import check_strings
+from textnb.frames.faults import check_header, check_strings
 from textnb.frames.paths import READ_ERRORS, escape_glob, has_bom, without_bom
 from textnb.frames.sources import NumericColumns, ScanOptions, no_numeric_columns
 
@@ -78,6 +78,8 @@ def open_rows(
             return pl.scan_ipc(paths, **storage_options)
         case "csv" | "tsv":
             separator = options.separator or ("," if format == "csv" else "\t")
+            for path in files:
+                check_header(path, separator, options.text_and_label)
             return _scan_csv(paths, options.numeric_columns, separator=separator, **storage_options)
         case "ndjson":
             schema = ndjson_schema(source, **storage_options) if schema is None else schema
@@ -90,6 +92,9 @@ def open_rows(
             if not any(map(has_bom, files)):
                 return frame
             return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
+    if format == "mail":
+        raise ParameterError.naming_settings("{source} holds mail: say {format='mail'}",
+                                             source=files[0])
     raise ParameterError.unknown_choice("format", format, [*ROW_FORMATS, "folder", "mail", *LAKES])
 
 

@@ -62,8 +62,8 @@ def scan_mail(
         and of folders of them, a tar archive of message files, or ``"-"`` for one message or mbox
         on standard input. Files and archives may be compressed by gzip, bzip2 or xz. If a folder
         holds only folders, each of them is a class. A link to a folder is followed as a class, and
-        as a Maildir's ``cur`` or ``new``; elsewhere it is a file that can't be read. A file without an ending ``.eml`` or ``.mbox``
-        is an mbox if it begins with ``From`` and a space.
+        as a Maildir's ``cur`` or ``new``; elsewhere it is a file that can't be read. A file without
+        an ending ``.eml`` or ``.mbox`` is an mbox if it begins with ``From`` and a space.
     headers : sequence of str
         Names of further headers, in any case; each becomes a String column.
     label : bool, optional

@@ -135,7 +135,7 @@ def scan_table(
     def numeric_columns(infer_schema: Callable[[], pl.Schema]) -> list[str]:
         # The types are inferred only if ``features`` does not name the columns.
         if isinstance(features, (list, tuple)):
-            return [name for name in features if isinstance(name, str)]
+            return list(dict.fromkeys(name for name in features if isinstance(name, str)))
         if isinstance(features, str):
             return [features]
         return feature_columns(pl.LazyFrame(schema=infer_schema()), features, label)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
-from typing import IO
+from typing import IO, Any
 
 import polars as pl
 import polars.selectors as cs
@@ -50,11 +50,8 @@ def write(
         If the format can't hold a column of the frame.
     """
     chosen = output_format(path, format, safe_csv=safe_csv)
+    _check_types(frame.collect_schema(), chosen)
     if chosen in SEPARATORS:
-        for name, dtype in frame.collect_schema().items():
-            if dtype.is_nested() and dtype != pl.List(pl.String):
-                raise SchemaError(f"column {name!r} is {dtype}, which CSV can't hold: write "
-                                  "Parquet or NDJSON, or drop it")
         frame = frame.with_columns(cs.by_dtype(pl.List(pl.String)).list.join("; "))
         if safe_csv:
             frame = _without_formulas(frame)
@@ -74,6 +71,25 @@ def write(
         # The engine may have lost the exception of a signal, and not have written all rows.
         if is_stop_requested():
             raise KeyboardInterrupt
+
+
+def _check_types(schema: pl.Schema, format: str) -> None:
+    """Raise SchemaError for a column that a format can't hold."""
+    for name, dtype in schema.items():
+        in_csv = dtype == pl.List(pl.String) or not (dtype.is_nested() or dtype == pl.Duration)
+        if (format in SEPARATORS and not in_csv) or (
+                format in (*SEPARATORS, "ndjson") and _holds_bytes(dtype)):
+            raise SchemaError(
+                f"column {name!r} is {dtype}, which {'NDJSON' if format == 'ndjson' else 'CSV'} "
+                f"can't hold: write Parquet{'' if _holds_bytes(dtype) else ' or NDJSON'}, or drop "
+                "it")
+
+
+def _holds_bytes(dtype: Any) -> bool:
+    """Whether values of a type hold bytes (Binary), also in lists and structs."""
+    parts = ([field.dtype for field in dtype.fields] if isinstance(dtype, pl.Struct) else
+             [dtype.inner] if isinstance(dtype, (pl.List, pl.Array)) else [])
+    return dtype == pl.Binary or any(map(_holds_bytes, parts))
 
 
 def _without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:

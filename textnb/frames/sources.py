@@ -67,6 +67,8 @@ class ScanOptions:
     numeric_columns: NumericColumns | None = None
 
     def __post_init__(self) -> None:
+        if self.format == "":
+            raise ParameterError.out_of_range("format", "the name of a format", self.format)
         separator = self.separator
         if separator is not None and not (
                 isinstance(separator, str) and len(separator) == 1 and separator.isascii()

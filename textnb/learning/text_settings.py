@@ -224,9 +224,10 @@ def check_sharing(parameters: dict[str, Any], model: Model) -> None:
     if parameters["subwords"] is None and parameters["sharing"]:
         raise ParameterError.naming_settings(
             "{sharing} is the weight of {subwords}, and there are none")
-    if parameters["vector_weight"] and not model.learns_shared:
-        raise ParameterError.naming_settings(
-            "{vector_weight} is for NBLinear, whose weights are learned")
+    for name in ("vector_weight", "lexicon"):
+        if parameters[name] and not model.learns_shared:
+            raise ParameterError.naming_settings(
+                "{shared} is for NBLinear, whose weights are learned", shared=Mention(name))
     check_words(parameters, model)
 
 

@@ -77,7 +77,7 @@ def columns_to_write(
     names = [name for each in columns for name in ([each] if each in known else each.split(","))]
     for name in names:
         if name not in known:
-            raise ParameterError.unknown_choice("column", name, known)
+            raise ParameterError.unknown_choice("columns", name, known)
     if set(names).isdisjoint(answers):
         raise ParameterError.naming_settings(
             "{columns} names no answer; the answers are {answers}", answers=", ".join(answers))
