@@ -23,7 +23,7 @@ def main() -> None:
                                      description=(__doc__ or "").format(targets=listed),
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target", choices=targets, metavar="TARGET")
-    parser.add_argument("--seconds", type=harness.positive_seconds, default=60.0,
+    parser.add_argument("--seconds", type=harness.seconds, default=60.0,
                         help="how long to try inputs (60); compiling comes before it, and making "
                              "findings small after it")
     parser.add_argument("--seed", type=int, default=1, help="of the mutations (1)")
@@ -35,8 +35,9 @@ def main() -> None:
     ran = harness.run(arguments.target, arguments.seconds, arguments.seed, arguments.until_found)
     rate = ran.inputs / max(ran.cpu_seconds, 0.01)
     print(f"{arguments.target}: {ran.inputs:,} inputs by {ran.engine}, {rate:,.0f} per second of "
-          f"CPU time, {ran.memory_mb} MB; edges of the code that were reached: " + ", ".join(
-              f"{count:,} after {at:,} inputs" for at, count in ran.edges[-4:]))
+          f"CPU time, {ran.memory_mb} MB" + ("; edges of the code that were reached: " + ", ".join(
+              f"{count:,} after {at:,} inputs" for at, count in ran.edges[-4:])
+              if ran.edges[-1][1] else ""))
     if not ran.findings:
         print("no findings")
     for kept, text in ran.findings.items():
@@ -52,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with harness.stoppable():
+        main()

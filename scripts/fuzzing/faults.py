@@ -37,7 +37,7 @@ from random import Random
 from threading import Thread
 from typing import Any, NamedTuple
 
-from fuzzing import pages
+from fuzzing import harness, pages
 from textnb.cli.main import VERBS
 from textnb.errors import TextnbError
 
@@ -495,11 +495,14 @@ def main() -> None:
                         help="a kind of calls to try, such as stat; repeat it for several; all of "
                              "them by default")
     parser.add_argument("--cases", type=int, metavar="N",
-                        help="faults to try with each command; all of them by default")
+                        help="faults to try with each command, a random sample of each kind; all "
+                             "of them by default")
     parser.add_argument("--record", action="store_true",
                         help="add the figures to docs/tried/faults.json and the page What was "
                              "tried")
     arguments = parser.parse_args()
+    if arguments.cases is not None and arguments.cases < 1:
+        parser.error("--cases must be 1 or more")
     for command in arguments.command:
         if command not in COMMANDS:
             parser.error(f"there is no command {command!r}: see --help")
@@ -524,9 +527,9 @@ def main() -> None:
             row = try_command(command, shared, Path(name).resolve(), arguments.call or (),
                               arguments.cases)
             found = row.pop("found")
-            n_tried, n_wrong = row["errors"] + row["kills"], sum(row[kind] for kind in WRONG)
-            print(f"{command}: {row['calls']} calls, {n_tried:,} of {row['cases']:,} possible "
-                  f"faults tried, {n_wrong} wrong", *(
+            print(f"{command}: {row['calls']} calls, {row['errors'] + row['kills']:,} of "
+                  f"{row['cases']:,} possible faults tried, "
+                  + ", ".join(f"{row[kind]} {kind.replace('_', '-')}" for kind in WRONG), *(
                       f"    {words}\n        {more}" for words, more in found.items()),
                   sep="\n", flush=True)
             is_wrong |= bool(found)
@@ -538,4 +541,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with harness.stoppable():
+        main()

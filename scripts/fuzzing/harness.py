@@ -25,6 +25,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, Protocol
@@ -120,11 +121,21 @@ def longest(target: Any) -> int:
     return getattr(target, "LONGEST", _LONGEST)
 
 
-def positive_seconds(text: str) -> float:
+def seconds(text: str) -> float:
     """The value of an option, for `argparse`."""
-    if not 1.0 <= (seconds := float(text)) < 1e7:
+    if not 1.0 <= (number := float(text)) < 1e7:
         raise ValueError
-    return seconds
+    return number
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """SIGTERM and Ctrl-C end a script without a traceback, after it has cleaned up."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
 
 
 def names() -> list[str]:
@@ -246,6 +257,7 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
                         edges.append((inputs, int(status[2])))
         except KeyboardInterrupt:
             is_interrupted = True
+            print("interrupted", file=sys.stderr)
             process.kill()
         code = process.wait()
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -20,6 +20,7 @@ import argparse
 import functools
 import glob
 import json
+import math
 import multiprocessing
 import os
 import signal
@@ -205,16 +206,18 @@ def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.
             str(os.getuid()), "--learn-seconds", str(learn_seconds), "--workers", "2"],
             path) as server:
         clients = [context.Process(target=client, args=(
-            number, model, str(path), rate, killed, ended)) for number in range(CLIENTS)]
+            number, model, str(path), rate, killed, ended), daemon=True)
+            for number in range(CLIENTS)]
         for one in clients:
             one.start()
         # It takes the clients seconds to start.
-        while not all(one.exitcode for one in clients) and sum(
+        while not any(one.exitcode for one in clients) and sum(
                 file.stat().st_size > 0 for file in folder.glob("*.answers")) < CLIENTS:
             time.sleep(0.1)
         random, began, due = Random(1), time.monotonic(), KILL_SECONDS
         kills = {"hangups": 0, "workers_killed": 0, "learners_killed": 0}
-        while (now := time.monotonic() - began) < seconds:
+        while (now := time.monotonic() - began) < seconds and not any(
+                one.exitcode for one in clients):
             tree = [server, *descendants(server)]
             looks.append([now + began, sum(status(one, "VmRSS") for one in tree), sum(
                 status(one, "Pss", "smaps_rollup") for one in tree), sum(map(open_files, tree))])
@@ -307,7 +310,7 @@ def picture(rows: pl.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/soak", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=harness.positive_seconds, default=120.0,
+    parser.add_argument("--seconds", type=harness.seconds, default=120.0,
                         help="how long to run (120)")
     parser.add_argument("--rate", type=float, default=0.0,
                         help="messages a second; by default as many as the clients can send")
@@ -315,6 +318,10 @@ def main() -> None:
     parser.add_argument("--record", action="store_true",
                         help="add the figures to docs/tried/soak.json and the page What was tried")
     arguments = parser.parse_args()
+    if not 0.0 <= arguments.rate < math.inf:
+        parser.error("--rate must be 0 or more")
+    if not Path(arguments.output).parent.is_dir():
+        parser.error(f"there is no folder for --output {arguments.output}")
     with tempfile.TemporaryDirectory(prefix="textnb-soak-") as name:
         row, rows = soak(Path(name), arguments.seconds, arguments.rate)
         print(*pages.soak_lines([row]), sep="\n")
@@ -329,4 +336,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with harness.stoppable():
+        main()
