@@ -384,6 +384,14 @@ def test_a_condition_on_other_types_is_refused_before_rows_are_read(condition, m
         rows_where(pl.LazyFrame({"n": ["1"]}), condition, "--where")
 
 
+@pytest.mark.parametrize("header", ["label,text", "text,label,date", "text"])
+def test_the_file_with_other_columns_is_named(tmp_path, header):
+    write_files(tmp_path, {"a.csv": "text,label\na,b\n", "b.csv": f"{header}\n"})
+    message = f"b.csv: its columns are {header.replace(',', ', ')}, and those of .*a.csv are text, "
+    with pytest.raises(SourceError, match=message):
+        TextClassifier().fit(tmp_path)
+
+
 def test_a_glob_of_mail_says_how_it_is_read(tmp_path):
     (tmp_path / "a.eml").write_bytes(b"Subject: a")
     with pytest.raises(ParameterError, match=r"a\.eml holds mail: say format='mail'"):

@@ -72,15 +72,25 @@ def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
         return STDIN, fault or first_line(error)
     pattern = os.path.join(globbing.escape(path), "**") if os.path.isdir(path) else path
     files = [path] if os.path.isfile(path) else filter(os.path.isfile, expand_glob(pattern))
+    columns: dict[str, list[str]] = {}
     for name in files:
         try:
             if (format := format_of(name)) != "mail":
                 # Every column as text, so that only what no text can be is a failure.
                 options = ScanOptions(numeric_columns=no_numeric_columns)
-                open_rows([name], format, options).select(pl.all().null_count()).collect()
+                frame = open_rows([name], format, options)
+                frame.select(pl.all().null_count()).collect()
+                columns[name] = frame.collect_schema().names()
         except SourceError:
             # Of a format that is not known: another file is the one that failed.
             continue
         except READ_ERRORS as error_of_file:
             return name, describe_fault(name, format) or first_line(error_of_file)
+    if first_line(error).startswith(("schema names differ", "schema lengths differ")):
+        first, expected = next(iter(columns.items()))
+        for name, own in columns.items():
+            if own != expected:
+                return name, (f"its columns are {', '.join(own)}, and those of {first} are "
+                              f"{', '.join(expected)}; files that are read together must have the "
+                              "same columns, of CSV in the same order")
     return path, first_line(error)
