@@ -121,6 +121,8 @@ ERRORS = [
     # Weights of documents
     (lambda: WEIGHTED.forget(LISTS[:5]), ParameterError, "sample weights"),
     (lambda: textnb.leave_one_out(WEIGHTED, LISTS[:5]), ParameterError, "sample weights"),
+    (lambda: TextClassifier().fit(LISTS, sample_weight=np.full(LISTS.height, 1e308)), DataError,
+     "sample_weight is 1e.308 in row 0 .*: weights are at most 1e.100"),
     (lambda: TextClassifier().fit(LISTS, sample_weight=np.zeros(LISTS.height)), DataError,
      "zero for every document"),
     # Settings: all of them are checked before rows are read

@@ -14,6 +14,8 @@ from textnb.frames.texts import is_table
 
 # The name of the column for weights from an array. No table has a column with NUL in its name.
 ARRAY_COLUMN = "\0weight"
+# The maximum of a weight: sums of larger ones may be infinite.
+_MAX_WEIGHT = 1e100
 
 
 def weight_column(X: Any, sample_weight: Any, columns: list[str]) -> str | None:
@@ -86,16 +88,19 @@ def read_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
     Raises
     ------
     DataError
-        If a weight is missing, not a number, infinite or below 0; the error names its row.
+        If a weight is missing, not a number, infinite, below 0 or too large; the error names its
+        row.
     """
     name = "sample_weight" if weights.name == ARRAY_COLUMN else (
         f"the weight column {weights.name!r}")
     if weights.dtype == pl.Boolean:
         raise DataError(f"{name} holds truth values: weights are numbers >= 0")
     numbers = weights.cast(pl.Float64, strict=False)
-    is_invalid = ~(numbers.is_finite() & (numbers >= 0.0)).fill_null(False)
-    if is_invalid.any():
-        row = int(is_invalid.arg_true()[0])
-        raise DataError(f"{name} is {weights[row]!r} in row {first_row + row} (counted from 0): "
-                        "weights are finite numbers >= 0")
+    for is_valid, range in ((numbers.is_finite() & (numbers >= 0.0), "finite numbers >= 0"),
+                            (numbers <= _MAX_WEIGHT, f"at most {_MAX_WEIGHT}")):
+        is_invalid = ~is_valid.fill_null(False)
+        if is_invalid.any():
+            row = int(is_invalid.arg_true()[0])
+            raise DataError(f"{name} is {weights[row]!r} in row {first_row + row} (counted from "
+                            f"0): weights are {range}")
     return numbers.to_numpy()
