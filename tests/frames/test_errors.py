@@ -392,6 +392,13 @@ def test_the_file_with_other_columns_is_named(tmp_path, header):
         TextClassifier().fit(tmp_path)
 
 
+def test_partitions_of_csv_are_not_taken_for_classes_of_texts(tmp_path):
+    write_files(tmp_path, {"year=2026/a.csv": "text,label\na,b\n"})
+    with pytest.raises(SourceError, match=r"are read of Parquet files, and year=2026 holds \.csv"):
+        scan(tmp_path)
+    assert scan(tmp_path / "**/*.csv").collect().height == 1
+
+
 def test_a_glob_of_mail_says_how_it_is_read(tmp_path):
     (tmp_path / "a.eml").write_bytes(b"Subject: a")
     with pytest.raises(ParameterError, match=r"a\.eml holds mail: say format='mail'"):

@@ -13,6 +13,7 @@ import polars as pl
 from textnb.errors import ParameterError, SourceError, first_line
 from textnb.frames.batches import groups
 from textnb.frames.files import files_inside, partitions_inside
+from textnb.frames.formats import ENDINGS
 from textnb.frames.kinds import is_unicode
 from textnb.frames.paths import check_file, check_text
 from textnb.frames.sources import RowSource, ScanOptions, lazy_frame_from
@@ -43,9 +44,15 @@ class ClassFolder(RowSource):
         except LookupError:
             raise ParameterError.out_of_range(
                 "encoding", "a codec of Python", options.encoding) from None
-        if not any(True for _ in _list_files(source)):
+        label, first = next(_list_files(source), ("", ""))
+        if not first:
             raise SourceError.unreadable(
                 source, "it holds neither data files nor a folder of text files per class")
+        ending = os.path.splitext(first.lower().removesuffix(".gz"))[1]
+        if "=" in label and ENDINGS.get(ending, "lines") != "lines":
+            raise SourceError.unreadable(
+                source, f"partitions (name=value) are read of Parquet files, and {label} holds "
+                        f"{ending}: name the files, such as {os.path.join(source, '**')}/*{ending}")
 
         # What a `Read` takes and yields is said in `textnb.frames.sources`.
         def read(
