@@ -1,5 +1,6 @@
 """Whole jobs: what they write, and that they write all of it or nothing."""
 
+import errno
 import json
 import os
 
@@ -167,6 +168,20 @@ def test_a_folder_that_can_not_be_written(folder):
     (folder / "closed").mkdir(mode=0o500)
     with pytest.raises(SourceError, match="Permission denied"):
         run(folder, "output=closed/out")
+
+
+def test_a_disk_that_does_not_tell_of_a_folder(folder, monkeypatch):
+    (folder / "above").mkdir()
+    stat, above = os.stat, str(folder.resolve() / "above")
+
+    def fail(path, *args, **kwargs):
+        if not isinstance(path, int) and os.fspath(path) == above:
+            raise OSError(errno.EIO, "Input/output error", path)
+        return stat(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "stat", fail)
+    with pytest.raises(SourceError, match=r"can't write .*above/out': Input"):
+        run(folder, "output=above/out")
 
 
 def test_mail(folder):

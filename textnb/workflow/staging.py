@@ -46,33 +46,36 @@ def stage_output(output: str | os.PathLike[str]) -> Iterator[Path]:
 
 def check_output(target: Path) -> None:
     """Raise SourceError if an output can't be written, or has files that no job wrote."""
-    # The nearest folder above the output that exists.
-    parent = next((folder for folder in target.parents if folder.exists()), target)
-    if not parent.is_dir():
-        raise SourceError.unwritable(
-            target, f"{str(parent)!r} is not a folder; choose another output")
-    if parent != target.parent and not os.access(parent, os.W_OK | os.X_OK):
-        raise SourceError.unwritable(
-            target, f"no folder can be made in {str(parent)!r}; make it, or choose another output")
-    if target == Path.cwd().resolve() or target in Path.cwd().resolve().parents:
-        raise SourceError.unwritable(target, "it is the current folder, or one above")
-    if target.is_dir():
-        foreign = sorted({path.name for path in target.iterdir()} - _names_of_job(target))
-        if not foreign:
-            return
-        raise SourceError.unwritable(
-            target, f"it holds {foreign[0]!r}, which no job wrote there; move it away, or choose "
-                    "another output")
-    if target.exists() or target.is_symlink():
-        raise SourceError.unwritable(
-            target, "it exists and was not written by a job; remove it, or choose another output")
+    with report_write_errors(target):
+        # The nearest folder above the output that exists.
+        parent = next((folder for folder in target.parents if folder.exists()), target)
+        if not parent.is_dir():
+            raise SourceError.unwritable(
+                target, f"{str(parent)!r} is not a folder; choose another output")
+        if parent != target.parent and not os.access(parent, os.W_OK | os.X_OK):
+            raise SourceError.unwritable(
+                target, f"no folder can be made in {str(parent)!r}; make it, or choose another "
+                        "output")
+        if target == Path.cwd().resolve() or target in Path.cwd().resolve().parents:
+            raise SourceError.unwritable(target, "it is the current folder, or one above")
+        if target.is_dir():
+            foreign = sorted({path.name for path in target.iterdir()} - _names_of_job(target))
+            if not foreign:
+                return
+            raise SourceError.unwritable(
+                target, f"it holds {foreign[0]!r}, which no job wrote there; move it away, or "
+                        "choose another output")
+        if target.exists() or target.is_symlink():
+            raise SourceError.unwritable(
+                target, "it exists and was not written by a job; remove it, or choose another "
+                        "output")
 
 
 @contextmanager
 def _make_parents(target: Path) -> Iterator[None]:
     """Make the folders above an output; at the end, remove those that a failed run left empty."""
-    missing = [folder for folder in target.parents if not folder.exists()]
     with report_write_errors(target):
+        missing = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         for folder in missing:
             sync_path(folder.parent)
