@@ -50,9 +50,9 @@ def scan(
     source : path, or table
         A table: a Polars DataFrame or LazyFrame, a pandas DataFrame, a PyArrow Table, a DuckDB
         relation, a dict of columns, a list of dicts. Or a file, a glob (``"news/*.parquet"``), a
-        folder of data files, a folder with one folder of text files per class, ``"-"`` for
-        standard input, a URL that Polars reads (``s3://...``), a Delta or Iceberg table's folder,
-        a database's URL.
+        folder of data files (its subfolders are not read), a folder with one folder of text files
+        per class, ``"-"`` for standard input, a URL that Polars reads (``s3://...``), a Delta or
+        Iceberg table's folder, a database's URL.
         Parquet, IPC, CSV, TSV, NDJSON, and plain text with a document per line; gzipped where
         Polars reads that. A folder per class gives the columns ``label``, ``text`` and ``path``.
         Mail (``.eml``, ``.mbox``, a Maildir, class folders of these; all that `scan_mail` reads
