@@ -72,6 +72,10 @@ class TestFiles:
         assert frame.row(3000) == ("late", "spam")
         assert frame["label"].null_count() == 3000
 
+    def test_a_byte_order_mark_is_skipped_at_the_start_alone(self, tmp_path):
+        write_files(tmp_path, {"a.txt": "\ufeffone\n\ufefftwo\n", "b.txt": "\n\ufeffthree\n"})
+        assert texts(tmp_path) == ["one", "\ufefftwo", "", "\ufeffthree"]
+
     @pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["no mark", "a mark"])
     def test_many_columns_of_ndjson_have_the_order_of_the_first_line(self, mark, tmp_path):
         names = [f"c{number * 7 % 50}" for number in range(50)]

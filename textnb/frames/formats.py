@@ -12,7 +12,7 @@ import polars as pl
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.faults import check_header, check_strings
-from textnb.frames.paths import READ_ERRORS, escape_glob, has_bom, without_bom
+from textnb.frames.paths import READ_ERRORS, escape_glob, without_bom
 from textnb.frames.sources import NumericColumns, ScanOptions, no_numeric_columns
 
 LAKES = ("delta", "iceberg")
@@ -88,10 +88,7 @@ def open_rows(
                 check_strings(path, strings, **storage_options)
             return pl.scan_ndjson(_escape_without_boms(source), schema=schema, **storage_options)
         case "lines":
-            frame = pl.scan_lines(paths, name="text", **storage_options)
-            if not any(map(has_bom, files)):
-                return frame
-            return frame.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
+            return pl.scan_lines(_escape_without_boms(source), name="text", **storage_options)
     if format == "mail":
         raise ParameterError.naming_settings("{source} holds mail: say {format='mail'}",
                                              source=files[0])
@@ -99,7 +96,7 @@ def open_rows(
 
 
 def _escape_without_boms(source: str | Sequence[str]) -> Any:
-    """Escape paths; a file with a byte-order mark, which the engine can't read, is copied first."""
+    """Escape paths; a file with a byte-order mark, which the engine would keep, is copied first."""
     return source if isinstance(source, str) else escape_glob(map(without_bom, source))
 
 
