@@ -12,11 +12,14 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 from email import message_from_bytes
 from email.errors import HeaderParseError
-from email.header import decode_header, make_header
+from email.header import Header, decode_header, make_header
 from email.message import EmailMessage
+from email.utils import format_datetime
 from functools import cache
+from html import escape
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -40,6 +43,9 @@ LONGEST = 8000
 INPUTS = 200
 # The values of headers that all readers take apart alike.
 _PARAMETERS = re.compile(r'[\w/-]+(?:\s*;\s*[\w*-]+=(?:[^\s;"\'()]+|"[^"\\]*"))*;?\s*')
+# Charsets of composed messages.
+_COMPOSED = ["utf-8", "koi8-r", "windows-1251", "iso-8859-2", "windows-1255", "gb2312", "big5",
+             "shift_jis", "iso-2022-jp", "us-ascii"]
 # By the Encoding Standard, these names mean charsets of Windows.
 _READ_AS = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874"}
 _ENCODED = rb"(?i)[\x80-\xff\x1b]|charset|=\?|\*|transfer-encoding"
@@ -154,8 +160,8 @@ def mutate(data: bytes, random: Random) -> bytes:
 
 
 @cache
-def _filters() -> list[tuple[QuickFilter, MailFilter]]:
-    """Filters of several models, each in plain Python and as a whole model."""
+def _filters() -> list[tuple[QuickFilter, QuickFilter, MailFilter]]:
+    """Filters of several models, each in plain Python, so with a memory, and as a whole model."""
     folder = make_folder()
     rows = {"body": ["cheap pills now 100 €", "see you at noon мир"] * 6,
             "subject": ["cheap", "noon"] * 6, "label": ["spam", "ham"] * 6}
@@ -171,7 +177,9 @@ def _filters() -> list[tuple[QuickFilter, MailFilter]]:
     for n, model in enumerate(models):
         path = os.path.join(folder, f"{n}.textnb")
         model.save(path)
-        found.append((QuickFilter(path, min_learned=0), MailFilter.load(path, min_learned=0)))
+        found.append((QuickFilter(path, min_learned=0),
+                      QuickFilter(path, min_learned=0, max_remembered=60),
+                      MailFilter.load(path, min_learned=0)))
     return found
 
 
@@ -190,13 +198,15 @@ def check(data: bytes) -> int | None:
         if len(set(tokens)) < len(tokens) or any(token != token.lower() for token in tokens):
             raise Finding("tokens come twice, or in capitals", tokens)
         "\n".join(tokens).encode()
+    if one_in(4, random):
+        _check_composed(data, random)
     if one_in(2, random):
         _check_disarmed(data)
     if data.startswith(b"From ") or one_in(8, random):
         _check_mailbox(data, random)
     if one_in(16, random):
-        for quick, whole in _filters() if one_in(500, random) else [random.choice(_filters())]:
-            _check_verdicts(data, quick, whole)
+        for filters in _filters() if one_in(500, random) else [random.choice(_filters())]:
+            _check_verdicts(data, *filters)
     if one_in(500, random):
         _check_files(data, random)
     return _read_large(data) if one_in(300, random) else None
@@ -241,7 +251,7 @@ def _check_lines(data: bytes, message: MailMessage) -> None:
 
 
 def _fields(message: MailMessage) -> list[object]:
-    return [message.subject, message.from_, message.body, message.attachments, message.links]
+    return [value for name, value in vars(message).items() if name not in ("headers", "errors")]
 
 
 def _compare_with_library(data: bytes, message: MailMessage) -> None:
@@ -312,6 +322,67 @@ def _parts(message: Any, depth: int = 0) -> Iterator[Any]:
             yield from _parts(part, depth + 1)
 
 
+def _check_composed(data: bytes, random: Random) -> None:
+    """A message that the standard library composes of an input's words says what it was given."""
+    raw, body, expected = _composed(data, random)
+    own, structure = read_message(random.choice([raw, raw.replace(b"\n", b"\r\n")]))
+    read = {name: getattr(own, name) for name in expected}
+    if read != expected or own.body.split() != body:
+        raise Finding("a composed message is read otherwise",
+                      f"{read} and {own.body!r} instead of {expected} and {body}")
+    tokens = {word.lower() for word in body if word.isascii()}
+    tokens |= {f"subject:{word.lower()}" for word in own.subject.split() if word.isascii()}
+    tokens |= {f"link:host:{link.split('/')[2]}" for link in own.links}
+    if lost := tokens - {*tokens_of_message(own, structure)}:
+        raise Finding("tokens of a composed message are lost", lost)
+
+
+def _composed(data: bytes, random: Random) -> tuple[bytes, list[str], dict[str, Any]]:
+    """A message, the words of its body, and its other fields."""
+    charset, encoding = random.choice(_COMPOSED), random.choice(["base64", "quoted-printable"])
+    words = [word for word in re.findall(
+        r"[^\W\d_]{1,20}", _LETTERS + data[:500].decode("utf-8", "replace"))
+        if word.encode(charset, "ignore").decode(charset) == word]
+    subject, sender, plain, shown, alt, hidden = (
+        " ".join(random.choices(words, k=random.randrange(1, n))) for n in (20, 4, 30, 30, 4, 9))
+    link, image = (f"http://{random.randrange(999)}.example/{name}?a=1&b=2" for name in "ab")
+    html = EmailMessage()
+    html.set_content(
+        f"<html><head><meta charset={charset}><title>{hidden}</title></head><body><!-- {hidden} -->"
+        f"<p>{shown}<script>{hidden}</script><style>{hidden}</style><a href='{escape(link)}'> "
+        f"{shown}</a><img alt='{alt}' src=\"{escape(image)}\"></body></html>",
+        subtype="html", charset=charset, cte=encoding)
+    if random.random() < 0.5:
+        # The document itself declares it.
+        html.del_param("charset")
+    kind = random.choice(["plain", "html", "alternative"])
+    message = html if kind == "html" else EmailMessage()
+    if kind != "html":
+        message.set_content(plain, charset=charset, cte=encoding)
+    if kind == "alternative":
+        message.make_alternative()
+        message.attach(html)
+    names = random.choice([[], [f"{sender}.zip"]])
+    for name in names:
+        message.add_attachment(b"\0", maintype="application", subtype="zip", filename=name)
+    raw = message.as_bytes()
+    if random.random() < 0.3:
+        raw = b"Content-Type: multipart/digest; boundary=b\n\n--b\n\n" + raw + b"\n--b--\n"
+    moment = datetime.fromtimestamp(random.randrange(1 << 31), timezone(timedelta(
+        minutes=random.randrange(-720, 840))))
+    head = (f"Subject: {Header(subject, charset).encode()}\nTo: c@d.org\nTo: e@f.org\n"
+            f"From: {Header(sender, charset).encode()} <a@b.org>\nMessage-ID: <1@b.org>\n"
+            f"Date: {format_datetime(moment)}\n")
+    # A short plain text with less than half of the words of the HTML is no alternative to it.
+    text, n = f"{shown} {shown} {alt}".split(), len(plain.split())
+    is_html = kind == "html" or (kind == "alternative" and n <= 20 and 2 * n < len(text))
+    has_html = kind != "plain"
+    return head.encode() + raw, text if is_html else plain.split(), {
+        "subject": subject, "from_": f"{sender} <a@b.org>", "to": "c@d.org\ne@f.org",
+        "message_id": "<1@b.org>", "date": moment, "html": is_html, "errors": (),
+        "links": (link,) * has_html, "images": (image,) * has_html, "attachments": tuple(names)}
+
+
 def _check_disarmed(data: bytes) -> None:
     """Nobody reads a forged verdict in a message that is passed on without one."""
     changed, last = [], 0
@@ -357,7 +428,9 @@ def _split(data: bytes, size: int, piece: int = mbox.PIECE_SIZE) -> list[tuple[b
         mbox.PIECE_SIZE = before
 
 
-def _check_verdicts(data: bytes, quick: QuickFilter, whole: MailFilter) -> None:
+def _check_verdicts(
+    data: bytes, quick: QuickFilter, remembering: QuickFilter, whole: MailFilter
+) -> None:
     try:
         verdict = quick.judge(data)
     except Unsupported:
@@ -368,6 +441,8 @@ def _check_verdicts(data: bytes, quick: QuickFilter, whole: MailFilter) -> None:
             other.status, other.reason, other.errors):
         raise Finding("the filters differ", f"{verdict} and {other}")
     terms, others = quick.deciding_terms(data, 5), whole.deciding_terms(data, 5)
+    if remembering.judge(data) != verdict or remembering.deciding_terms(data, 5) != terms:
+        raise Finding("what was remembered changes a verdict", verdict)
     if any(abs(a - b) > 1e-9 for (_, a), (_, b) in zip(terms, others, strict=True)):
         raise Finding("the terms that decide differ", f"{terms} and {others}")
 

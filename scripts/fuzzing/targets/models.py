@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import re
 import struct
 import zipfile
@@ -31,7 +32,7 @@ from textnb.filter.mailfilter import MailFilter
 from textnb.filter.quick import QuickFilter
 from textnb.learning.fitting import learn_more
 from textnb.storage.add_document import ModelToExtend
-from textnb.storage.layout import TYPES
+from textnb.storage.layout import DOCUMENT_KEYS, OPTIONAL_PREFIX, TYPES
 from textnb.storage.terms_reader import TermsReader
 from textnb.storage.textmodel import load_fitted, save_fitted
 from textnb.storage.version2 import stated_checksum
@@ -59,7 +60,9 @@ def seeds() -> list[bytes]:
     model.set_decision(textnb.Decision({"spam": 1.0, "ham": -1.0}, "spam", {})).save(path)
     found.append(path.read_bytes())
     textnb.export_model(model, bundle, "json")
-    return [*found, bundle.read_bytes()]
+    # What was chosen before is stale after it.
+    model.partial_fit(FRAME).save(path)
+    return [*found, path.read_bytes(), *[bundle.read_bytes()] * 4]
 
 
 def mutate(data: bytes, random: Random) -> bytes:
@@ -202,7 +205,13 @@ def _mutate_bundle(data: bytes, random: Random) -> bytes:
         table = pl.read_parquet(io.BytesIO(members[name]))
         column = random.choice(table.columns)
         values = table[column].to_list()
-        changed = pl.Series(column, change_value(values, random), strict=False)
+        if random.random() < 0.5:
+            # Most of these are still values that a bundle may have.
+            at, other = random.choices(range(len(values)), k=2)
+            values[at], values[other] = values[other], values[at]
+        else:
+            values = change_value(values, random)
+        changed = pl.Series(column, values, strict=False)
         buffer = io.BytesIO()
         (table.with_columns(changed) if len(changed) == len(table) else table.drop(column)
          ).write_parquet(buffer)
@@ -220,7 +229,8 @@ def _mutate_bundle(data: bytes, random: Random) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in {**members, _SUMS: sums.encode()}.items():
-            archive.writestr(zipfile.ZipInfo(name), content)
+            # Without compression, it would be longer than an input may be, and be cut.
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
@@ -260,7 +270,7 @@ def check(data: bytes) -> None:
         return
     if one_in(3, random):
         try:
-            _check_saved(model, rows, answers)
+            _check_saved(model, rows, answers, data)
         except TextnbError as error:
             raise Finding("a model that was loaded can't be saved and loaded", error) from error
 
@@ -326,15 +336,15 @@ def _check_readers(model: textnb.TextClassifier, path: Path, random: Random) -> 
                 verdict.log_odds, other.log_odds, rtol=1e-9, atol=1e-9):
             raise Finding("the filters differ", f"{verdict} and {other}")
     if one_in(4, random) or fitted.sample is not None:
-        _check_learning(fitted, path)
+        _check_learning(fitted, path, random)
 
 
-def _check_learning(fitted: Any, path: Path) -> None:
+def _check_learning(fitted: Any, path: Path, random: Random) -> None:
     """One document that is learned by the quick way gives the file of the other way."""
     quick, slow = path.with_suffix(".quick"), path.with_suffix(".slow")
     is_quick = True
-    row = _rows(fitted.settings)[0]
-    label = fitted.classes.tolist()[0]
+    row = _rows(fitted.settings)[random.randrange(len(_TEXTS))]
+    label = random.choice(fitted.classes.tolist())
     try:
         ModelToExtend(path).add(row.row(0, named=True), label, quick)
     except Unsupported:
@@ -354,9 +364,12 @@ def _check_learning(fitted: Any, path: Path) -> None:
             raise Finding("a document is learned otherwise", path)
 
 
-def _check_saved(model: Any, rows: pl.DataFrame, answers: Any) -> None:
-    """A model that is saved and loaded again is the same, in the same bytes."""
+def _check_saved(model: Any, rows: pl.DataFrame, answers: Any, data: bytes) -> None:
+    """A model that is saved has all that was loaded, and is the same when it is loaded again."""
     path, other = _folder() / "saved.textnb", _folder() / "again.textnb"
+    model.save(path)
+    if lost := [*_lost(data, path.read_bytes())]:
+        raise Finding("a model that was loaded is saved without something", lost)
     names: tuple[str, ...] = ()
     if isinstance(model, textnb.TextClassifier):
         names = ("calibration", "decision", "since_fit", "pruned", "chosen_l")
@@ -377,12 +390,40 @@ def _check_saved(model: Any, rows: pl.DataFrame, answers: Any) -> None:
         raise Finding("a saved model has other bytes when it is saved again")
 
 
+def _lost(data: bytes, saved: bytes) -> Iterator[str]:
+    """What a model file has and the file of the model that was loaded from it lacks."""
+    (one, members), (two, others) = ((json.loads(each[DOCUMENT]), each) for each in (
+        _members(data), _members(saved)))
+    for name in one["arrays"]:
+        if name not in two["arrays"]:
+            # Readers ignore optional ones that they do not know.
+            if not name.startswith(OPTIONAL_PREFIX):
+                yield name
+        elif not np.array_equal(
+                _array(one, members, name), _array(two, others, name), equal_nan=True):
+            yield name
+    # Readers ignore other keys, and those of what was pruned that they do not know.
+    compared = DOCUMENT_KEYS - {"textnb", "arrays", "pruned"}
+    places = [((name,), one[name], two.get(name)) for name in compared & one.keys()]
+    while places:
+        key, value, other = places.pop()
+        if isinstance(value, dict):
+            places += [((*key, name), each, other.get(name) if isinstance(other, dict) else other)
+                       for name, each in value.items()]
+        # A key that is missing is the default. Some models have nothing learned beside arrays,
+        # however that is written.
+        elif value != other and value is not None and key[:2] != ("estimator", "learned"):
+            yield f"{key}: {value!r} is {other!r}"
+
+
 def _check_bundle(data: bytes) -> None:
     path = _folder() / "bundle.zip"
     path.write_bytes(data)
     try:
-        repr(textnb.verify_export(path, max_bytes=_MAX_BYTES))
+        verified = textnb.verify_export(path, max_bytes=_MAX_BYTES)
+        repr(verified)
         with zipfile.ZipFile(path) as archive:
+            _check_golden(verified, archive)
             for line in archive.read(_SUMS).decode().splitlines():
                 digest, _, name = line.partition("  ")
                 if hashlib.sha256(archive.read(name)).hexdigest() != digest:
@@ -390,3 +431,28 @@ def _check_bundle(data: bytes) -> None:
     except (ModelFileError, SourceError, textnb.ExportError) as error:
         if not str(error).isprintable():
             raise Finding("a refusal is no readable line", repr(str(error))) from error
+
+
+def _check_golden(verified: textnb.Verified, archive: zipfile.ZipFile) -> None:
+    """The golden rows of a bundle have the scores that its weights and its file add up to."""
+    golden, weights = (pl.read_parquet(io.BytesIO(archive.read(f"{name}.parquet")))
+                       for name in ("golden", "weights"))
+    form, export = (json.loads(archive.read(f"{name}.json")) for name in ("form", "model"))
+    if any(each.get(name) is not None for each in (form, export) for name in ("above", "positive")):
+        return
+    of_term, of_file = ({row[0]: row[1:] for row in weights.rows()},
+                        dict(zip(export["terms"], export["weights"], strict=True)))
+    for tokens, scores, label in golden.select("tokens", "scores", "label").iter_rows():
+        own, engine = ([b + math.fsum(weight[k] for token in tokens or ()
+                                      if (weight := table.get(token)))
+                        for k, b in enumerate(each["intercept"])]
+                       for table, each in ((of_term, form), (of_file, export)))
+        size = 1 + max(map(abs, [*own, *form["intercept"]]))
+        if not np.allclose(own, scores, rtol=0, atol=3e-6 * size):
+            raise Finding("golden rows have other scores than weights", f"{own} and {scores}")
+        if verified.passed and not np.allclose(engine, scores, rtol=0, atol=3e-6 * size):
+            raise Finding("a file passes that gives other scores", f"{engine} and {scores}")
+        best, second = sorted(own)[-1:-3:-1]
+        if label is not None and best - second > 3e-6 * size and (
+                form["classes"]["labels"][int(np.argmax(own))] != label):
+            raise Finding("golden rows have another label", f"{own} and {label}")

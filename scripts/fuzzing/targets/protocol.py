@@ -10,6 +10,7 @@ import socket
 import tempfile
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache, partial
 from random import Random
 from typing import Any
@@ -18,7 +19,8 @@ import textnb
 from fuzzing.harness import Finding, make_folder, one_in
 from fuzzing.mutations import change
 from textnb.filter import protocol, worker
-from textnb.filter.ledger import message_key
+from textnb.filter.ledger import Ledger, message_key
+from textnb.filter.models import ServedModel
 from textnb.filter.protocol import VERDICT_COMMANDS, Refused, Request
 from textnb.filter.service import Counters, Settings, counters_size
 
@@ -34,6 +36,7 @@ _HEADERS = [b"Content-length: 30", b"User: alice", b"User: ../x", b"Compress: zl
             b"content-LENGTH : 5", b"X: " + b"y" * 8200, b"no colon", b":", b"Compress: gzip",
             b"Content-length: 0", b"Content-length: 4096", b"Content-length: 4097"]
 _VERDICT = re.compile(rb"^Spam: (True|False|Yes|No) ; (-?[0-9]+\.[0-9]) / 5\.0\r$", re.MULTILINE)
+_STATUS = re.compile(rb"^X-Spam-Status: (Yes|No), score=(-?[0-9]+\.[0-9]) [^\r\n]*(\r?\n)", re.M)
 # Headers of a verdict, also those of a sender, with their continuation lines.
 _OF_VERDICT = re.compile(
     rb"(?im)^X-(Textnb-Status|Spam-(Flag|Level|Status|Score|Report|Checker-Version|Bar|Prev-Subject|"
@@ -44,7 +47,8 @@ def seeds() -> list[bytes]:
     return [request(command, version, headers, message)
             for command in (*map(str.encode, protocol.COMMANDS), b"NONE")
             for version in (b"1.5", b"1.2") for message in _MESSAGES[:2]
-            for headers in ([], [b"Set: local", b"Message-class: spam"], [b"Compress: zlib"])]
+            for headers in ([], [b"Set: local", b"Message-class: spam"], [b"Compress: zlib"],
+                            [b"User: alice", b"Set: local", b"Message-class: ham"])]
 
 
 def request(command: bytes, version: bytes, headers: list[bytes], message: bytes) -> bytes:
@@ -84,21 +88,29 @@ def mutate(data: bytes, random: Random) -> bytes:
 
 
 class _Served:
-    """A worker with a model of its own, without a server."""
+    """A worker with a model of its own, and another one of a user, without a server."""
 
     def __init__(self) -> None:
-        model = make_folder() / "mail.textnb"
+        folder, judging = make_folder(), {"min_learned": 0}
         rows = [message.decode("latin-1") for message in _MESSAGES[:2] * 3]
-        textnb.TextClassifier(textnb.MultinomialNB(), text="body").fit(
-            {"body": rows, "label": ["spam", "ham"] * 3}).save(model)
+        # What is spam for others is ham for this user.
+        labels = {None: ["spam", "ham"], "alice": ["ham", "spam"]}
+        paths = {user: str(folder / f"{user}.textnb") for user in labels}
+        for user, path in paths.items():
+            textnb.TextClassifier(textnb.MultinomialNB(), text="body").fit(
+                {"body": rows, "label": labels[user] * 3}).save(path)
         settings = partial(
-            Settings, str(model), judging={"min_learned": 0}, max_bytes=_MAX_BYTES, workers=1,
-            tellers=[os.getuid()], timeout=0.0)
+            Settings, paths[None], users={"alice": paths["alice"]}, judging=judging,
+            max_bytes=_MAX_BYTES, workers=1, timeout=0.0)
         with tempfile.TemporaryFile() as file:
             file.truncate(counters_size(1))
-            counters = Counters(file.fileno(), 1)
-        self.worker = worker.Worker(settings(client_timeout=30.0), counters)
-        self.impatient = worker.Worker(settings(client_timeout=0.02), counters)
+            self.counters = Counters(file.fileno(), 1)
+        self.worker = worker.Worker(
+            settings(client_timeout=30.0, tellers=[os.getuid()]), self.counters)
+        self.impatient = worker.Worker(
+            settings(client_timeout=0.02, tellers=[os.getuid() + 1]), self.counters)
+        self._models = {user: (ServedModel(path, judging, print), Ledger(path))
+                        for user, path in paths.items()}
         self.ends = socket.socketpair()
         self.loop = asyncio.new_event_loop()
 
@@ -121,6 +133,15 @@ class _Served:
             return read
         finally:
             reading.close()
+
+    def model(self, request: Request) -> tuple[ServedModel, Ledger]:
+        return self._models.get(request.user, self._models[None])
+
+    def check_counted(self, before: dict[str, int], events: list[str | None]) -> None:
+        """Each of some events was counted once, and no other."""
+        counted = {name: n - before[name] for name, n in self.counters.totals().items()}
+        if counted != {name: int(name in events) for name in counted}:
+            raise Finding("an answer is counted as another", f"{events}: {counted}")
 
     def replied(self, request: Request, message: bytes) -> bytes:
         return self.worker._reply(request, message, self.ends[0])
@@ -166,16 +187,29 @@ def check(data: bytes) -> int:
     if isinstance(whole, str):
         return len(data)
     request, message = whole
+    before, event = served.counters.totals(), None
     try:
         answer = served.replied(request, message)
+        if request.command in VERDICT_COMMANDS:
+            event = served.model(request)[0].judge(message)[0].status
+        elif request.command == "TELL":
+            event = "told"
     except Refused as refused:
         answer = refused.answer()
         if refused.code == "EX_SOFTWARE":
             raise Finding("a message can't be judged", refused) from refused
+    served.check_counted(before, [event])
     _check_answer(served, request, message, answer)
+    if request.command == "TELL":
+        with suppress(Refused):
+            answer = served.impatient._reply(request, message, served.ends[0])
+            raise Finding("a user may tell who must not", answer)
     if one_in(64, random):
         client, sent = random.choice(["ends", "closes", "waits"]), data[:random.randrange(1 << 12)]
+        before = served.counters.totals()
         other = served.through_a_socket(sent, client)
+        if re.match(rb"SPAMD/1\.0 [1-9]", other):
+            served.check_counted(before, ["connections", "refused"])
         answer = served.answer(sent, client != "waits")
         if client != "closes" and other != answer and request.command not in ("STATUS", "TELL"):
             raise Finding("a socket has another answer", f"{other!r} instead of {answer!r}")
@@ -286,10 +320,14 @@ def _check_answer(served: _Served, request: Request, message: bytes, answer: byt
         require(is_set or lines[0] != b"DidSet: local", "says that it set what was to be removed")
         again = served.replied(request, message)
         require(b"Did" not in again, "to what was told again says that it did something")
-        key = message_key(*served.worker._default.judged_texts(message))
-        told = served.worker._ledger_of(served.worker._default).label_of(key)
+        model, ledger = served.model(request)
+        key = message_key(*model.judged_texts(message))
         name = request.headers["message-class"].lower() if is_set else None
-        require(told == name, "says what the ledger does not")
+        require(ledger.label_of(key) == name, "says what the ledger does not")
+        if b"Did" in answer:
+            last, = ledger._database.execute(
+                "SELECT message FROM pending ORDER BY number DESC LIMIT 1").fetchone()
+            require(last == message, "is to another message than the ledger has")
     else:
         _check_verdict(served, request, message, head, body, require)
 
@@ -298,21 +336,33 @@ def _check_verdict(
     served: _Served, request: Request, message: bytes, head: bytes, body: bytes, require: Any
 ) -> None:
     command = request.command
-    verdict, _ = served.worker._default.judge(message)
+    verdict, min_odds = served.model(request)[0].judge(message)
     is_spam = verdict.status == "spam"
-    said = _VERDICT.search(head + b"\r\n")
+
+    def require_verdict(said: re.Match[bytes] | None, yes: bytes) -> None:
+        # A point is a unit of log-odds, and spam has 5 points or more.
+        points = 5 + verdict.log_odds - min_odds
+        points = max(points, 5.0) if is_spam else min(points, 4.9)
+        require(said is not None and (said[1] == yes) == is_spam == (float(said[2]) >= 5)
+                and abs(float(said[2]) - points) < 0.051, "has another verdict")
+
     if command not in ("PROCESS", "HEADERS") or request.version >= (1, 3):
-        yes = b"Yes" if command == "REPORT_IFSPAM" else b"True"
-        require(said is not None and (said[1] == yes) == is_spam == (float(said[2]) >= 5),
-                "has another verdict")
+        require_verdict(_VERDICT.search(head + b"\r\n"),
+                        b"Yes" if command == "REPORT_IFSPAM" else b"True")
     match command:
         case "CHECK":
             require(not body, "to CHECK has a body")
         case "SYMBOLS":
-            require(body.startswith(f"TEXTNB_{verdict.status.upper()}".encode()), "lacks a symbol")
+            symbols = f"TEXTNB_{verdict.status.upper()}{',TEXTNB_MALFORMED' * bool(verdict.errors)}"
+            end = "" if request.version >= (1, 3) else "\r\n"
+            require(body == f"{symbols}{end}".encode(), "has other symbols")
         case "REPORT" | "REPORT_IFSPAM":
             require(bool(body) == (is_spam or command == "REPORT"), "has a report, or lacks one")
             require(b"\0" not in body and b"\r" not in body, "has a report with control characters")
+            total = re.search(rb"\((\S+) points, ", body)
+            points = re.findall(rb"(?m)^ *(-?[0-9.]+) TEXTNB_(?:TERM|REST) ", body)
+            require(not total or abs(float(total[1]) - sum(map(float, points)))
+                    < 0.051 * (len(points) + 1), "has a report whose points are not the score")
         case _:
             block, _, rest = _halves(message)
             if not re.sub(rb"\A(?:From [^\n]*\n)?(?:[ \t][^\n]*\n)*[ \t][^\n]*\Z", b"", message):
@@ -323,6 +373,10 @@ def _check_verdict(
             marks = re.findall(rb"(?im)^X-Textnb-Status[ \t]*:", own)
             require(len(marks) == 1 and (b"X-Spam-Flag: YES" in own) == is_spam,
                     "lacks the header of the verdict, or has two")
+            said = _STATUS.search(own)
+            require_verdict(said, b"Yes")
+            require(said is None or b"X-Spam-Level: %s%s" % (
+                b"*" * int(max(0.0, min(50.0, float(said[2])))), said[3]) in own, "has other stars")
             require(_OF_VERDICT.sub(b"", own).rstrip() == _OF_VERDICT.sub(b"", block).rstrip(),
                     "changes headers")
             require(other == (rest if command == "PROCESS" else b""), "changes the body")

@@ -8,6 +8,7 @@ import re
 import tomllib
 import zlib
 from contextlib import suppress
+from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -21,7 +22,9 @@ from textnb.errors import ParameterError, TextnbError
 from textnb.frames.conditions import check_condition, rows_where
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan, scan_table
+from textnb.frames.sinks import write
 from textnb.workflow.job import RESERVED, read_job
+from textnb.workflow.options import TrainOptions
 from textnb.workflow.split import check_job
 from textnb.workflow.toml import read_toml
 
@@ -42,13 +45,13 @@ _JOB = """
 output = "out"
 [input]
 train = "rows.csv"
-hold_out = 0.3
+hold_out = 0.33
 classes = ["spam=s*", "ham=h*"]
 [model]
 kind = "nblinear"
 min_df = 2
 text = "text"
-C = 2.0
+C = 2.25
 [model.tokenizer]
 ngram_range = [1, 2]
 lowercase = true
@@ -56,7 +59,7 @@ lowercase = true
 folds = 3
 [calibration]
 [decision]
-min_probability = 0.9
+min_probability = 0.925
 [test]
 report = "report.html"
 [terms]
@@ -102,6 +105,8 @@ def seeds() -> list[bytes]:
         _join("csv", frame.write_csv(separator=mark), mark) for mark in (",", ";")] + [
         _join("csv", "text,label\na,b\n\"c\"\"d\",e\n,f\n", ","), _join("ndjson", ndjson + "\n"),
         _join("numbers", frame.drop("text").write_csv()),
+        _join("numbers", "x,label\ntrue,a\nfalse,b\n-1e2,a\n"),
+        *(_join("lines", f"{mark}first text\n\nthé third\n") for mark in ("", "\ufeff")),
         _join("ndjson", '{"text": ["a", "b"], "label": "x"}\n{"text": null}\n')] + [
         _join("where", condition) for condition in _CONDITIONS[:6]]
 
@@ -127,10 +132,11 @@ def mutate(data: bytes, random: Random) -> bytes:
             other = random.choice(_CONDITIONS).encode()
             parts[0] = random.choice([b"(%s) AND (%s)", b"(%s) OR %s", b"NOT (%s) = (%s)",
                                       b"%s %s"]) % (parts[0][:2000], other)
-        case b"csv" | b"ndjson" | b"numbers" if random.random() < 0.3:
+        case b"csv" | b"ndjson" | b"numbers" | b"lines" if random.random() < 0.3:
             lines = parts[0].splitlines(keepends=True)
             random.shuffle(lines)
-            parts[0] = b"".join(lines[:1] + lines)
+            # What is inferred from rows may be so from the first 100 or 1,000.
+            parts[0] = b"".join(lines[:1] * random.choice([1, 1, 1, 150]) + lines)
         case b"ndjson" if random.random() < 0.6:
             lines = parts[0].split(b"\n")
             line = random.randrange(len(lines))
@@ -150,7 +156,7 @@ def _changed_job(text: bytes, random: Random) -> bytes:
         case 0 | 1 | 2:
             at = random.choice(keyed)
             values: list[Any] = random.choice(
-                [[0, 1, -1, 2], ['"x"', '"a/b"', '"-"', "0.5", "true"], _VALUES])
+                [[0, 1, -1, 2, 2.5], ['"x"', '"a/b"', '"-"', "0.5", "true"], _VALUES])
             value = str(random.choice(values)).encode()
             lines[at] = lines[at].split(b" = ")[0] + b" = " + value
         case 3 | 5 | 6:
@@ -178,7 +184,7 @@ def check(data: bytes) -> int | None:
     kind, *parts = data.split(_PARTS)
     random = Random(zlib.crc32(data))
     checks = {b"job": _check_job, b"where": _check_where, b"csv": _check_csv,
-              b"ndjson": _check_ndjson, b"numbers": _check_numbers}
+              b"ndjson": _check_ndjson, b"numbers": _check_numbers, b"lines": _check_lines}
     return checks[kind](parts, random) if kind in checks and parts else None
 
 
@@ -208,6 +214,7 @@ def _check_job(parts: list[bytes], random: Random) -> int | None:
     for setting in settings:
         _check_set(table.values, setting, settings)
     _check_sound(job, path)
+    _check_values(table.values, job)
     learning = job.model.learning
     if one_in(20, random) and job.input.train == str(_folder() / "rows.csv") and not any((
             job.input.test, job.predictions and job.predictions.input, learning.warm_start,
@@ -234,6 +241,30 @@ def _check_set(values: Any, setting: str, settings: list[str]) -> None:
         expected = {"True": True, "False": False}.get(text.strip(), text)
     if values != expected and values == values:
         raise Finding("a key is set to another value", f"{setting}: {values!r}")
+
+
+def _check_values(values: dict[str, Any], own: Any) -> None:
+    """Each value of a job's file is that of the job."""
+    fields = own if isinstance(own, dict) else vars(own)
+    if isinstance(own, TrainOptions):
+        fields = {**fields, **own.parameters, **vars(own.columns), **vars(own.limits),
+                  **vars(own.learning)}
+    for key, value in values.items():
+        found = [*fields[key]] if isinstance(fields[key], tuple) else fields[key]
+        if isinstance(value, dict):
+            if is_dataclass(found) or key == "tokenizer":
+                _check_values(value, found)
+        elif key == "exports":
+            for each, other in zip(value, found, strict=True):
+                _check_values(each, other)
+        elif isinstance(value, str) and (
+                not isinstance(found, str | None) or re.search(r"[$~]|:///", value)):
+            # It is a size, a list or a number, or a path with a variable.
+            pass
+        # An integer may have more digits than a float holds.
+        elif value == value and found not in (value, str(_folder() / str(value))) and not (
+                isinstance(found, float) and type(value) is int and float(value) == found):
+            raise Finding("a job has another value", f"{key}: {value!r} as {found!r}")
 
 
 def _check_sound(job: Any, path: Path) -> None:
@@ -317,10 +348,48 @@ def _check_csv(parts: list[bytes], random: Random) -> None:
             len(row) != len(header) for row in rows):
         # Readers differ in what they make of these.
         return
-    own = frame["text"].fill_null("").to_list()
-    theirs = [row[header.index("text")] for row in rows]
-    if own != theirs:
-        raise Finding("a CSV file is read otherwise", f"{own} and {theirs}")
+    for name in header:
+        own = frame[name].fill_null("").to_list() if header.count(name) == 1 else None
+        theirs = [row[header.index(name)] for row in rows]
+        if own not in (None, theirs):
+            raise Finding("a CSV file is read otherwise", f"{own} and {theirs}")
+    if one_in(8, random):
+        _check_written(frame.fill_null(""), random)
+
+
+def _check_written(frame: pl.DataFrame, random: Random) -> None:
+    """A table of texts is read by other readers as it was written."""
+    ending, is_safe = random.choice(
+        [("csv", True), ("csv", False), ("tsv", False), ("ndjson", False), ("parquet", False)])
+    path = _folder() / f"written.{ending}"
+    write(frame.lazy(), str(path), safe_csv=is_safe)
+    expected = [frame.columns, *map(list, frame.rows())]
+    if ending in ("csv", "tsv"):
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [*csv.reader(file, delimiter="\t" if ending == "tsv" else ",", strict=True)]
+        if is_safe:
+            # What a spreadsheet takes for a formula has an apostrophe before it.
+            expected = [[f"'{text}" if text[:1] in [*"=+-@\t\r\n"] else text for text in row]
+                        for row in expected]
+    elif ending == "ndjson":
+        lines = [json.loads(line) for line in path.read_text("utf-8").split("\n")[:-1]]
+        rows = [[*line] for line in lines[:1]] or expected[:1]
+        rows += [[*line.values()] for line in lines]
+    else:
+        other = pl.read_parquet(path.read_bytes())
+        rows = [other.columns, *map(list, other.rows())]
+    if rows != expected:
+        raise Finding("a table is written otherwise", f"{ending}: {rows} and {expected}")
+
+
+def _check_lines(parts: list[bytes], random: Random) -> None:
+    frame = _collected("given.txt", parts[0], text="text")
+    if frame is None or b"\r" in parts[0] or b"\0" in parts[0]:
+        return
+    text = parts[0].decode("utf-8-sig")
+    lines = text.removesuffix("\n").split("\n") if text else []
+    if frame["text"].to_list() != lines:
+        raise Finding("lines are read otherwise", f"{frame['text'].to_list()} and {lines}")
 
 
 def _check_numbers(parts: list[bytes], random: Random) -> None:
@@ -336,7 +405,11 @@ def _check_numbers(parts: list[bytes], random: Random) -> None:
         return
     for line, value in zip(lines[1:], frame["x"], strict=True):
         written = line[lines[0].index("x")].strip()
-        if re.fullmatch(r"-?\d{1,15}(\.\d{1,9})?", written) and float(written) != value:
+        truth = {"true": 1.0, "false": 0.0}.get(written)
+        if truth not in (None, value):
+            raise Finding("a truth value is read otherwise", f"{written} as {value}")
+        if re.fullmatch(r"-?\d{1,15}(\.\d{1,9})?(e-?\d{1,2})?", written, re.A) and (
+                float(written) != value):
             raise Finding("a number is read otherwise", f"{written} as {value}")
         if not written and value is not None:
             raise Finding("a missing number is read as a value", value)
@@ -353,9 +426,11 @@ def _check_ndjson(parts: list[bytes], random: Random) -> None:
         return
     if not all(isinstance(row, dict) for row in rows):
         raise Finding("a file that is no NDJSON is read", parts[0])
-    if any(line.count('"text"') > 1 for line in lines):
+    for name in {name for row in rows for name in row}:
+        theirs = [row.get(name) for row in rows]
         # Of two values of a key, readers take either.
-        return
-    own, theirs = frame["text"].to_list(), [row.get("text") for row in rows]
-    if all(isinstance(text, str | None) for text in theirs) and own != theirs:
-        raise Finding("NDJSON is read otherwise", f"{own} and {theirs}")
+        if not all(isinstance(value, str | None) for value in theirs) or any(
+                line.count(f'"{name}"') > 1 for line in lines):
+            continue
+        if name not in frame.columns or frame[name].to_list() != theirs:
+            raise Finding("NDJSON is read otherwise", f"{name!r}: {frame} and {theirs}")

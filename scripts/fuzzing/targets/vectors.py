@@ -38,12 +38,13 @@ _TOKENIZER: dict[str, Any] = {
 
 def seeds() -> list[bytes]:
     lines = (b"The 1 1.5\nhockey 3 -0.25\nBank 0 2\nHOCKEY 2 2\nbanker 0 0\nthe 0 0\n"
-             b"\xc3\xa9 1e-3 4\n")
+             b"\xc3\xa9 1.25e-4 4\n")
     rows = [line.split(" ") for line in lines.decode().splitlines()]
     buffer = io.BytesIO()
     pl.DataFrame({"term": [row[0] for row in rows],
                   "vector": [[*map(float, row[1:])] for row in rows]}).write_parquet(buffer)
-    table = np.arange(18.0)
+    # No half of a float32 holds these.
+    table = np.arange(18.0) + 0.1
     tokenizer = json.dumps(_TOKENIZER).encode()
     return [b"t" + lines, b"t7 2\n" + lines, b"z" + gzip.compress(lines, mtime=0),
             b"p" + buffer.getvalue(), *(_parts(tokenizer, json.dumps({
@@ -119,15 +120,18 @@ def check(data: bytes) -> None:
                 packed = _read("v.vec.gz", gzip.compress(content, 1), words, n_first)
                 _check_same(result, packed, "a packed file")
         case b"z":
-            _read("v.glove.gz", content, words, n_first)
+            result = _read("v.glove.gz", content, words, n_first)
+            if result is not None:
+                _check_same(result, _read("v.txt", gzip.decompress(content), words, n_first),
+                            "an unpacked file")
         case b"p":
-            _read("v.parquet", content, words, n_first)
+            _check_table(content, words, n_first, _read("v.parquet", content, words, n_first))
         case b"s" if len(data) > 13:
             n_tokenizer, = struct.unpack_from("<I", data, 1)
             (_folder() / "tokenizer.json").write_bytes(data[13:13 + n_tokenizer])
             tensors = data[5:13] + data[13 + n_tokenizer:]
             _check_parts(_read("v.safetensors", tensors, words, n_first), tensors,
-                         data[13:13 + n_tokenizer], words)
+                         data[13:13 + n_tokenizer], words, n_first)
 
 
 def _read(name: str, content: bytes, words: pl.Series, n_first: int) -> WordVectors | None:
@@ -164,7 +168,7 @@ def _check_lines(
     wanted = {*words}
     used = [row for n, row in enumerate(rows) if n < n_first or row[0] in wanted
             or row[0].lower() in wanted]
-    if any(not re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,6})?", number, re.ASCII)
+    if any(not re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,6})?(e-?[0-9])?", number, re.ASCII)
            for row in used for number in row[1:]):
         return
     if len({len(row) for row in used}) > 1 or any(len(row) < 2 for row in used):
@@ -177,15 +181,41 @@ def _check_lines(
         row[0] for row in used[n_first:]], "vector": [[*map(float, row[1:])] for row in used]},
         schema={"term": pl.String, "vector": pl.List(pl.Float64)})
     _check_same(result, read_vectors(table, words, n_first), "a table")
-    vectors = [(row[0], tuple(np.float32(number) for number in row[1:])) for row in used]
+    _check_chosen(result, words, [row[0] for row in rows[:n_first]], [
+        (row[0], tuple(np.float32(number) for number in row[1:])) for row in used])
+
+
+def _check_table(
+    content: bytes, words: pl.Series, n_first: int, result: WordVectors | None
+) -> None:
+    """A table gives what its rows say."""
+    if result is None:
+        return
+    table = pl.read_parquet(io.BytesIO(content), columns=["term", "vector"])
+    rows = [*zip(table["term"].to_list(), table["vector"].to_list(), strict=True)]
+    wanted = {*words}
+    used = [(word, vector) for n, (word, vector) in enumerate(rows)
+            if n < n_first or {word, word and word.lower()} & wanted]
+    if any(word is None for word, _ in used):
+        return
+    if any(None in vector for _, vector in used):
+        raise Finding("a missing number is read", used)
+    _check_chosen(result, words, [word for word, _ in rows[:n_first]], [
+        (word, tuple(map(np.float32, vector))) for word, vector in used])
+
+
+def _check_chosen(
+    result: WordVectors, words: pl.Series, first: list[str], vectors: list[tuple[str, Any]]
+) -> None:
+    """Of the rows that matter, each word has the vector of the first that is not zero."""
+    firsts = vectors[:len(first)]
     vectors = [(word, vector) for word, vector in vectors if any(vector)]
     exact = dict(reversed(vectors))
     lower = {word.lower(): vector for word, vector in reversed(vectors)}
-    first = [row[0] for row in rows[:n_first]]
     expected = {word: exact.get(word, lower.get(word)) for word in [
         *words, *(word.lower() for word in first)]}
     expected |= {word: exact[word] for word in first if word in exact and any(
-        (word, exact[word]) == pair for pair in vectors[:n_first])}
+        (word, exact[word]) == pair for pair in firsts)}
     own = dict(zip(result.words, map(tuple, result.values), strict=True))
     for word, vector in expected.items():
         if own.get(word) != vector:
@@ -201,7 +231,7 @@ def _check_same(one: WordVectors, other: WordVectors | None, what: str) -> None:
 
 
 def _check_parts(
-    result: WordVectors | None, tensors: bytes, tokenizer: bytes, words: pl.Series
+    result: WordVectors | None, tensors: bytes, tokenizer: bytes, words: pl.Series, n_first: int
 ) -> None:
     """The vector of a word is the sum of its parts', by the only matrix of the file."""
     if result is None:
@@ -221,7 +251,15 @@ def _check_parts(
     parts_of.no_truncation()
     parts_of.no_padding()
     own = dict(zip(result.words, result.values, strict=True))
-    for word in words:
+    first = list[str]()
+    for number in sorted(parts_of.get_vocab().values()):
+        word = parts_of.decode([number]).strip()
+        is_whole = len(parts_of.encode(word, add_special_tokens=False).ids) == 1
+        first += [word] if word and is_whole and word not in first else []
+    first = first[:n_first]
+    if extra := {*own} - {*words, *first, *map(str.lower, first)}:
+        raise Finding("a word has a vector and should have none", f"{extra}, {first}")
+    for word in [*words, *first]:
         ids = parts_of.encode(word, add_special_tokens=False).ids
         is_known = 0 < len(ids) <= max(math.floor(len(word) / 2), 1)
         expected = table[ids].sum(axis=0) if is_known else np.zeros(1)
