@@ -217,12 +217,13 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
         elif os.path.exists(path):
             roots[path] = path
         else:
-            matches = dict.fromkeys(expand_glob(path))
+            matches = expand_glob(path)
             if not matches:
                 raise SourceError.not_found(path)
+            folders = {os.path.join(match, "") for match in matches if os.path.isdir(match)}
             # A folder is read with all that is in it, which may match too.
             roots.update((match, match) for match in matches
-                         if matches.keys().isdisjoint(_folders_above(match)))
+                         if not folders or folders.isdisjoint(_folders_above(match)))
     for path in roots:
         if os.path.isdir(path) and next(list_mail_files(path, subfolders=subfolders), None) is None:
             nested = not subfolders and next(list_mail_files(path, subfolders=True), None)
@@ -233,9 +234,8 @@ def _find_roots(source: Any, subfolders: bool) -> dict[str, str]:
 
 
 def _folders_above(path: str) -> list[str]:
-    """The folders that hold a path, each as a glob may give it: with a slash at its end or not."""
-    above = [str(parent) for parent in PurePath(path).parents]
-    return [*above, *(os.path.join(folder, "") for folder in above)]
+    """The folders that hold a path, with a slash at their ends."""
+    return [os.path.join(parent, "") for parent in PurePath(path).parents]
 
 
 def _have_labels(roots: Iterable[str]) -> bool:
