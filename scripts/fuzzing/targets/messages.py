@@ -257,7 +257,7 @@ def _fields(message: MailMessage) -> list[object]:
 def _compare_with_library(data: bytes, message: MailMessage) -> None:
     """What the standard library reads from a message in which nothing is malformed."""
     try:
-        other = message_from_bytes(re.sub(rb"\AFrom [^\n]*\n", b"", data))
+        other = message_from_bytes(re.sub(rb"\AFrom [^\r\n]*(\r\n?|\n)", b"", data))
         parts = [*_parts(other)]
         if b"\nFrom " in data or any(part.defects for part in parts):
             return
@@ -293,7 +293,7 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
             try:
                 charset = codecs.lookup(part.get_content_charset("utf-8")).name
                 texts.append(part.get_payload(decode=True).decode(_READ_AS.get(charset, charset)))
-            except (LookupError, UnicodeError):
+            except (LookupError, ValueError):
                 return
     if "\n".join(texts).split() != message.body.split():
         raise Finding("a body is read otherwise", f"{message.body!r} and {texts}")

@@ -251,10 +251,17 @@ def _check_parts(
     parts_of.no_truncation()
     parts_of.no_padding()
     own = dict(zip(result.words, result.values, strict=True))
-    first = list[str]()
-    for number in sorted(parts_of.get_vocab().values()):
+    numbers, first = sorted(parts_of.get_vocab().values()), list[str]()
+    if len(numbers) > len(set(numbers)):
+        # Which of two parts of one number is decoded is random.
+        return
+    for number in numbers:
         word = parts_of.decode([number]).strip()
-        is_whole = len(parts_of.encode(word, add_special_tokens=False).ids) == 1
+        try:
+            is_whole = len(parts_of.encode(word, add_special_tokens=False).ids) == 1
+        except Exception:
+            # A tokenizer may lack its part for what is unknown.
+            return
         first += [word] if word and is_whole and word not in first else []
     first = first[:n_first]
     if extra := {*own} - {*words, *first, *map(str.lower, first)}:
