@@ -271,9 +271,10 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
     except (LookupError, ValueError, HeaderParseError):
         return
     own = message.subject or ""
-    # The library keeps surrogates, which no UTF-8 holds, and encoded words with white space in them.
+    # The library keeps surrogates, which no UTF-8 holds, and encoded words with white space.
     text = " ".join(theirs).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    if "\ufffd" not in text and "=?" not in text and "".join(own.split()) != "".join(text.split()):
+    is_read = "\ufffd" not in text and "=?" not in text
+    if is_read and "".join(own.split()) != "".join(text.split()):
         raise Finding("a subject is read otherwise", f"{own!r} and {theirs!r}")
     lost = names - {*map(_letters_of, message.attachments)}
     if "\ufffd" not in "".join(message.attachments) and any(map(str.isalnum, lost)):
@@ -331,7 +332,7 @@ def _check_composed(data: bytes, random: Random) -> None:
         raise Finding("a composed message is read otherwise",
                       f"{read} and {own.body!r} instead of {expected} and {body}")
     tokens = {word.lower() for word in body if word.isascii()}
-    tokens |= {f"subject:{word.lower()}" for word in own.subject.split() if word.isascii()}
+    tokens |= {f"subject:{word.lower()}" for word in (own.subject or "").split() if word.isascii()}
     tokens |= {f"link:host:{link.split('/')[2]}" for link in own.links}
     if lost := tokens - {*tokens_of_message(own, structure)}:
         raise Finding("tokens of a composed message are lost", lost)

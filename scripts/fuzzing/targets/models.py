@@ -26,6 +26,7 @@ from fuzzing.mutations import NUMBERS, change, change_value
 from tests.storage.conftest import FRAME, MODELS
 from tests.storage.members import built, signed
 from textnb.errors import ModelFileError, ParameterError, SourceError, TextnbError
+from textnb.export.verify import Verified
 from textnb.files.blocks import DIGESTS, DOCUMENT, array_header
 from textnb.files.require import Unsupported
 from textnb.filter.mailfilter import MailFilter
@@ -404,7 +405,8 @@ def _lost(data: bytes, saved: bytes) -> Iterator[str]:
             yield name
     # Readers ignore other keys, and those of what was pruned that they do not know.
     compared = DOCUMENT_KEYS - {"textnb", "arrays", "pruned"}
-    places = [((name,), one[name], two.get(name)) for name in compared & one.keys()]
+    places: list[tuple[tuple[str, ...], Any, Any]] = [
+        ((name,), one[name], two.get(name)) for name in compared & one.keys()]
     while places:
         key, value, other = places.pop()
         if isinstance(value, dict):
@@ -433,7 +435,7 @@ def _check_bundle(data: bytes) -> None:
             raise Finding("a refusal is no readable line", repr(str(error))) from error
 
 
-def _check_golden(verified: textnb.Verified, archive: zipfile.ZipFile) -> None:
+def _check_golden(verified: Verified, archive: zipfile.ZipFile) -> None:
     """The golden rows of a bundle have the scores that its weights and its file add up to."""
     golden, weights = (pl.read_parquet(io.BytesIO(archive.read(f"{name}.parquet")))
                        for name in ("golden", "weights"))
