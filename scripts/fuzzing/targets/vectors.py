@@ -192,6 +192,9 @@ def _check_table(
     if result is None:
         return
     table = pl.read_parquet(io.BytesIO(content), columns=["term", "vector"])
+    if pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item() != table.height:
+        # The number of rows in the file's footer is not that of its groups.
+        return
     rows = [*zip(table["term"].to_list(), table["vector"].to_list(), strict=True)]
     wanted = {*words}
     used = [(word, vector) for n, (word, vector) in enumerate(rows)
