@@ -276,15 +276,15 @@ class LinearSolver:
             return _State.at(problem.at(descent.weights, descent.bias), descent.passes)
         if start is None and duals is not None:
             start = problem.of_duals(duals)
-        if start is None:
+        # Squares of larger weights overflow, as could be with those of a changed model file.
+        if start is None or not np.abs(np.r_[start.bias, start.v, start.scores]).max() < 1e100:
             return _approach(problem, max(self.tol, _LOOSE_TOL), self.max_iter)
         return _State.at(start)
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Where the objective is evaluated: v (the weights divided by the scale), the bias, and the
-    scores that rows have with them."""
+    """A point of the objective: v, the weights divided by the scale; the bias; scores of rows."""
 
     v: Floats
     bias: float
