@@ -208,16 +208,19 @@ def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.
         clients = [context.Process(target=client, args=(
             number, model, str(path), rate, killed, ended), daemon=True)
             for number in range(CLIENTS)]
+
+        def has_failed() -> bool:
+            return any(one.exitcode for one in clients)
+
         for one in clients:
             one.start()
         # It takes the clients seconds to start.
-        while not any(one.exitcode for one in clients) and sum(
+        while not has_failed() and sum(
                 file.stat().st_size > 0 for file in folder.glob("*.answers")) < CLIENTS:
             time.sleep(0.1)
         random, began, due = Random(1), time.monotonic(), KILL_SECONDS
         kills = {"hangups": 0, "workers_killed": 0, "learners_killed": 0}
-        while (now := time.monotonic() - began) < seconds and not any(
-                one.exitcode for one in clients):
+        while (now := time.monotonic() - began) < seconds and not has_failed():
             tree = [server, *descendants(server)]
             looks.append([now + began, sum(status(one, "VmRSS") for one in tree), sum(
                 status(one, "Pss", "smaps_rollup") for one in tree), sum(map(open_files, tree))])
@@ -241,7 +244,7 @@ def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.
             one.join()
         while pending(model) and time.monotonic() < began + seconds + 6 * LEARN_SECONDS:
             time.sleep(0.5)
-    assert not any(one.exitcode for one in clients), "a client failed"
+    assert not has_failed(), "a client failed"
     rows = intervals(folder, looks, min(60.0, max(5.0, seconds / 20)))
     # After ten minutes, or half of a short run, the memory is to stay as it is.
     later = rows.filter(pl.col("minute") > min(10.0, seconds / 120))["pss_mib"]

@@ -267,12 +267,14 @@ def test_an_output_does_not_replace_what_is_read(verb, run, mail, trained):
 
 def test_an_output_does_not_replace_a_file_of_a_folder_or_glob(run, folder):
     rows = pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "y"]})
-    for path in ("rows/1.csv", "rows/sub/2.csv", "mail/ham/1.eml", "mail/spam/1.eml"):
+    for path in ("rows/1.csv", "rows/sub/2.csv", "mail/ham/1.eml", "mail/spam/1.eml",
+                 "mixed/1.eml", "mixed/sub/2.eml"):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         rows.write_csv(path)
     before = Path("rows/1.csv").read_bytes()
     for source, output in (("rows", "rows/1.csv"), ("rows/*", "rows/1.csv"),
-                           ("**/*.csv", "rows/sub/2.csv"), ("mail", "mail/ham/1.eml")):
+                           ("**/*.csv", "rows/sub/2.csv"), ("mail", "mail/ham/1.eml"),
+                           ("mixed", "mixed/sub/2.eml")):
         assert "is also what is read" in run("train", source, "-o", output).checked(2).err
     assert Path("rows/1.csv").read_bytes() == before
     # Folders beside files, and hidden files, are not read.

@@ -54,9 +54,9 @@ def test_most_seeds_are_not_refused(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert n_refused < len(seeds) / 2
 
 
-@pytest.mark.parametrize(("begin", "read"), [
-    (b"model.json", textnb.load), (b"README.md", textnb.verify_export)])
-def test_many_changed_files_are_read(begin: bytes, read: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("begin", "read", "floor"), [
+    (b"model.json", textnb.load, 37), (b"README.md", textnb.verify_export, 20)])
+def test_many_changed_files_are_read(begin: bytes, read: Any, floor: int, tmp_path: Path) -> None:
     target, path, n_read = harness.load("models"), tmp_path / "m.zip", 0
     seeds = [seed for seed in target.seeds() if begin in seed[:100]]
     for data in harness.inputs(SimpleNamespace(
@@ -65,7 +65,7 @@ def test_many_changed_files_are_read(begin: bytes, read: Any, tmp_path: Path) ->
         with suppress(TextnbError):
             read(path, max_bytes=1 << 28)
             n_read += data not in seeds
-    assert n_read > 20
+    assert n_read > floor
 
 
 def test_faults_that_are_planted_are_of_the_code_as_it_is() -> None:

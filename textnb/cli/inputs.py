@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from textnb.cli.console import note, out, progress
 from textnb.cli.options import argument, option
-from textnb.errors import ParameterError, printable, quantity, suggestion
+from textnb.errors import ParameterError, SourceError, printable, quantity, suggestion
 from textnb.runtime.settings import setting
 from textnb.workflow.models import AnyModel, classes_of, features_of, holds_lists, text_columns
 from textnb.workflow.options import LabelledOptions, ReadOptions
@@ -182,6 +182,8 @@ def is_read(path: str, input: str) -> bool:
 
 def _is_read_inside(path: str, folder: str) -> bool:
     """Whether a file is one of a folder that are read as rows, texts or mail."""
+    from textnb.frames.files import files_inside
+    from textnb.frames.formats import ROW_FORMATS, format_of
     from textnb.mail.mailboxes import is_maildir
 
     *parents, name = os.path.relpath(os.path.realpath(path), os.path.realpath(folder)).split(os.sep)
@@ -189,10 +191,14 @@ def _is_read_inside(path: str, folder: str) -> bool:
         return False
     if is_maildir(folder):
         return parents in (["cur"], ["new"])
-    # Folders beside files are not read.
-    return not parents or not any(
-        os.path.isfile(os.path.join(folder, name)) for name in os.listdir(folder)
-        if not name.startswith("."))
+    if not parents:
+        return True
+    try:
+        # Folders beside files of rows are not read, and those beside messages are.
+        return not any(format_of(file) in ROW_FORMATS for file in files_inside(folder))
+    except SourceError:
+        # Messages may have any name.
+        return True
 
 
 def is_same_file(path: str, other: str) -> bool:

@@ -41,12 +41,12 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
     """
     if condition is None:
         return frame
+    schema = frame.collect_schema()
     try:
         expression = _parse(condition)
         # The engine checks some types only when it runs: here on no rows.
-        pl.LazyFrame(schema=frame.collect_schema()).filter(expression).collect()
+        pl.LazyFrame(schema=schema).filter(expression).collect()
     except ENGINE_ERRORS as error:
-        schema = frame.collect_schema()
         hint = (", all with strings: CAST(name AS INT) makes numbers"
                 if "string with numeric" in str(error) and set(schema.values()) == {pl.String()}
                 else "")

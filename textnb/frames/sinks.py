@@ -50,7 +50,8 @@ def write(
         If the format can't hold a column of the frame.
     """
     chosen = output_format(path, format, safe_csv=safe_csv)
-    _check_types(frame.collect_schema(), chosen)
+    if chosen in (*SEPARATORS, "ndjson"):
+        _check_types(frame.collect_schema(), chosen)
     if chosen in SEPARATORS:
         frame = frame.with_columns(cs.by_dtype(pl.List(pl.String)).list.join("; "))
         if safe_csv:
@@ -74,15 +75,14 @@ def write(
 
 
 def _check_types(schema: pl.Schema, format: str) -> None:
-    """Raise SchemaError for a column that a format can't hold."""
+    """Raise SchemaError for a column that a text format can't hold."""
     for name, dtype in schema.items():
+        has_bytes = _holds_bytes(dtype)
         in_csv = dtype == pl.List(pl.String) or not (dtype.is_nested() or dtype == pl.Duration)
-        if (format in SEPARATORS and not in_csv) or (
-                format in (*SEPARATORS, "ndjson") and _holds_bytes(dtype)):
+        if has_bytes or (format in SEPARATORS and not in_csv):
             raise SchemaError(
                 f"column {name!r} is {dtype}, which {'NDJSON' if format == 'ndjson' else 'CSV'} "
-                f"can't hold: write Parquet{'' if _holds_bytes(dtype) else ' or NDJSON'}, or drop "
-                "it")
+                f"can't hold: write Parquet{'' if has_bytes else ' or NDJSON'}, or drop it")
 
 
 def _holds_bytes(dtype: Any) -> bool:

@@ -16,12 +16,7 @@ from pathlib import Path
 from textnb.errors import SourceError
 from textnb.files.archive import write_document
 from textnb.files.cleanup import cleanup
-from textnb.files.replace import (
-    real_path,
-    replace_folder,
-    report_write_errors,
-    sync_path,
-)
+from textnb.files.replace import real_path, replace_folder, report_write_errors, sync_path
 
 # The file in an output that lists the files of the run, and its format.
 RECORD_NAME, _FORMAT = "run.json", "textnb-run"
