@@ -92,6 +92,13 @@ def test_the_quick_tests_are_the_default(folder):
     assert "\nnot selected: 29 of --all and 19 of --release\n" in output
 
 
+def test_at_most_two_cases_of_each_test(folder):
+    output = ran(folder, "--cases", "2")
+    assert {name: len(cases(output, name)) for name in QUICK} == {
+        name: min(number, 2) for name, number in QUICK.items()}
+    assert cases(output, "sweep") == ["0", "3"]
+
+
 @pytest.mark.slow
 def test_all(folder):
     output = ran(folder, "--all")

@@ -11,6 +11,8 @@ A test is quick unless something says otherwise:
   ninety. They are chosen so that first each value of each parameter, then many pairs of values
   occur. ``--release`` runs the whole product.
 
+``--cases 3`` runs three cases of each of these tests at most.
+
 A property test tries a fifth of its examples (``examples``) among the quick ones, and a hundred
 times as many before a release. The quick ones are always the same, and in CI those of ``--all``
 too, so that whether a change lands is not left to chance. A test whose id is an argument
@@ -56,6 +58,8 @@ def add_options(parser):
                     help="the slow tests too: corpora, engines, servers, whole sweeps")
     group.addoption("--release", action="store_true", dest="tier_release",
                     help="the tests of --all and, for hours, those of a release")
+    group.addoption("--cases", type=int, default=None, metavar="N",
+                    help="run at most N cases of each test")
 
 
 def tier_of(config):
@@ -90,6 +94,10 @@ def select(config, items):
     for item in items:
         always = bool(named) and item.nodeid.startswith(named)
         (to_run if always or tiers[item] <= wanted else deselected).append(item)
+    if (number := config.getoption("cases")) is not None:
+        to_run = [case for cases in _cases_of_tests(to_run) for case in _spread(cases, number)]
+        chosen = set(to_run)
+        deselected = [item for item in items if item not in chosen]
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = to_run
@@ -103,18 +111,23 @@ def summary(deselected):
     return f"not selected: {' and '.join(counts)}" if counts else ""
 
 
+def _cases_of_tests(items):
+    cases: dict[tuple[pytest.Item | Any, str], list[pytest.Item]] = {}
+    for item in items:
+        cases.setdefault((item.parent, getattr(item, "originalname", item.name)), []).append(item)
+    return cases.values()
+
+
 def _tiers(items):
     tiers: dict[pytest.Item, Tier] = {}
-    sweeps: dict[tuple[pytest.Item | Any, str], list[pytest.Item]] = {}
     for item in items:
-        test = item.parent, getattr(item, "originalname", item.name)
         if item.get_closest_marker("release"):
             tiers[item] = Tier.RELEASE
         else:
             tiers[item] = Tier.ALL if _is_slow(item) else Tier.QUICK
-            if hasattr(item, "callspec"):
-                sweeps.setdefault(test, []).append(item)
-    for cases in sweeps.values():
+    sweeps = [item for item in items
+              if hasattr(item, "callspec") and tiers[item] is not Tier.RELEASE]
+    for cases in _cases_of_tests(sweeps):
         tiers.update(_tiers_of_cases(cases, tiers))
     return tiers
 

@@ -50,7 +50,7 @@ def test_every_setting_of_texts_has_a_plan():
     assert not missing, f"add plans with {missing} to PLANS in tests/export/tables.py"
 
 
-@pytest.mark.sweep(12, 160)
+@pytest.mark.sweep(12, 100)
 @every_plan
 @pytest.mark.parametrize("to", SPLITTING)
 def test_texts_get_the_models_answers_or_the_plan_is_refused(to, plan, tmp_path):

@@ -55,7 +55,7 @@ def with_map(steps, labels=("pos", "neg", "so"), tokenizer=Tokenizer()):
     return model
 
 
-@pytest.mark.sweep(10, 120)
+@pytest.mark.sweep(10, 80)
 @pytest.mark.parametrize("labels", [("pos", "neg"), ("pos", "neg", "so")], ids=["two", "three"])
 @pytest.mark.parametrize(("to", "reads"), INPUTS)
 @pytest.mark.parametrize("name", MAPS)

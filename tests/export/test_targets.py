@@ -27,7 +27,7 @@ NO_NUL = ("csv", "sql-postgres")
 # Texts and tokens
 
 
-@pytest.mark.sweep(15, 160)
+@pytest.mark.sweep(15, 100)
 @pytest.mark.parametrize(("labels", "positive"), [
     ("strings", None), ("integers", None), ("bools", None), ("bools", True), ("bools", False)])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -108,7 +108,7 @@ FEATURES: dict[str, tuple[Any, list[str], str]] = {
     "hundreds": (LDA, [f"f{i}" for i in range(784)], "xyz")}
 
 
-@pytest.mark.sweep(7, 84)
+@pytest.mark.sweep(7, 60)
 @pytest.mark.parametrize("is_far", [False, True])
 @pytest.mark.parametrize("name", FEATURES)
 @every_target

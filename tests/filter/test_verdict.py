@@ -72,7 +72,7 @@ def check_terms(path, message):
 # The scores of every model
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(4, 70)
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, *LINEAR], ids=repr)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_both_filters_judge_as_the_classifier_scores(estimator, settings, tmp_path):

@@ -203,7 +203,7 @@ def batches_of(rows, max_bytes, monkeypatch):
     monkeypatch.setitem(defaults, "max_bytes", max_bytes)
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(16, 60)
 @every_text_case
 @pytest.mark.parametrize(("rows", "max_bytes", "lazy"), [
     (7, 1 << 20, False), (100, 64, True), (8192, 1, False)])
@@ -400,7 +400,7 @@ def test_a_pickled_model_is_the_same(case):
 NUMBERS = {"eggs": 7, "ham": -3, "spam": 10}
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(16, 70)
 @every_text_case
 @pytest.mark.parametrize("change", [
     lambda label: label, lambda label: label.replace_strict(NUMBERS),
