@@ -39,7 +39,7 @@ def calibrate(
         # Rows that the model learned are scored by models that did not learn them.
         method = None if rows.held_out else choose_scoring(fitted)
         with work_on(table, "scoring", "scored", output.quiet) as advance:
-            scores = scores_of(fitted, table.frame, scored=method, progress=advance)
+            scores = scores_of(fitted, table.frame, method=method, progress=advance)
         result = calibrate(fitted, scores, options)
         fitted = fitted.with_calibration(result.calibration)
         if not output.dry_run:

@@ -48,7 +48,7 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
     check_storage_options(rows, rows.input, rows.reference)
     fitted = load_fitted(file.model)
     # Without these options no labels are read, and the rows may lack the label column.
-    label = fitted.label if rows.of_lists or rows.classes else None
+    label = fitted.label if rows.has_label_lists or rows.classes else None
     reference, recent = (open_input_for(
         fitted, source, replace(options_for(source, rows), where=where), label, where_option)
         for source, where, where_option in (

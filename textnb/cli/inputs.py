@@ -17,7 +17,7 @@ from textnb.cli.console import note, out, progress
 from textnb.cli.options import argument, option
 from textnb.errors import ParameterError, SourceError, printable, quantity, suggestion
 from textnb.runtime.settings import setting
-from textnb.workflow.models import AnyModel, classes_of, features_of, holds_lists, text_columns
+from textnb.workflow.models import AnyModel, classes_of, features_of, predicts_lists, text_columns
 from textnb.workflow.options import LabelledOptions, ReadOptions
 from textnb.workflow.results import as_json
 
@@ -317,7 +317,7 @@ def note_columns_without_text(rows: Rows) -> None:
 
 def describe_size(model: AnyModel) -> str:
     """The number of classes (or labels), and of terms or of features with their columns."""
-    classes = quantity(len(classes_of(model)), "label" if holds_lists(model) else "class")
+    classes = quantity(len(classes_of(model)), "label" if predicts_lists(model) else "class")
     if text_columns(model) is None:
         return (f"{classes}, {quantity(len(model.feature_names_), 'feature')} "
                 f"({first_names(model.features_)})")

@@ -10,7 +10,7 @@ from textnb.cli.evidence import MAX_SHOWN, calibration_words, decision_words, la
 from textnb.cli.inputs import describe_size
 from textnb.cli.words import train_option
 from textnb.errors import Mention, quantity
-from textnb.workflow.models import AnyModel, holds_lists, text_columns
+from textnb.workflow.models import AnyModel, predicts_lists, text_columns
 
 if TYPE_CHECKING:
     from textnb.evaluation.audit import Audit
@@ -50,11 +50,11 @@ def lines_of(result: Any) -> Iterator[str]:
     match result:
         case RowFiles():
             origin = " (held out of the same input)" if result.held_out else ""
-            yield (f"{quantity(result.learned, 'row')} to learn from, {result.tested:,} to test "
+            yield (f"{quantity(result.n_train, 'row')} to learn from, {result.n_test:,} to test "
                    f"on{origin}")
-            if result.malformed:
-                yield (f"{quantity(result.malformed, 'message', 'is', 'are')} malformed: see their "
-                       "column errors")
+            if result.n_malformed:
+                yield (f"{quantity(result.n_malformed, 'message', 'is', 'are')} malformed: see "
+                       "their column errors")
         case Audit():
             yield from audit_lines(result)
         case Trained():
@@ -184,7 +184,7 @@ def impossible_lines(rows: int) -> Iterator[str]:
 
 def validation_lines(result: Validated) -> Iterator[str]:
     """The validation method, the log loss, and the accuracy over folds."""
-    held_out = result.held
+    held_out = result.held_out
     if held_out.is_multilabel:
         yield f"labels that the models predict, {held_out.method}"
         return
@@ -233,8 +233,8 @@ def calibration_lines(result: Calibrated) -> Iterator[str]:
     yield calibration_words(result.calibration)
     for name, values in result.figures.items():
         yield f"{name.replace('_', ' ')} {values['before']:.4f} -> {values['after']:.4f}"
-    if not result.held.is_multilabel:
-        yield from _not_judged(result.held)
+    if not result.held_out.is_multilabel:
+        yield from _not_judged(result.held_out)
 
 
 def _not_judged(held_out: HeldOut) -> Iterator[str]:
@@ -273,7 +273,7 @@ def export_lines(
               if getattr(model, name, None) is not None]
     if pruned is not None and pruned["dropped"] and choices:
         yield f"note: the model's {' and '.join(choices)} need all terms: the export has none"
-    elif "decision" in choices and "decision" not in result.answers and not holds_lists(model):
+    elif "decision" in choices and "decision" not in result.answers and not predicts_lists(model):
         # A target predicts the class with the highest score, or by the sign of its only score; for
         # lists of labels, every target applies the thresholds.
         yield ("note: the model has a decision: its thresholds are in form.json, but the target "

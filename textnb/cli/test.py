@@ -47,7 +47,7 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
     from textnb.cli.summary import test_lines
     from textnb.cli.tables import show_evaluation, show_rates
     from textnb.evaluation.metrics import Evaluation
-    from textnb.workflow.evaluate import check_test, evaluate_model
+    from textnb.workflow.evaluate import evaluate_model, positive_class_of
     from textnb.workflow.rows import check_storage_options, options_for
 
     model, input = file.model, rows.input
@@ -56,7 +56,7 @@ def run_test(file: ModelFile, rows: LabelledInput, output: TestOutput) -> None:
     classifier = load_model(model)
     table = open_input_for(classifier, input, options_for(input, rows), classifier.label)
     # An error is raised before rows are read, which takes long.
-    check_test(classifier, output)
+    positive_class_of(classifier, output)
     learned = _learned_rows(classifier, output.train, output.train_where, rows)
     past_tense = "tested" if output.report is None else "tested and reported on"
     with work_on(table, "testing", past_tense, output.quiet, unit_of(classifier)) as advance:

@@ -82,11 +82,11 @@ def train(
     training = use_mail_defaults(
         make_train_options(kind.model, typed), typed, rows.input, rows.format)
     check_training(training)
-    table = open_input(rows.input, rows, training.columns.text if training.is_texts else None,
+    table = open_input(rows.input, rows, training.columns.text if training.is_for_texts else None,
                        columns.label, learning.features, counts_texts=True)
     batch_sizes: list[int] = []
     with work_on(table, "training", "learned from", output.quiet,
-                 "document" if training.is_texts else "row", phase="reading") as advance:
+                 "document" if training.is_for_texts else "row", phase="reading") as advance:
         def count_rows(number: int) -> None:
             batch_sizes.append(number)
             advance(number)
@@ -106,7 +106,7 @@ def train(
         from textnb.text.coverage import LEARNED_BLANK
 
         note_blank(n_blank, n_rows, consequence=LEARNED_BLANK)
-    left_out = [] if training.is_texts or learning.features else [
+    left_out = [] if training.is_for_texts or learning.features else [
         name for name in table.frame.collect_schema().names()
         if name not in (*trained.model.features_, columns.label)]
     if left_out:
@@ -124,7 +124,7 @@ def train(
             f"'{SPAM}=PATTERN,...', whose patterns match these names"))
     if training.is_for_mail:
         note(f"mail is learned by {MAIL_OPTIONS}; any of these options asks for another model")
-    if output.checks_accuracy and training.is_texts:
+    if output.checks_accuracy and training.is_for_texts:
         try:
             _check_accuracy(trained.model, table, n_rows, typed)
         except TextnbError as error:

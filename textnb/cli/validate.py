@@ -41,7 +41,7 @@ def validate(
     from textnb.evaluation.smoothing import SmoothingPath
     from textnb.frames import sinks
     from textnb.storage.textmodel import load_fitted
-    from textnb.workflow.validate import rate_of, validate
+    from textnb.workflow.validate import false_positive_rate_of, validate
 
     options.check()
     if output.safe_csv and output.output is None:
@@ -66,11 +66,11 @@ def validate(
     # Only validation by folds counts copies.
     n_copies = getattr(result, "copies", 0)
     if n_copies:
-        note(f"note: {n_copies:,} of {quantity(len(result.held), 'document')} "
+        note(f"note: {n_copies:,} of {quantity(len(result.held_out), 'document')} "
              f"{'has' if n_copies == 1 else 'have'} exactly the words of one that its "
              "model has learned, which flatters the result; see textnb duplicates")
     if output.output is not None:
-        answers = result.held.predictions().lazy()
+        answers = result.held_out.predictions().lazy()
         sinks.write(pl.concat([table.frame, answers], how="horizontal"), output.output,
                     safe_csv=output.safe_csv)
     if output.write_json_if_asked(result.to_dict):
@@ -82,7 +82,7 @@ def validate(
         out(smoothing_line(result))
         return
     if isinstance(result, OnlineResult):
-        out(*online_lines(result, rate=rate_of(fitted, result.positive)))
+        out(*online_lines(result, rate=false_positive_rate_of(fitted, result.positive)))
         show(frame_table(result.curve, title="in order, by tenths of the documents"))
         return
     show_evaluation(result.result)

@@ -110,10 +110,10 @@ def check_storage_options(path: str, options: Mapping[str, Any] | None) -> dict[
 def explain_failure(path: str, error: BaseException) -> str:
     """Say why a URL can't be read or written, in one line without secrets."""
     message = remove_secrets(str(error), path)
-    in_xml = re.search(r"<Code>([A-Za-z0-9]+)</Code>", message)
+    code_match = re.search(r"<Code>([A-Za-z0-9]+)</Code>", message)
     # An arrow and a line break may come before the number.
-    in_text = re.search(r"status code:?\s*(?:\S*↳\S*\s*)?(\d{3})", message)
-    code, status = (match[1] if match else None for match in (in_xml, in_text))
+    status_match = re.search(r"status code:?\s*(?:\S*↳\S*\s*)?(\d{3})", message)
+    code, status = (match[1] if match else None for match in (code_match, status_match))
     # The address at which machines of AWS get credentials: it is asked last.
     if "169.254.169.254" in message:
         return ("no credentials were found, neither in storage options nor where the AWS tools "
@@ -127,7 +127,7 @@ def explain_failure(path: str, error: BaseException) -> str:
     if status in ("401", "403"):
         return (f"access was refused ({', '.join(filter(None, [status, code]))}): check the "
                 "credentials, and what they allow")
-    # So Polars reports a glob without a match.
+    # This is how Polars reports a glob without a match.
     if "expanded paths were empty" in message:
         return "it matches no object"
     if "Caused by:" in message:

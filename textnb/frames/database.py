@@ -25,15 +25,15 @@ from textnb.frames.cloud import hide_secrets, is_database, remove_secrets
 from textnb.frames.kinds import check_distinct
 from textnb.frames.sources import lazy_frame_from
 
-# Each column's name with its type in Polars, and the type to which PostgreSQL must cast it.
+# Each column's name with its type in Polars, and the type to which PostgreSQL must cast it, if any.
 ColumnTypes = dict[str, tuple[pl.DataType, str | None]]
 
 # The size of a batch: rows for SQLAlchemy, bytes for ADBC.
 _BATCH_ROWS, _BATCH_BYTES = 1024, 4 << 20
 # If a driver does not report types, they are inferred from this number of rows.
 _SAMPLE_ROWS = 1000
-# PostgreSQL's types by name: the number (pg_type.dat), the type of Polars, and the type to which
-# PostgreSQL must cast it. All other types are cast to text.
+# PostgreSQL's types by name: the type's number (in pg_type.dat), then as in `ColumnTypes`. Other
+# types are cast to text.
 _POSTGRES_TYPES: dict[str, tuple[int, pl.DataType, str | None]] = {
     "bool": (16, pl.Boolean(), None), "int2": (21, pl.Int16(), None),
     "int4": (23, pl.Int32(), None), "int8": (20, pl.Int64(), None),
@@ -111,8 +111,7 @@ def scan_database(
     types = {name: ((schema or {}).get(name, dtype), cast)
              for name, (dtype, cast) in types.items()}
 
-    # `lazy_frame_from` applies the filter, ``predicate``, to each frame. ``n_rows`` is the maximum
-    # number of rows before the filter; None for no maximum.
+    # The parameters are those of `textnb.frames.sources.Read`.
     def batches(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
@@ -256,7 +255,7 @@ class _SqlAlchemy(_Reader):
 
     def _batches(self, types: ColumnTypes) -> Generator[pl.DataFrame, None, None]:
         schema = _schema(types)
-        # A server-side cursor, if the driver has one.
+        # stream_results: a cursor on the server, if the driver has one.
         with self._execute(self.postgres_query(types) if self._is_postgres else self.query,
                            stream_results=True, max_row_buffer=_BATCH_ROWS) as result:
             names = list(result.keys())

@@ -46,7 +46,7 @@ class naming_source:
                 error, BrokenPipeError):
             return
         is_engine_error = isinstance(error, ENGINE_ERRORS)
-        # The system may have caused it, such as by a lack of memory, and not the file.
+        # The cause may be the system and not the file: a lack of memory, for example.
         if is_engine_error and (failure := engine_failure(error)) is not None:
             raise failure from error
         if not isinstance(self._source, (str, os.PathLike)):
@@ -76,21 +76,21 @@ def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
     for name in files:
         try:
             if (format := format_of(name)) != "mail":
-                # Every column as text, so that only what no text can be is a failure.
+                # Read every column as text, so that no type of values is a failure.
                 options = ScanOptions(numeric_columns=no_numeric_columns)
                 frame = open_rows([name], format, options)
                 frame.select(pl.all().null_count()).collect()
                 columns[name] = frame.collect_schema().names()
         except SourceError:
-            # Of a format that is not known: another file is the one that failed.
+            # The format of this file is not known, so another file is the one that failed.
             continue
         except READ_ERRORS as error_of_file:
             return name, describe_fault(name, format) or first_line(error_of_file)
     if first_line(error).startswith(("schema names differ", "schema lengths differ")):
-        first, expected = next(iter(columns.items()))
-        for name, own in columns.items():
-            if own != expected:
-                return name, (f"its columns are {', '.join(own)}, and those of {first} are "
+        first_file, expected = next(iter(columns.items()))
+        for name, names in columns.items():
+            if names != expected:
+                return name, (f"its columns are {', '.join(names)}, and those of {first_file} are "
                               f"{', '.join(expected)}; files that are read together must have the "
                               "same columns, of CSV in the same order")
     return path, first_line(error)

@@ -1,9 +1,9 @@
 """Finds the invalid line of a CSV, NDJSON or text file, and says what is wrong and what to do.
 
 After Polars has failed, this reads the file again. Only `check_header` and `check_strings` run
-before Polars reads, to find what Polars would read wrongly without an error: in the header of a CSV
-file, and strings of NDJSON, a lone surrogate as NUL, and a list in a column of strings as its JSON
-text.
+before Polars reads. They find what Polars would read wrongly without an error: faults in the header
+of a CSV file; and in NDJSON a lone surrogate, which it reads as NUL, and a list in a column of
+strings, which it reads as the list's JSON text.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_HEADER = 1 << 16
 
 
 def describe_fault(path: str, format: str) -> str | None:
-    """The first invalid line of a text file, and what is wrong; None if all are valid.
+    """The first invalid line of a text file, and what is wrong; None if no such line is found.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def missing_column(column: str, columns: Sequence[str], role: str) -> SchemaErro
     separator = next((character for character in SEPARATORS if character in only_column), None)
     if separator is None:
         return SchemaError.missing_column(column, columns, role)
-    # The advice for Python, and that for the command line.
+    # Advice for Python, and advice for the command line.
     option = "format=tsv" if separator == "\t" else f"separator='{separator}'"
     error = WrongSeparator.with_advice(
         f"no column {column!r} (the {role} column): the only column is {only_column!r}, so the "

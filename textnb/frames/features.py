@@ -173,7 +173,7 @@ def check_values(rows: NDArray[Any], names: Sequence[str]) -> NDArray[Any]:
     if rows.ndim != 2 or rows.shape[1] != len(names):
         raise DataError(f"expected rows of {quantity(len(names), 'feature')}; got an array of "
                         f"shape {rows.shape}")
-    # By the letters of NumPy for kinds of types: Booleans, integers with and without sign, floats.
+    # NumPy's letters for kinds of types: b for Booleans, u and i for integers, f for floats.
     if rows.dtype.kind not in "buif":
         try:
             # Objects, bytes and strings may be numbers; complex numbers and dates are refused.

@@ -83,7 +83,7 @@ def _scan_folder(folder: str, options: ScanOptions) -> pl.LazyFrame:
 
 def files_inside(folder: str) -> list[str]:
     """The sorted paths of a folder's files and broken links; empty if it holds no file."""
-    # Hidden files, and files that are no rows, such as the _SUCCESS of Spark, are left out.
+    # Hidden files, and files without rows, such as the _SUCCESS of Spark, are left out.
     paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder))
              if not name.startswith((".", "_"))]
     files = [path for path in paths if not os.path.isdir(path)]
@@ -107,8 +107,8 @@ def _match_glob(pattern: str) -> list[str]:
     matches = expand_glob(pattern)
     # A match that is neither a file nor a folder, such as a pipe, is refused when it is read.
     files = [path for path in matches if not os.path.isdir(path)]
-    # A folder that is named like a file, such as rows.parquet, holds files. If the pattern has a
-    # **, it matches these too: so the folder is left out, and they are read once.
+    # A folder that is named like a file, such as rows.parquet, holds files. A pattern with ** also
+    # matches these files: then the folder is left out, so that they are read once.
     folders = [path for path in matches if os.path.isdir(path)
                and not any(file.startswith(os.path.join(path, "")) for file in files)]
     return sorted(files + folders)

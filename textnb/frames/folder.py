@@ -44,17 +44,17 @@ class ClassFolder(RowSource):
         except LookupError:
             raise ParameterError.out_of_range(
                 "encoding", "a codec of Python", options.encoding) from None
-        label, first = next(_list_files(source), ("", ""))
-        if not first:
+        label, first_path = next(_list_files(source), ("", ""))
+        if not first_path:
             raise SourceError.unreadable(
                 source, "it holds neither data files nor a folder of text files per class")
-        ending = os.path.splitext(first.lower().removesuffix(".gz"))[1]
+        ending = os.path.splitext(first_path.lower().removesuffix(".gz"))[1]
         if "=" in label and ENDINGS.get(ending, "lines") != "lines":
             raise SourceError.unreadable(
                 source, f"partitions (name=value) are read of Parquet files, and {label} holds "
                         f"{ending}: name the files, such as {os.path.join(source, '**')}/*{ending}")
 
-        # What a `Read` takes and yields is said in `textnb.frames.sources`.
+        # The parameters are those of `textnb.frames.sources.Read`.
         def read(
             columns: list[str], predicate: pl.Expr | None, n_rows: int | None
         ) -> Iterator[pl.DataFrame]:
@@ -89,7 +89,7 @@ def _read_rows(
 
 
 def _list_files(root: str) -> Iterator[tuple[str, str]]:
-    """Labels and paths, also of entries that are not files, so that none is silently left out."""
+    """Yield labels and paths, also of entries that are not files: none is silently left out."""
     for label in sorted(os.listdir(root)):
         folder = os.path.join(root, label)
         if label.startswith(".") or os.path.isfile(folder):

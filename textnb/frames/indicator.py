@@ -96,7 +96,7 @@ def split_indicator(y: Any) -> tuple[Any, Indicator | None]:
         raise DataError(
             f"y is a matrix of labels, of 0 and 1, and holds {values[i]} in row {row[i]}, column "
             f"{labels[column[i]]!r} (counted from 0): give y != 0 if it shall mean 1")
-    # A sparse matrix may store zeros, and its entries in any order.
+    # A sparse matrix may store zeros, and may store its entries in any order.
     row, column = row[values != 0], column[values != 0]
     order = np.lexsort((column, row))
     names = pl.Series(labels).gather(pl.Series(column[order].astype(np.int64)))

@@ -191,7 +191,7 @@ def _series_of_pandas(column: Any) -> pl.Series:
     kind = type(dtype).__name__
     if isinstance(dtype, np.dtype) and dtype.kind in _NUMPY_KINDS:
         return pl.Series(name, column.to_numpy(), nan_to_null=True)
-    # Such as Int64 and boolean: values, and a mask of those that are missing.
+    # A type such as pandas' Int64 or boolean holds values, and a mask of the missing ones.
     if ("pandas", "BaseMaskedDtype") in _class_names(dtype):
         has_value = pl.Series(~column.isna().to_numpy())
         values = pl.Series(name, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
@@ -361,13 +361,13 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, columns: Sequence[str]) -> Any:
         case Kind.ARROW_READER:
             return _to_arrow(predicted.collect()).to_reader()
         case Kind.PANDAS | Kind.ARROW_TABLE | Kind.ARROW_BATCH:
-            added = [name for name in predicted.collect_schema().names() if name not in columns]
-            SchemaError.check_new(added, names_of(X))
-            answers = predicted.select(added).collect()
+            new = [name for name in predicted.collect_schema().names() if name not in columns]
+            SchemaError.check_new(new, names_of(X))
+            answers = predicted.select(new).collect()
             if kind is Kind.PANDAS:
-                return X.assign(**{name: _pandas_values(answers[name]) for name in added})
+                return X.assign(**{name: _pandas_values(answers[name]) for name in new})
             table = _to_arrow(answers)
-            for name in added:
+            for name in new:
                 column = table.column(name)
                 X = X.append_column(
                     name, column if kind is Kind.ARROW_TABLE else column.combine_chunks())
@@ -376,7 +376,7 @@ def to_kind_of(X: Any, predicted: pl.LazyFrame, columns: Sequence[str]) -> Any:
             assert_never(kind)
 
 
-def rows_to_kind_of(X: Any, rows: pl.LazyFrame, number: str, columns: Sequence[str]) -> Any:
+def rows_to_kind_of(X: Any, rows: pl.LazyFrame, row_column: str, columns: Sequence[str]) -> Any:
     """Convert some rows of a table, in any order and with new columns, to the kind of the table.
 
     Parameters
@@ -384,7 +384,7 @@ def rows_to_kind_of(X: Any, rows: pl.LazyFrame, number: str, columns: Sequence[s
     X : table or path
     rows : LazyFrame
         Rows of ``select_columns(X, columns)`` with further columns.
-    number : str
+    row_column : str
         The column with the number of each row in ``X``.
     columns : sequence of str
         As for `to_kind_of`.
@@ -395,8 +395,8 @@ def rows_to_kind_of(X: Any, rows: pl.LazyFrame, number: str, columns: Sequence[s
     """
     kind = kind_of(X)
     if kind in _SELECTABLE:
-        added = rows.drop(columns).collect()
-        numbers, rows = added[number].to_numpy(), added.lazy()
+        new_columns = rows.drop(columns).collect()
+        numbers, rows = new_columns[row_column].to_numpy(), new_columns.lazy()
         X = X.iloc[numbers] if kind is Kind.PANDAS else X.take(numbers)
     return to_kind_of(X, rows, columns)
 

@@ -22,8 +22,8 @@ from textnb.frames.cloud import check_storage_options, explain_failure, hide_sec
 from textnb.frames.formats import LAKES
 from textnb.frames.sources import RowSource, ScanOptions
 
-# The metadata files of Iceberg have the version's number: v2.metadata.json, or 00002-UUID in place
-# of v2.
+# The name of a metadata file of Iceberg has the version's number: v2.metadata.json, or
+# 00002-UUID.metadata.json.
 _METADATA_NAME = re.compile(r"v?(\d+)(?:-[0-9a-fA-F-]+)?(?:\.gz)?\.metadata\.json")
 StorageOptions = dict[str, Any] | None
 
@@ -101,7 +101,7 @@ def _scan_delta(path: str, options: StorageOptions) -> pl.LazyFrame:
 
 
 def _scan_iceberg(path: str, options: StorageOptions) -> pl.LazyFrame:
-    # If it is missing, say so now: Polars would import it when rows are read.
+    # If PyIceberg is missing, say so now: Polars would import it when rows are read.
     import pyiceberg.exceptions  # noqa: F401
 
     source = path if is_url(path) or not os.path.isdir(path) else _current_metadata(path)

@@ -125,8 +125,7 @@ def scan_mail(
     schema = pl.Schema({**({"label": pl.String()} if has_label else {}), **columns_of_mail,
                         **{name: pl.String() for name in extra_headers}})
 
-    # `lazy_frame_from` applies the filter, ``predicate``, to each frame. ``n_rows`` is the maximum
-    # number of rows before the filter; None for no maximum.
+    # The parameters are those of `textnb.frames.sources.Read`.
     def read(
         columns: list[str], predicate: pl.Expr | None, n_rows: int | None
     ) -> Iterator[pl.DataFrame]:
@@ -278,16 +277,16 @@ def _frame_of_messages(
 ) -> pl.DataFrame:
     """Make a frame of messages, with the columns of ``schema``; ``headers`` are further columns.
 
-    Of ``predicate``, the engine's filter, only one of columns that need no parsing is applied here.
+    ``predicate``, the engine's filter, is applied here only if its columns need no parsing.
     """
     unparsed = pl.Schema({name: dtype for name, dtype in schema.items() if name in _UNPARSED})
     if predicate is not None and set(predicate.meta.root_names()) <= set(unparsed):
-        # The filter needs no parsed message: the others are not parsed.
+        # Only the messages that pass the filter are parsed.
         frame = pl.DataFrame(map(_unparsed_row, mail), schema=unparsed, orient="row")
         selected = frame.with_row_index("row").filter(predicate)["row"]
         mail = [mail[row] for row in selected]
     is_parsed = len(unparsed) < len(schema)
-    # If ``headers`` has this name, the column holds the header.
+    # If a requested header has the name of the column, the column holds the header.
     with_tokens = TOKENS in schema and TOKENS not in headers
     rows = [_parsed_row(message, headers, with_tokens) if is_parsed else _unparsed_row(message)
             for message in mail]
@@ -303,7 +302,7 @@ def _unparsed_row(raw: RawMessage) -> dict[str, Any]:
 
 def _parsed_row(raw: RawMessage, headers: Sequence[str], tokens: bool) -> dict[str, Any]:
     """All columns of a message by name, with its tokens if ``tokens`` is true."""
-    # The structure, which parts the message has, is among what tokens are made of.
+    # ``structure``, which parts the message has, is only for the tokens.
     message, structure = read_message(raw.raw, headers)
     # An unreadable message is not reported as an empty one too.
     is_unreadable = not raw.raw and raw.errors

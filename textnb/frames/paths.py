@@ -20,7 +20,7 @@ from textnb.files.replace import is_there
 from textnb.frames.kinds import is_unicode
 from textnb.frames.stdin import shown_name
 
-# What else than a file a path may be: tests of its mode, and words for errors.
+# What a path may be other than a file or a folder: tests of its mode, and words for errors.
 _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
           (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
 # Byte-order marks. The longer ones come first: the mark of UTF-32 begins with that of UTF-16.
@@ -36,7 +36,7 @@ _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def expand_glob(pattern: str) -> list[str]:
-    """The paths that match a glob, as of `glob.glob` with ``recursive=True``, sorted.
+    """The paths that match a glob, sorted: those of `glob.glob` with ``recursive=True``.
 
     A link that leads back to a folder above it is not followed.
 
@@ -46,7 +46,7 @@ def expand_glob(pattern: str) -> list[str]:
         If a folder to search can't be listed or entered. `glob.glob` leaves it out.
     """
     if not globbing.has_magic(pattern):
-        # What can't be looked at is the path, and not its folder.
+        # No folder is listed: an error of the system names the path.
         return [pattern] if is_there(pattern) else []
     return sorted(filter(None, set(_expand_glob(pattern))))
 
@@ -184,9 +184,9 @@ def without_bom(path: str) -> str:
 
 @cache
 def _copy_without_mark(path: str, modified: int, size: int) -> str:
-    """Make the copy once for each state of a file, because a table is opened several times.
+    """Copy a file without its byte-order mark: once, although a table is opened several times.
 
-    The time of its change and its size are the state, by which the cache finds the copy.
+    The cache finds the copy by the arguments, which change when the file does.
     """
     with open_text(path) as source:
         source.read(len(codecs.BOM_UTF8))

@@ -23,7 +23,8 @@ from textnb.runtime.stopping import count_written, is_stop_requested
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-# A spreadsheet may take a text that begins so for a formula: see OWASP, "CSV injection".
+# A spreadsheet may take a text that begins with one of these for a formula: see OWASP, "CSV
+# injection".
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _BATCH_ROWS = 8192
 # Rows of a Parquet row group, which the engine holds in memory. Its default is eight times as many,
@@ -49,26 +50,26 @@ def write(
     SchemaError
         If the format can't hold a column of the frame.
     """
-    chosen = output_format(path, format, safe_csv=safe_csv)
-    if chosen in (*SEPARATORS, "ndjson"):
-        _check_types(frame.collect_schema(), chosen)
-    if chosen in SEPARATORS:
+    format = output_format(path, format, safe_csv=safe_csv)
+    if format in (*SEPARATORS, "ndjson"):
+        _check_types(frame.collect_schema(), format)
+    if format in SEPARATORS:
         frame = frame.with_columns(cs.by_dtype(pl.List(pl.String)).list.join("; "))
         if safe_csv:
             frame = _without_formulas(frame)
     if path == "-":
         with _report_io_errors("standard output"):
-            _to_stdout(frame, chosen)
+            _write_to_stdout(frame, format)
         return
     with replace_file(path) as file, _report_io_errors(path, file):
-        if chosen == "parquet":
+        if format == "parquet":
             frame.sink_parquet(file, row_group_size=_ROW_GROUP_SIZE)
-        elif chosen == "ipc":
+        elif format == "ipc":
             frame.sink_ipc(file)
-        elif chosen == "ndjson":
+        elif format == "ndjson":
             frame.sink_ndjson(file)
         else:
-            frame.sink_csv(file, separator=SEPARATORS[chosen])
+            frame.sink_csv(file, separator=SEPARATORS[format])
         # The engine may have lost the exception of a signal, and not have written all rows.
         if is_stop_requested():
             raise KeyboardInterrupt
@@ -87,9 +88,9 @@ def _check_types(schema: pl.Schema, format: str) -> None:
 
 def _holds_bytes(dtype: Any) -> bool:
     """Whether values of a type hold bytes (Binary), also in lists and structs."""
-    parts = ([field.dtype for field in dtype.fields] if isinstance(dtype, pl.Struct) else
+    inner = ([field.dtype for field in dtype.fields] if isinstance(dtype, pl.Struct) else
              [dtype.inner] if isinstance(dtype, (pl.List, pl.Array)) else [])
-    return dtype == pl.Binary or any(map(_holds_bytes, parts))
+    return dtype == pl.Binary or any(map(_holds_bytes, inner))
 
 
 def _without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -106,8 +107,8 @@ def _without_formulas(frame: pl.LazyFrame) -> pl.LazyFrame:
 def _report_io_errors(path: str, file: IO[bytes] | None = None) -> Iterator[None]:
     """A context in which failures of a disk become errors that name the output.
 
-    The engine reports failures of input and output alike. Only a full disk shows that it was the
-    output that failed.
+    The engine reports failures of input and output alike. Only a full disk shows that the output
+    failed, and not the input.
     """
     try:
         yield
@@ -180,7 +181,7 @@ def _output_format(path: str, format: str | None, advice: str) -> str:
     return format or ENDINGS[ending]
 
 
-def _to_stdout(frame: pl.LazyFrame, format: str) -> None:
+def _write_to_stdout(frame: pl.LazyFrame, format: str) -> None:
     batches = frame.collect_batches(chunk_size=_BATCH_ROWS, maintain_order=True, lazy=True)
     first_batch = next(batches, None)
     if first_batch is None:

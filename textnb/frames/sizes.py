@@ -70,7 +70,7 @@ def _count_rows(frame: pl.LazyFrame) -> int:
 
 def _estimate(files: Sequence[str], format: str) -> Size | None:
     """Estimate rows by the lines of samples, for CSV without the line ends in quoted fields."""
-    rows = 0.0
+    n_rows = 0.0
     for path in files:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
@@ -81,13 +81,13 @@ def _estimate(files: Sequence[str], format: str) -> Size | None:
                 samples.append(file.read(_SAMPLE_BYTES))
         if samples[0].startswith(_COMPRESSED):
             return None
-        lines, length = sum(sample.count(b"\n") for sample in samples), sum(map(len, samples))
-        if not lines:
+        n_lines, n_bytes = sum(sample.count(b"\n") for sample in samples), sum(map(len, samples))
+        if not n_lines:
             return None
         share = _share_outside_quotes(samples[0]) if format in _QUOTED_FORMATS else 1.0
-        rows += size * lines / length * share
-    headers = len(files) if format in _QUOTED_FORMATS else 0
-    return Size(max(1, round(rows) - headers), is_exact=False)
+        n_rows += size * n_lines / n_bytes * share
+    n_headers = len(files) if format in _QUOTED_FORMATS else 0
+    return Size(max(1, round(n_rows) - n_headers), is_exact=False)
 
 
 def _share_outside_quotes(text: bytes) -> float:

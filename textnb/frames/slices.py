@@ -54,8 +54,7 @@ def scan_in_turn(
     """
     reference, schema = _common_schema(files, open_lazily, on_skip)
 
-    # `lazy_frame_from` applies the filter, ``predicate``, to each frame. ``max_rows`` is the
-    # maximum number of rows before the filter; None for no maximum.
+    # The parameters are those of `textnb.frames.sources.Read`.
     def read(
         columns: list[str], predicate: pl.Expr | None, max_rows: int | None
     ) -> Iterator[pl.DataFrame]:
@@ -85,7 +84,7 @@ def scan_in_turn(
 def _common_schema(
     files: Sequence[str], open_lazily: OpenLazily, on_skip: OnSkip | None
 ) -> tuple[str, pl.Schema]:
-    """The schema that all files must have, after the path of a file with it, which errors name.
+    """The path of a file that has the schema that all files must have, for errors; that schema.
 
     It is the schema of the first file, or with ``on_skip`` the most frequent one.
     """
@@ -153,16 +152,16 @@ def _slices(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         yield rows
 
 
-def _check_schema(path: str, own: pl.Schema, reference: str, schema: pl.Schema) -> None:
-    """Raise SchemaError unless a file has the columns of the reference, in any order."""
-    for name in [*schema, *own]:
-        if own.get(name) == schema.get(name):
+def _check_schema(path: str, schema: pl.Schema, reference: str, expected: pl.Schema) -> None:
+    """Raise SchemaError unless a file has the columns of the reference file, in any order."""
+    for name in [*expected, *schema]:
+        if schema.get(name) == expected.get(name):
             continue
-        if name not in own:
+        if name not in schema:
             difference = f"{path} has no column {name!r}, which {reference} has"
-        elif name not in schema:
+        elif name not in expected:
             difference = f"{path} has a column {name!r}, which {reference} lacks"
         else:
-            difference = (f"column {name!r} is {own[name]} in {path}, and {schema[name]} in "
+            difference = (f"column {name!r} is {schema[name]} in {path}, and {expected[name]} in "
                           f"{reference}")
         raise SchemaError(f"{difference}; files that are read together must have the same columns")

@@ -67,10 +67,10 @@ def table_of_texts(
     if isinstance(texts, (bytes, Mapping)) or not hasattr(texts, "__iter__"):
         raise ParameterError.out_of_range("X", "a table, a path, or a sequence of texts", texts)
     items = texts.tolist() if hasattr(texts, "tolist") else list(texts)
-    first = next((item for item in items if item is not None), None)
+    first_item = next((item for item in items if item is not None), None)
     # The rows of a two-dimensional array are not lists of tokens.
     if getattr(texts, "ndim", 1) == 1 and (
-            columns[0] in tokens or isinstance(first, (list, tuple))):
+            columns[0] in tokens or isinstance(first_item, (list, tuple))):
         frame = _table_of_tokens(items, columns[0])
         check_texts(frame.schema, columns, tokens)
         return frame

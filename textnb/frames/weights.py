@@ -96,11 +96,11 @@ def read_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
     if weights.dtype == pl.Boolean:
         raise DataError(f"{name} holds truth values: weights are numbers >= 0")
     numbers = weights.cast(pl.Float64, strict=False)
-    for is_valid, range in ((numbers.is_finite() & (numbers >= 0.0), "finite numbers >= 0"),
+    for is_valid, expected in ((numbers.is_finite() & (numbers >= 0.0), "finite numbers >= 0"),
                             (numbers <= _MAX_WEIGHT, f"at most {_MAX_WEIGHT}")):
         is_invalid = ~is_valid.fill_null(False)
         if is_invalid.any():
             row = int(is_invalid.arg_true()[0])
             raise DataError(f"{name} is {weights[row]!r} in row {first_row + row} (counted from "
-                            f"0): weights are {range}")
+                            f"0): weights are {expected}")
     return numbers.to_numpy()

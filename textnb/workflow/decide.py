@@ -29,18 +29,18 @@ _CRITERIA = {"by", "costs", "rule", "min_precision", "confidence", "labels", "sc
 
 
 def scores_of(
-    fitted: Fitted, frame: pl.LazyFrame, scored: str | None,
+    fitted: Fitted, frame: pl.LazyFrame, method: str | None,
     folds: ValidateOptions | None = None, progress: Progress | None = None,
 ) -> Any:
     """Score rows; training rows are scored by models that were trained without them.
 
     Parameters
     ----------
-    scored : {"leave-one-out", "folds"}, optional
+    method : {"leave-one-out", "folds"}, optional
         How to score training rows; multilabel models always use folds. None if the model has not
         learned the rows.
     folds : ValidateOptions, optional
-        The number of folds and how rows are divided into them; by default five.
+        The number of folds, by default five, and how rows are divided into them.
     progress : callable, optional
         Called with numbers of rows.
 
@@ -48,9 +48,9 @@ def scores_of(
     -------
     HeldOut
     """
-    if scored is None:
+    if method is None:
         return held_out(fitted, frame, progress=progress)
-    if scored == "leave-one-out" and not fitted.is_multilabel:
+    if method == "leave-one-out" and not fitted.is_multilabel:
         return leave_one_out(fitted, frame, progress=progress)
     return scores_by_folds(fitted, frame, progress=progress, **folds_of(folds or ValidateOptions()))
 
@@ -65,32 +65,30 @@ class Calibrated:
     """A calibration, and the scores of held-out rows to which it was fitted."""
 
     calibration: Calibration
-    held: HeldOut
+    held_out: HeldOut
 
     @property
     def figures(self) -> dict[str, dict[str, float]]:
         """Measures of the held-out rows before and after the calibration, by name."""
-        calibrated = self.held.calibrated(self.calibration)
-        if self.held.is_multilabel:
-            return {"log_loss": {"before": self.held.log_loss, "after": calibrated.log_loss}}
-        before, after = reliability(self.held), reliability(calibrated)
+        calibrated = self.held_out.calibrated(self.calibration)
+        if self.held_out.is_multilabel:
+            return {"log_loss": {"before": self.held_out.log_loss, "after": calibrated.log_loss}}
+        before, after = reliability(self.held_out), reliability(calibrated)
         return {name: {"before": getattr(before, name), "after": getattr(after, name)}
                 for name in ("log_loss", "brier", "expected_calibration_error")}
 
     def to_dict(self) -> dict[str, Any]:
-        # Not judged are rows of a class that was not in the training set of the model that scored
-        # them.
-        # If the rows look as if the model had learned them, the novelty says so.
-        evidence = {} if self.held.is_multilabel else {
-            "not_judged": self.held.not_judged, **novelty_entry(self.held.novelty)}
+        # Rows are not judged if the model that scored them had not learned their class. If the
+        # rows look as if the model had learned them, the novelty says so.
+        evidence = {} if self.held_out.is_multilabel else {
+            "not_judged": self.held_out.not_judged, **novelty_entry(self.held_out.novelty)}
         return {"calibration": self.calibration.to_dict(), **self.figures, **evidence}
 
 
 def calibrate(fitted: Fitted, scores: Any, options: CalibrateOptions) -> Calibrated:
     """Fit a calibration to scores of rows by models that were trained without them.
 
-    ``scores`` is the result of `scores_of`. How scores become probabilities, which `link_of` says,
-    depends on the model.
+    ``scores`` is the result of `scores_of`; `link_of` says how they become probabilities.
     """
     check_calibration(fitted, options)
     return Calibrated(fit_calibration(scores, length_aware=options.length_aware,
@@ -154,7 +152,7 @@ def _with_label_limits(fitted: Fitted, options: DecideOptions) -> Decision:
     """The model's own thresholds, with new ``at_least`` and ``at_most``."""
     # A label whose log-odds are above 0 is more probable than not.
     decision = fitted.decision or Decision(dict.fromkeys(fitted.classes.tolist(), 0.0))
-    # The measurements were made with the old limits, so they no longer hold.
+    # Measurements were made with the old limits, and are left out.
     criteria = {name: value for name, value in decision.evidence.items() if name in _CRITERIA}
     changes: dict[str, Any] = {"evidence": criteria, **options.label_limits}
     return replace(decision, **changes)

@@ -16,7 +16,7 @@ from textnb.evaluation.metrics import Evaluation
 from textnb.evaluation.novelty import Novelty, NoveltyCount
 from textnb.frames.batches import Progress
 from textnb.learning.fitted import Fitted
-from textnb.workflow.models import AnyModel, class_named, classes_of, holds_lists, text_columns
+from textnb.workflow.models import AnyModel, class_named, classes_of, predicts_lists, text_columns
 from textnb.workflow.options import MistakesOptions, TestOptions
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Measures:
             **values, "roc_auc": self.roc_auc, "rates": self.rates}
 
 
-def check_test(model: AnyModel, options: TestOptions) -> Any:
+def positive_class_of(model: AnyModel, options: TestOptions) -> Any:
     """The class that is measured against all others; ParameterError if the model lacks it."""
     return class_named(options.positive, classes_of(model), setting="positive")
 
@@ -83,12 +83,12 @@ def evaluate_model(
     To measure a class or probabilities, rows are read twice if documents have lists of labels, or
     if there is a report.
     """
-    positive = check_test(model, options)
+    positive = positive_class_of(model, options)
     needs_scores = positive is not None or with_probabilities
-    # Gets the scores of each batch if rows have one label and there is no report.
+    # The scores of each batch, if rows have one label and there is no report.
     scores: list[HeldOut] = []
     if options.report is None:
-        result = evaluate(model, frame, progress=progress) if holds_lists(model) else (
+        result = evaluate(model, frame, progress=progress) if predicts_lists(model) else (
             evaluate_classes(model, frame, progress, scores=scores if needs_scores else None))
     else:
         from textnb.report.page import write_report
@@ -118,7 +118,7 @@ def mistakes(
     Returns
     -------
     (int, int, Novelty)
-        The number of rows that are written, the number of mistakes among them, and whether the
+        The number of rows that were written, the number of mistakes among them, and whether the
         model seems to have learned the input.
     """
     from textnb.evaluation.mistakes import select_mistakes
@@ -136,9 +136,9 @@ def mistakes(
         if not n_judged:
             raise DataError.no_rows("the input", "there is nothing to judge")
 
-    def count_selected(selected: int, mistakes: int) -> None:
+    def count_selected(n_rows: int, n_misjudged: int) -> None:
         nonlocal n_written, n_mistakes
-        n_written, n_mistakes = n_written + selected, n_mistakes + mistakes
+        n_written, n_mistakes = n_written + n_rows, n_mistakes + n_misjudged
 
     rows = select_mistakes(
         model, frame, options.within, options.terms, progress=count_judged, novelty=novelty,
@@ -166,7 +166,7 @@ def _measure_probabilities(model: Any, scores: HeldOut) -> dict[str, Any]:
     """Measures of calibrated scores; empty for feature tables and for models of one class."""
     if not isinstance(model, Fitted) or len(model.classes) < 2:
         return {}
-    # Imported here, as it takes SciPy.
+    # Imported here, as it imports SciPy.
     from textnb.evaluation.calibration import reliability
 
     is_calibrated = model.calibration is not None

@@ -5,7 +5,7 @@
     [audit]          what is wrong with the rows to learn from, before anything is learned
     [model]          the model's kind, its settings, its tokenizer or features
     [validation]     by folds, by leave-one-out, in order or for values of l, before the test
-    [calibration]    a temperature, by leave-one-out
+    [calibration]    a temperature, from scores of left-out rows
     [decision]       a threshold, with a guarantee, by costs, or a reject option
     [test]           measures on the test rows, and the report
     [terms]          the most distinctive terms of each class
@@ -50,15 +50,15 @@ from textnb.workflow.toml import READERS, Key, Table, read_toml
 from textnb.workflow.train import (
     check_belongs,
     check_training,
-    known_kind,
     make_train_options,
+    model_class,
     model_of,
     use_mail_defaults,
 )
 
 # Files that every job writes, in addition to those that it names.
 RESERVED = ("model.textnb", "metrics.json", "validation.json", "run.json")
-# Types of keys: a name in the output folder, and such a name with the ending of a table.
+# Types of keys: the name of a file in the output folder, and of one that holds a table.
 FileName = str
 TableName = str
 _SHARE_RANGE = Range("above 0 and below 1", lambda v: is_number(v) and 0 < v < 1)
@@ -310,16 +310,16 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
     """[model]: settings of columns, limits and learning, together with those of its kind."""
     key: Key = ("model",)
     if not isinstance(values, dict):
-        # This notes that [model] must be a table.
+        # `read_settings` notes that [model] must be a table.
         return table.read_settings(values, key)
     kind = values.get("kind", "multinomial")
-    model = table.note_errors((*key, "kind"), lambda: known_kind(kind))
+    model = table.note_errors((*key, "kind"), lambda: model_class(kind))
     if model is None:
         return None
     for name in values:
         table.note_errors((*key, name), partial(check_belongs, kind, name))
-    # A key with a fault is not read again, so that it gets no second one.
-    excluded = {"kind", "tokenizer", *(fault[-1] for fault, _ in table.faults if fault)}
+    # A key with a fault is not read again, so that it gets no second fault.
+    excluded = {"kind", "tokenizer", *(faulty[-1] for faulty, _ in table.faults if faulty)}
     settings = table.read_settings(
         {name: value for name, value in values.items() if name not in excluded},
         key, *COMMON_GROUPS, model)
@@ -336,12 +336,12 @@ def _model(table: Table, values: Any, input: Input | None) -> Any:
 
 
 def _check(job: Job, table: Table) -> None:
-    """Note what is wrong with keys that each are valid alone."""
-    if not job.model.is_texts:
+    """Note faults of keys that are valid each by itself."""
+    if not job.model.is_for_texts:
         keys: list[Key] = [
             (name,) for name in ("audit", "validation", "calibration", "decision", "terms")
             if getattr(job, name) is not None]
-        if job.input.of_lists:
+        if job.input.has_label_lists:
             keys.append(("input", "label_separator" if job.input.label_columns is None
                          else "label_columns"))
         for key in keys:
@@ -371,8 +371,8 @@ def _check(job: Job, table: Table) -> None:
 def _check_left_out(job: Job, table: Table) -> None:
     """Note a section that leaves rows out by subtraction, if the model does not allow it."""
     by = None if job.decision is None else job.decision.by
-    if not job.model.is_texts or job.input.of_lists or by is not None:
-        return  # `by`, too, is for lists of labels, which are scored by folds.
+    if not job.model.is_for_texts or job.input.has_label_lists or by is not None:
+        return  # The option ``by`` is for lists of labels too, which are scored by folds.
     model = model_of(job.model.kind, job.model.parameters)
     sections = [name for name, subtracts in (
         ("calibration", job.calibration is not None and model.from_counts),
@@ -393,10 +393,10 @@ def _check_left_out(job: Job, table: Table) -> None:
 def settings_of(options: Any) -> dict[str, Any]:
     """The settings of a job, or of a section, that are not their defaults."""
     if isinstance(options, TrainOptions):
-        own = {"kind": options.kind, **options.parameters}
+        settings = {"kind": options.kind, **options.parameters}
         for group in (options.columns, options.limits, options.learning):
-            own |= settings_of(group)
-        return own | ({"tokenizer": options.tokenizer} if options.tokenizer else {})
+            settings |= settings_of(group)
+        return settings | ({"tokenizer": options.tokenizer} if options.tokenizer else {})
     settings = {}
     for each in fields(options):
         value = getattr(options, each.name)

@@ -29,11 +29,11 @@ from textnb.scoring.scorer import answer_rows, answer_schema
 from textnb.scoring.texts import coverage_of
 from textnb.workflow.predict import Predicted, columns_to_write
 
-# Bytes that are read at a time, and about the maximum of those that are answered together.
-_BLOCK_SIZE, _MAX_TOGETHER = 1 << 16, 1 << 20
+# The number of bytes of one read, and about the maximum of a batch of lines.
+_BLOCK_SIZE, _MAX_BATCH_SIZE = 1 << 16, 1 << 20
 # The maximum number of bytes of a line.
 MAX_LINE = 1 << 26
-# The types of a text. Lists of tokens have another type, so their lines are read one by one.
+# The types of a text. Lists of tokens have another one, so their lines are read one by one.
 _TEXT_TYPES = {str, type(None)}
 
 
@@ -88,8 +88,8 @@ def answer_lines(
         result.rows += len(rows)
         result.impossible += answer_table["predicted"].null_count()
         answer_table = answer_table.select(reader.answer_names)
-        next_answer = iter(answer_table.write_ndjson().encode().split(b"\n"))
-        next_row, output = iter(rows), list[bytes]()
+        answers_left = iter(answer_table.write_ndjson().encode().split(b"\n"))
+        rows_left, output = iter(rows), list[bytes]()
         for i, line in enumerate(lines):
             if line is None or i in errors:
                 result.n_errors += 1
@@ -98,7 +98,7 @@ def answer_lines(
                 output.append(json.dumps({"line": number, "error": error}).encode())
             else:
                 # The answer without its first bracket completes the object.
-                output.append(reader.open_object(line, next(next_row)) + next(next_answer)[1:])
+                output.append(reader.open_object(line, next(rows_left)) + next(answers_left)[1:])
         if output:
             target.write(b"\n".join([*output, b""]))
             target.flush()
@@ -144,7 +144,7 @@ class _LineReader:
             parse_float=_finite_float if line_keys else None, parse_constant=_refuse_constant,
             object_pairs_hook=self._check_pairs).decode
         # A number between the lines that are read together. It is random, so that nobody can write
-        # it into a line to make that line count as two.
+        # it into a line and make it count as two lines.
         self._separator = secrets.randbits(64)
 
     def read(self, lines: list[bytes | None]) -> tuple[list[dict[str, Any]], dict[int, str]]:
@@ -181,8 +181,8 @@ class _LineReader:
             text = b"\n".join(lines).decode("utf-8")  # type: ignore[arg-type]  # none is None
             values = self._decode("[" + text.replace("\n", f",{self._separator},") + "]")
             rows: list[dict[str, Any]] = values[::2]
-            # If each line has one value, each second value is the separator. The escape of half a
-            # character begins with \ud.
+            # If each line has one value, each second value is the separator. The escape of a lone
+            # surrogate begins with \ud.
             if (values[1::2] == [self._separator] * (len(lines) - 1)
                     and all(row.keys().isdisjoint(self._answer_keys) for row in rows)
                     and all(name in row for name in self._line_keys or () for row in rows)
@@ -271,7 +271,7 @@ def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]
     rest, is_too_long, is_first = b"", False, True
     while block := _read_waiting(source):
         if is_first:
-            # Without the byte-order mark of UTF-8.
+            # Remove the byte-order mark of UTF-8.
             block, is_first = (beginning + block).removeprefix(b"\xef\xbb\xbf"), False
         *whole, rest = (rest + block).split(b"\n")
         lines = [None if len(line) > MAX_LINE else line.strip() for line in whole]
@@ -288,7 +288,7 @@ def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]
 def _read_waiting(source: Any) -> bytes:
     """Wait for bytes, and read those that are there; empty at the end."""
     parts, size = [source.read1(_BLOCK_SIZE)], 0
-    while parts[-1] and size < _MAX_TOGETHER and _has_more(source):
+    while parts[-1] and size < _MAX_BATCH_SIZE and _has_more(source):
         size += len(parts[-1])
         parts.append(source.read1(_BLOCK_SIZE))
     return b"".join(parts)
@@ -296,7 +296,7 @@ def _read_waiting(source: Any) -> bytes:
 
 def _has_more(source: Any) -> bool:
     try:
-        # Whether the source can be read now: 0 seconds are waited.
+        # Whether the source can be read now: the call waits for 0 seconds.
         return bool(select.select([source], [], [], 0)[0])
     except (OSError, ValueError):
         # The source is not a file of the system. It may be bytes in memory, which never wait.

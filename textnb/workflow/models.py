@@ -55,7 +55,7 @@ def classes_of(model: AnyModel) -> NDArray[Any]:
     return classes
 
 
-def holds_lists(model: AnyModel) -> bool:
+def predicts_lists(model: AnyModel) -> bool:
     """Whether a model predicts lists of labels."""
     return bool(getattr(model, "is_multilabel", False))
 

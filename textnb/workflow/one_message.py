@@ -30,7 +30,7 @@ _ALL_COLUMNS = _TEXT_COLUMNS | _TOKEN_COLUMNS | {
 def uses_ledger(model: str, output: str | None, is_required: bool) -> bool:
     """Whether a model and its ledger change together; ParameterError if that is not clear.
 
-    ``output`` is the model file to write, and with ``is_required`` the user asks for a ledger.
+    ``output`` is the model file to write; ``is_required`` says that the user asks for a ledger.
     """
     if output is not None and os.path.realpath(output) != os.path.realpath(model):
         if is_required:
@@ -78,9 +78,9 @@ def learn_message(
     try:
         stored = ModelToExtend(model)
         label = parse_label(as_class, type(stored.labels[0]))
-        texts, lists = set(stored.columns) - set(stored.lists), set(stored.lists)
+        text_columns, token_columns = set(stored.columns) - set(stored.lists), set(stored.lists)
         if (label not in stored.labels or stored.label in _ALL_COLUMNS
-                or not texts <= _TEXT_COLUMNS or not lists <= _TOKEN_COLUMNS):
+                or not text_columns <= _TEXT_COLUMNS or not token_columns <= _TOKEN_COLUMNS):
             return None
         message = _read_one_message(input)
         if message is None:
@@ -104,7 +104,7 @@ def learn_message(
             if learned_label is not None:
                 return "known" if learned_label == label else None
             updated = stored.add(columns, label, ledger.next_model)
-            # 0, as no pending message was learned.
+            # last=0: no pending message was learned.
             ledger.replace_model(last=0, labels={key: label})
             ledger.drop_oldest()
         return updated

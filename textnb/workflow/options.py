@@ -1,8 +1,8 @@
 """The options of each step of work, on the command line and as keys of a job.
 
-A class is a group of options, with its heading in ``--help`` as docstring. A field has the type,
-default and help, and `setting` explains its other arguments. Its name is the key of a job, and the
-option too unless `names` has another. With ``key_of="read"`` the option is ``--read KEY=VALUE``.
+A class is a group of options; its docstring is its heading in ``--help``. A field is an option: its
+name is the key in a job, and the name on the command line unless ``names`` has another. With
+``key_of="read"`` the option is ``--read KEY=VALUE``. `setting` explains the other arguments.
 Types such as Place are explained in `textnb.runtime.settings`. Neither Polars nor NumPy is imported
 here, so that ``--help`` starts at once.
 """
@@ -108,7 +108,7 @@ class LabelledOptions(ReadOptions):
         return patterns
 
     @property
-    def of_lists(self) -> bool:
+    def has_label_lists(self) -> bool:
         """Whether an option says that rows have lists of labels."""
         return self.label_separator is not None or self.label_columns is not None
 
@@ -181,8 +181,8 @@ class TrainOptions:
     is_for_mail: bool = False
 
     @property
-    def is_texts(self) -> bool:
-        """Whether the model is one of texts, and not of feature tables."""
+    def is_for_texts(self) -> bool:
+        """Whether the model is for texts, and not for feature tables."""
         return self.kind not in table_models()
 
     @property

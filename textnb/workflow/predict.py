@@ -62,7 +62,7 @@ def columns_to_write(
     columns : sequence of str, optional
         The value of the option ``columns``.
     row_columns, answers : iterable of str
-        The columns of the rows before they get answers, and those of the answers.
+        The columns of the rows before they get answers, and the columns of the answers.
 
     Raises
     ------
@@ -111,8 +111,8 @@ def predict(
 
     schema, rows = answered.collect_schema(), frame.collect_schema()
     names = columns_to_write(options.columns, rows, (name for name in schema if name not in rows))
-    # Rows, and rows without an answer, are counted when a column of answers passes: it is one that
-    # is written, because the engine computes no others.
+    # Rows are counted when the batches of a column of answers pass. The column must be one that is
+    # written, because the engine computes no others.
     column = next(name for name in names if name not in rows)
 
     def count_rows(columns: Sequence[pl.Series]) -> pl.Series:

@@ -68,10 +68,10 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
                 f"the review has no column {name!r}: it needs 'row', and the new label in "
                 f"{label!r} or 'suggested'; it has " + ", ".join(map(repr, reviewed.columns)))
         if nulls := reviewed[name].null_count():
-            first = reviewed[name].is_null().arg_true()[0]
+            first_null = reviewed[name].is_null().arg_true()[0]
             raise DataError(f"the column {name!r} of the review is null in "
-                            f"{quantity(nulls, 'line')}, the first of them line {first + 1} below "
-                            "the header: leave out what is not to be changed")
+                            f"{quantity(nulls, 'line')}, the first of them line {first_null + 1} "
+                            "below the header: leave out what is not to be changed")
     dtype, new_label = rows.schema[label], pl.col(column)
     if isinstance(dtype, pl.List) and reviewed.schema[column] == pl.String:
         new_label = new_label.str.split(_SEPARATOR).list.eval(
@@ -97,7 +97,7 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     changes = changes.with_columns(old=rows[label].gather(changes["row"])).filter(
         pl.col("new").ne_missing(pl.col("old"))).sort("row")
     before = rows[changes["row"]]
-    # For each row its new label, or null if it stays.
+    # For each row its new label; null if its label stays.
     all_rows = pl.DataFrame({"row": range(rows.height)}, schema={"row": pl.Int64}).join(
         changes, on="row", how="left", maintain_order="left")
     labels_of_review, labels_of_rows = (
@@ -108,7 +108,7 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
         before.with_columns(changes["new"].alias(label)), sorted(labels_of_review - labels_of_rows))
 
 
-def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:
+def relearn(fitted: Fitted, relabelled: Relabelled) -> Fitted:
     """Make the model learn the changed rows with their new labels instead of their old ones.
 
     The result is exact: counts of the old rows are subtracted, and counts of the new ones added.
@@ -120,13 +120,12 @@ def relearn(fitted: Fitted, changed: Relabelled) -> Fitted:
     DataError
         If the model can't have learned the rows with their old labels.
     """
-    # Models that do not learn by counting can't learn more rows, or forget some.
     require_counts(fitted)
-    if not changed.before.height:
+    if not relabelled.before.height:
         return fitted
-    column: Any = changed.after[fitted.label]
+    column: Any = relabelled.after[fitted.label]
     labels = (column.explode() if fitted.is_multilabel else column).unique().drop_nulls().to_list()
     known = fitted.classes.tolist()
-    extended = learn_more(fitted, fitted.settings, changed.after,
+    extended = learn_more(fitted, fitted.settings, relabelled.after,
                           classes=[label for label in labels if label not in known] or None)
-    return forget(extended, changed.before)
+    return forget(extended, relabelled.before)

@@ -35,8 +35,8 @@ from textnb.workflow.models import (
     AnyModel,
     classes_of,
     features_of,
-    holds_lists,
     parse_label,
+    predicts_lists,
     text_columns,
 )
 from textnb.workflow.options import LabelledOptions, ReadOptions
@@ -98,7 +98,7 @@ class Rows:
         inputs = dict.fromkeys(
             [columns[0], *self._text_columns, *(("errors", "path") if is_mail else ())])
         if is_mail or self._text_columns:
-            # Put into the first column, which each step reads: `_note` returns it unchanged.
+            # `_note` takes the place of the first column, which each step reads, and returns it.
             self.frame = self.frame.with_columns(pl.struct(*inputs).map_batches(
                 self._note, return_dtype=schema[columns[0]], is_elementwise=True).alias(columns[0]))
 
@@ -154,7 +154,7 @@ class Rows:
                         "with {on_unreadable=skip}", path=printable(path), why=printable(why))
 
     def n_without_text(self, n_rows: int) -> int:
-        """The number of rows without a text among ``n_rows``, if all were read equally often."""
+        """The number of rows without a text among ``n_rows``, each of them read equally often."""
         return sum(n_blank for _, n_blank in self._batches) * n_rows // max(
             1, sum(height for height, _ in self._batches))
 
@@ -206,7 +206,7 @@ def open_rows(
 
         table, settings = scan_database(options.query or "", source), {}
     if text is None:
-        _check_table(options, label_options)
+        _refuse_text_options(options, label_options)
         frame = rows_where(scan_table(table, features, label, **settings), where, option)
         return Rows(source, _with_classes(source, frame, label, label_options, note), where=where,
                     option=option, format=options.format)
@@ -290,17 +290,17 @@ def labelled_rows(
                 "leave out {as_class}, or choose the rows with {where} and write them without that "
                 "column", column=column)
         label = pl.lit(parse_label(as_class, type(known[0])), dtype=dtype)
-        labels = pl.concat_list(label) if holds_lists(model) else label
+        labels = pl.concat_list(label) if predicts_lists(model) else label
     elif isinstance(schema[column], pl.List):
         # A model of one label refuses lists when it learns.
-        labels = pl.col(column).cast(pl.List(dtype)) if holds_lists(model) else pl.col(column)
+        labels = pl.col(column).cast(pl.List(dtype)) if predicts_lists(model) else pl.col(column)
     else:
         labels = labels_as(column, rows.frame, dtype)
     rows.frame = rows.frame.with_columns(labels.alias(column))
     return rows
 
 
-def _check_table(options: ReadOptions, label_options: LabelledOptions) -> None:
+def _refuse_text_options(options: ReadOptions, label_options: LabelledOptions) -> None:
     """Raise ParameterError for options that are only for models of texts."""
     for name, value in (("subfolders", options.subfolders),
                         ("label_separator", label_options.label_separator),

@@ -98,18 +98,18 @@ class _Work:
         self._scores: dict[str, Any] = {}
 
     @property
-    def train(self) -> Any:
+    def training_rows(self) -> Any:
         """The rows to learn from, as a LazyFrame."""
         return scan_stored(self.rows.train).drop(ROW_NUMBER, strict=False)
 
     @property
-    def test(self) -> Any:
+    def test_rows(self) -> Any:
         """The rows to test on, as a LazyFrame."""
         return scan_stored(self.rows.test).drop(ROW_NUMBER, strict=False)
 
     @contextmanager
     def naming_rows(self) -> Iterator[None]:
-        """A context in which errors of the rows name the input, and those of a disk their copy."""
+        """A context in which errors of rows name the input, and errors of the disk their copy."""
         with naming_source(self.job.input.train):
             try:
                 yield
@@ -122,9 +122,9 @@ class _Work:
         if self.model.is_multilabel:
             method = "folds"
         if method not in self._scores:
-            _begin_reading(Size(self.rows.learned))
+            _begin_reading(Size(self.rows.n_train))
             self._scores[method] = scores_of(
-                self.model, self.train, method, folds=self.job.validation, progress=advance)
+                self.model, self.training_rows, method, folds=self.job.validation, progress=advance)
         return self._scores[method]
 
     def write(self, name: str, values: Any) -> None:
@@ -151,7 +151,7 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
     Raises
     ------
     TextnbError
-        If a step fails; the output is then as it was.
+        If a step fails; the output then stays as it was.
     """
     observer = observer or Silent()
     check_report_libraries(job)
@@ -183,8 +183,8 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         (folder / RECORD_NAME).write_text(record_text({
             "files": sorted({*(path.name for path in folder.iterdir()), RECORD_NAME}),
             "textnb": __version__, "job": _record_of_job(job),
-            "rows": {"learned": rows.learned, "tested": rows.tested,
-                     "malformed": rows.malformed}}) + "\n", "utf-8")
+            "rows": {"learned": rows.n_train, "tested": rows.n_test,
+                     "malformed": rows.n_malformed}}) + "\n", "utf-8")
     return Path(job.output)
 
 
@@ -207,10 +207,10 @@ def _begin_reading(size: Size | None) -> None:
 
 
 def _audit(work: _Work, options: Audit, advance: Progress) -> Any:
-    _begin_reading(Size(work.rows.learned))
-    columns = work.job.model.columns
+    _begin_reading(Size(work.rows.n_train))
+    rows, columns = scan_stored(work.rows.train), work.job.model.columns
     work.audit = audit_numbered(
-        scan_stored(work.rows.train), number_column=ROW_NUMBER, test=work.test, text=columns.text,
+        rows, number_column=ROW_NUMBER, test=work.test_rows, text=columns.text,
         label=columns.label, model=options.model, near=options.near, progress=advance)
     # A finding that the job must not have raises an error.
     work.audit.check(options.fail_on or ())
@@ -220,17 +220,17 @@ def _audit(work: _Work, options: Audit, advance: Progress) -> Any:
 
 def _train(work: _Work, options: TrainOptions, advance: Progress) -> Trained:
     if work.job.decision is not None and options.is_for_mail:
-        # Without a threshold by training (0), as the step `_decide` chooses one.
+        # 0: training chooses no threshold, because the step `_decide` does.
         options = replace(options, learning=replace(options.learning, false_positives=0.0))
-    _begin_reading(Size(work.rows.learned))
-    trained = train(options, work.train, advance)
+    _begin_reading(Size(work.rows.n_train))
+    trained = train(options, work.training_rows, advance)
     work.model = trained.model
     return trained
 
 
 def _validate(work: _Work, options: ValidateOptions, advance: Progress) -> Any:
-    _begin_reading(Size(work.rows.learned))
-    validation = validate(work.model, work.train, options, advance)
+    _begin_reading(Size(work.rows.n_train))
+    validation = validate(work.model, work.training_rows, options, advance)
     work.write("validation.json", validation.to_dict())
     return validation
 
@@ -254,11 +254,11 @@ def _test(work: _Work, options: TestOptions, advance: Progress) -> Measures:
     # Each job has this step, and no later one changes the model.
     save_model(work.model, work.folder / "model.textnb")
     report = None if options.report is None else str(work.folder / options.report)
-    learned_rows = work.train if isinstance(work.model, Fitted) and report is not None else None
-    _begin_reading(Size(work.rows.tested))
-    tested = evaluate_model(work.model, work.test, replace(options, report=report),
-                            learned=learned_rows, with_probabilities=True, progress=advance,
-                            audit=work.audit)
+    needs_learned_rows = isinstance(work.model, Fitted) and report is not None
+    _begin_reading(Size(work.rows.n_test))
+    tested = evaluate_model(work.model, work.test_rows, replace(options, report=report),
+                            learned=work.training_rows if needs_learned_rows else None,
+                            with_probabilities=True, progress=advance, audit=work.audit)
     work.write("metrics.json", tested.to_dict())
     return tested
 
@@ -277,8 +277,8 @@ def _predict(work: _Work, options: Predictions, advance: Progress) -> Predicted:
     with rows_to_predict(work.job) as rows:
         if rows is not None:
             return write_answers(rows.frame, rows.size())
-    return write_answers(rows_where(work.test, options.where, "predictions.where"),
-                         Size(work.rows.tested) if options.where is None else None)
+    return write_answers(rows_where(work.test_rows, options.where, "predictions.where"),
+                         Size(work.rows.n_test) if options.where is None else None)
 
 
 def _export(work: _Work) -> None:
@@ -296,8 +296,8 @@ def _export(work: _Work) -> None:
         work.observer.result(ExportResult(exported, work.model, settings.verify))
 
 
-# The section of each step, its title, and its function of the work, the section's options, and a
-# callable that gets numbers of rows.
+# The section of each step, its title, and its function. The function takes the work, the section's
+# options, and a callable that gets numbers of rows.
 _STEPS: tuple[tuple[str, str, Callable[..., Any]], ...] = (
     ("audit", "auditing", _audit), ("model", "training", _train),
     ("validation", "validating", _validate),

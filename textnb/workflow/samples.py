@@ -198,8 +198,8 @@ def topics(n: int, seed: int = 0) -> pl.DataFrame:
     """
     rng = random.Random(f"topics {seed}")
     rows = []
-    for number in _labels(rng, ("0", "1", "1", "1", "1", "2", "2", "3"), n):
-        labels = sorted(rng.sample(sorted(_TOPIC_WORDS), int(number)))
+    for n_topics in _labels(rng, ("0", "1", "1", "1", "1", "2", "2", "3"), n):
+        labels = sorted(rng.sample(sorted(_TOPIC_WORDS), int(n_topics)))
         lengths = 6, rng.randrange(15, 40)
         title, description = (" ".join(
             _words(rng, rng.choice(labels) if labels else None, count=1)[0] for _ in range(length)

@@ -33,7 +33,7 @@ from textnb.storage.textmodel import load_fitted
 from textnb.workflow.decide import decide
 from textnb.workflow.export import export
 from textnb.workflow.job import Export, Job, as_key
-from textnb.workflow.models import AnyModel, holds_lists
+from textnb.workflow.models import AnyModel, predicts_lists
 from textnb.workflow.options import DecideOptions, LabelledOptions, LearnOptions, ValidateOptions
 from textnb.workflow.rows import Rows, open_rows, options_for
 from textnb.workflow.staging import check_output
@@ -44,7 +44,7 @@ ROW_NUMBER = "__textnb_number"
 # Rows are held out by a checksum of their text, modulo this number.
 _MODULUS = 1 << 20
 # The start value of the checksum, which is also the checksum of an empty text. It is in the middle
-# of the range, so that rows with empty texts are learned and not held out.
+# of the range, so that rows with empty texts are held out only if half of all rows are.
 _CHECKSUM_START = 1 << 19
 
 
@@ -56,20 +56,20 @@ class RowFiles:
     ----------
     train, test : Path
         Parquet files of the rows to learn from, and to test on.
-    learned, tested : int
+    n_train, n_test : int
         How many rows they have.
     held_out : bool
         Whether the test rows were held out of one input.
-    malformed : int
-        How many messages are malformed, where the input is mail.
+    n_malformed : int
+        How many messages are malformed, if the input is mail.
     """
 
     train: Path
     test: Path
-    learned: int
-    tested: int
+    n_train: int
+    n_test: int
     held_out: bool
-    malformed: int
+    n_malformed: int
 
 
 def read_rows(job: Job, folder: Path) -> RowFiles:
@@ -78,7 +78,7 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
     Raises
     ------
     DataError
-        If either has no rows, or a message can't be read.
+        If one of the files has no rows, or a message can't be read.
     """
     settings = job.input
     train_path, test_path = folder / "train.parquet", folder / "test.parquet"
@@ -94,25 +94,25 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
             rows = rows.filter(~is_test)
         write(rows, str(train_path))
         train.refuse_unreadable()
-    malformed = len(train.malformed)
+    n_malformed = len(train.malformed)
     if not held_out:
         with test_rows(job) as test:
             write(test.frame, str(test_path))
-        malformed += len(test.malformed)
-    learned, tested = (int(scan_stored(path).select(pl.len()).collect().item())
+        n_malformed += len(test.malformed)
+    n_train, n_test = (int(scan_stored(path).select(pl.len()).collect().item())
                        for path in (train_path, test_path))
-    for name, count in (("train", learned), ("test", tested)):
+    for name, count in (("train", n_train), ("test", n_test)):
         if not count:
             purpose = "learn from" if name == "train" else "test on"
             key = f"{name}_where"
             if held_out:
                 # If there are rows on the other side, the share is the reason.
-                key = "hold_out" if learned or tested else "train_where"
+                key = "hold_out" if n_train or n_test else "train_where"
             value = getattr(settings, key)
             raise DataError(f"no rows to {purpose}: " + (
                 "see [input] in the job's file" if value is None else
                 f"input.{key} = {value!r} leaves none of them"))
-    return RowFiles(train_path, test_path, learned, tested, held_out, malformed)
+    return RowFiles(train_path, test_path, n_train, n_test, held_out, n_malformed)
 
 
 @contextmanager
@@ -205,7 +205,7 @@ def _rows(
     and are read with the options of the input.
     """
     model = job.model
-    text, features = model.text_columns if model.is_texts else None, model.learning.features
+    text, features = model.text_columns if model.is_for_texts else None, model.learning.features
     with naming_key(key), naming_source(source):
         yield open_rows(
             source, options_for(source, options or job.input), text,
@@ -263,7 +263,7 @@ def _check_label_columns(job: Job, rows: RowFiles, is_multilabel: bool) -> None:
         has_null = (column.list.drop_nulls().list.len() < column.list.len() if is_multilabel
                     else pl.lit(False))
         n_nulls, n_lists_with_null = frame.select(
-            column.is_null().sum(), has_null.sum().alias("")).collect().row(0)
+            nulls=column.is_null().sum(), lists=has_null.sum()).collect().row(0)
         if n_nulls:
             raise DataError(
                 f"{key}: the label column {label!r} is null in {quantity(n_nulls, 'row')}; label "
@@ -379,13 +379,13 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
     """A model of twelve rows, with the job's settings as far as they do not depend on rows."""
     model = job.model
     labels = [["a"], ["a", "b"], []] * 4 if is_multilabel else ["a", "b"] * 6
-    # Values by class, or for each of the real classes, are left out.
+    # Parameters with a value for each of the real classes are left out.
     parameters = {name: value for name, value in model.parameters.items()
                   if name not in ("class_weight", "class_prior", "priors")}
     options = replace(
         model, parameters=parameters, limits=LimitSettings(binary=model.limits.binary),
         is_for_mail=False, learning=LearnOptions())
-    if model.is_texts:
+    if model.is_for_texts:
         words = pl.Series([f"first words number {n}" if n % 2 else "other text" for n in range(12)])
         token_columns = tokenizer_of(model.tokenizer).columns_of_tokens(model.text_columns)
         columns = {name: words.str.split(" ") if name in token_columns else words
@@ -394,9 +394,9 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
         columns = {"x": pl.Series([n % 2 + n / 7 for n in range(12)]),
                    "y": pl.Series([float(n * n % 5) for n in range(12)])}
     trained = train(options, pl.LazyFrame({**columns, model.columns.label: pl.Series(labels)}))
-    if job.decision is None or not holds_lists(trained.model):
+    if job.decision is None or not predicts_lists(trained.model):
         return trained.model
-    # Of a decision for lists, only limits of the number of labels can be refused by an export.
+    # An export can refuse a decision for lists only by its limits on the number of labels.
     label_limits = DecideOptions(at_least=job.decision.at_least, at_most=job.decision.at_most)
     return trained.model.with_decision(decide(trained.model, scores=None, options=label_limits))
 
@@ -406,7 +406,7 @@ def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
 
     The contents are the text columns, or all columns of a feature table except the label.
     """
-    if job.model.is_texts:
+    if job.model.is_for_texts:
         names = job.model.text_columns
     else:
         names = [name for name in rows.collect_schema().names() if name != job.model.columns.label]

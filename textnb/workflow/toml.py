@@ -38,7 +38,7 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
     path : path
     settings : iterable of str
         Keys to set, as ``key=value``: the key with dots between its parts (``model.l=0.1``,
-        ``exports.0.to=json``), and a value of TOML. What is not a value of TOML is a string.
+        ``exports.0.to=json``), and a value of TOML. Any other value is a string.
 
     Raises
     ------
@@ -89,9 +89,9 @@ class Table:
     tables: dict[str, list[str]] = field(default_factory=dict)
     faults: list[tuple[Key, str]] = field(default_factory=list)
 
-    def add_fault(self, key: Key, words: str) -> None:
+    def add_fault(self, key: Key, fault: str) -> None:
         """Note what is wrong with a key."""
-        self.faults.append((key, words))
+        self.faults.append((key, fault))
 
     def note_errors(self, key: Key, call: Callable[[], T], *within: tuple[Key, type]) -> T | None:
         """Call a function. Note its error at the setting that the error names, or else at ``key``.
@@ -115,7 +115,7 @@ class Table:
     def raise_faults(self) -> None:
         """Raise ParameterError with all faults, if there are any."""
         if self.faults:
-            lines = [f"{self._line_of(key)}{_in_words(key)}: {words}" for key, words in self.faults]
+            lines = [f"{self._line_of(key)}{_in_words(key)}: {fault}" for key, fault in self.faults]
             prefix = f"{self.name}: " if self.name else ""
             raise ParameterError(prefix + "\n  ".join(dict.fromkeys(lines)))
 
@@ -173,7 +173,7 @@ class Table:
             tables = " or ".join(self.tables[name])
             self.add_fault(key, f"no such key there; it belongs in {tables}")
         else:
-            # A key may also be meant by the words of its option.
+            # Users may also write the name that the key has as an option.
             similar = _similar(name, {
                 each.name: [word.split("/")[0].strip("-").replace("-", "_")
                             for word in details.names]

@@ -46,14 +46,14 @@ class Trained:
 
 
 def use_mail_defaults(
-    options: TrainOptions, names: Collection[str], source: str, format: str | None
+    options: TrainOptions, set_names: Collection[str], source: str, format: str | None
 ) -> TrainOptions:
-    """The default options for mail if the rows are mail, unless ``names`` has a model's option.
+    """The default options for mail if the rows are mail, unless the user has set a model's option.
 
-    ``names`` are the options that the user has set.
+    ``set_names`` has the names of the options that the user has set.
     """
     # Settings by name: the text column, the kind of model, and the model's parameters.
-    recipe = mail_recipe(names)
+    recipe = mail_recipe(set_names)
     if not recipe or not is_mail(source, format):
         return options
     columns = ColumnSettings(label=options.columns.label, text=recipe.pop("text"))
@@ -76,7 +76,7 @@ def make_train_options(kind: str, settings: Mapping[str, Any]) -> TrainOptions:
     ParameterError
         If the kind is not known, or has no such setting.
     """
-    model = known_kind(kind)
+    model = model_class(kind)
     for name in settings:
         check_belongs(kind, name)
 
@@ -92,10 +92,10 @@ def make_train_options(kind: str, settings: Mapping[str, Any]) -> TrainOptions:
         learning=LearnOptions(**settings_of(LearnOptions)))
 
 
-def known_kind(kind: Any) -> type[Any]:
+def model_class(kind: Any) -> type[Any]:
     """The class of a kind of models; ParameterError if there is no such kind."""
     if isinstance(kind, str):
-        # Another package may have it.
+        # Another package may define this kind.
         import_model(kind)
     if not isinstance(kind, str) or kind not in all_models():
         raise ParameterError.unknown_choice("kind", kind, all_models(), SYNONYMS)
@@ -127,8 +127,8 @@ def model_of(kind: str, parameters: Mapping[str, Any]) -> Any:
     ParameterError
         If the kind or a setting is not known, or a setting is out of its range.
     """
-    model = known_kind(kind)(**parameters)
-    # The real numbers are not known yet.
+    model = model_class(kind)(**parameters)
+    # The numbers of features and classes are not known yet.
     model.check(n_features=1, n_classes=2)
     return model
 
@@ -198,7 +198,7 @@ def _check_learning(options: TrainOptions, settings: TextSettings | None) -> Non
 def train(options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None = None) -> Trained:
     """Learn a model from labelled rows, and choose its threshold if the options ask for one."""
     check_training(options)
-    if not options.is_texts:
+    if not options.is_for_texts:
         from textnb.classifiers.table import TableClassifier
 
         features = options.learning.features
@@ -211,7 +211,7 @@ def train(options: TrainOptions, frame: pl.LazyFrame, progress: Progress | None 
     if learning.warm_start is not None:
         start = load_fitted(learning.warm_start)
         check_start(settings, start)
-    # Scores of left-out rows are kept only to choose a threshold from.
+    # Scores of left-out rows are kept only if a threshold is chosen from them.
     fitted = fit(settings, frame, sample_weight=learning.weight, start=start,
                  left_out=options.false_positives > 0, keep_sample=learning.keep_sample,
                  unlabelled=learning.unlabelled, progress=progress)
@@ -233,7 +233,7 @@ def with_threshold(fitted: Any, options: TrainOptions) -> Trained:
 
     If the user has asked for a threshold, the reason is raised as an error.
     """
-    # Imported here, as it takes SciPy.
+    # Imported here, as it imports SciPy.
     from textnb.evaluation.decisions import with_spam_threshold
     from textnb.filter.verdict import SPAM
 

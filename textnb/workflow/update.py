@@ -59,13 +59,12 @@ def change_model(
         Whether models of feature tables are refused.
     """
     if with_ledger:
-        # Messages that users have reported to a server (TELL) are learned first. Where
-        # there is no ledger yet, the model is only checked.
+        # Messages that users have reported to a server (TELL) are learned first. If there is no
+        # ledger yet, the model is only checked.
         (learner.learn if has_ledger(model) else learner.check)(model)
     with lock_path(target), (Ledger(model) if with_ledger else nullcontext()) as ledger:
         if ledger is None:
             old_model = (load_fitted if texts_only else load_model)(model)
-            # Without a ledger.
             changes = change(old_model, None)
             # A model of feature tables changes in place: the object stays the same.
             is_changed = changes.fitted is not old_model or text_columns(old_model) is None
@@ -77,7 +76,7 @@ def change_model(
         changes = change(load_fitted(model), ledger)
         if changes.labels:
             save_fitted(changes.fitted, ledger.next_model)
-            # With 0, none of the messages that wait to be learned counts as learned.
+            # last=0: no pending message was learned.
             ledger.replace_model(last=0, labels=changes.labels)
         ledger.drop_oldest()
     return changes
@@ -107,7 +106,7 @@ def update(
     classes = [parse_label(name, type_of_labels) for name in options.new_class or []] or None
     if ledger is not None:
         return by_ledger.learn(
-            model, ledger, _in_memory(model, rows), classes, progress=progress,
+            model, ledger, _collect(model, rows), classes, progress=progress,
             answer=partial(_answers, model) if options.on_error else None)
     learned = 0
     if options.on_error:
@@ -142,9 +141,9 @@ def forget(
     fitted: Fitted, rows: Sequence[Rows], ledger: Ledger | None = None,
     progress: Progress | None = None,
 ) -> Changes:
-    """Take learned rows out again; with a ledger, from the class that it has for each."""
+    """Take learned rows out again; with a ledger, from the class that the ledger has for each."""
     if ledger is not None:
-        return by_ledger.forget(fitted, ledger, _in_memory(fitted, rows), progress=progress)
+        return by_ledger.forget(fitted, ledger, _collect(fitted, rows), progress=progress)
     for each in rows:
         with each.naming_source():
             fitted = fitting.forget(fitted, each.frame, progress=progress)
@@ -152,8 +151,8 @@ def forget(
     return Changes(fitted)
 
 
-def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
-    """The rows, with the columns that a ledger needs."""
+def _collect(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
+    """Read the rows, with the columns that a ledger needs."""
     frames, columns = [], dict.fromkeys([*fitted.columns, fitted.label, MESSAGE_ID])
     for each in rows:
         schema = each.frame.collect_schema()
@@ -164,6 +163,6 @@ def _in_memory(fitted: Fitted, rows: Sequence[Rows]) -> pl.DataFrame:
 
 
 def _answers(fitted: Fitted, rows: pl.DataFrame) -> list[Any]:
-    """The model's answer to each row: a class, or "unsure" if it has a threshold."""
+    """The model's answer to each row: a class, or, from a model with thresholds, "unsure"."""
     answered = predict_lazily(fitted, rows.select(fitted.columns)).collect()
     return answered["predicted" if fitted.decision is None else "decision"].to_list()

@@ -28,7 +28,7 @@ class Validated:
 
     Attributes
     ----------
-    held : HeldOut
+    held_out : HeldOut
         The scores of these rows.
     copies : int
         The number of documents with exactly the same words as one that their model has learned.
@@ -37,29 +37,29 @@ class Validated:
     result : Evaluation or LabelEvaluation
     """
 
-    held: HeldOut
+    held_out: HeldOut
     copies: int
     positive: Any
 
     @property
     def result(self) -> Evaluation | LabelEvaluation:
-        result: Evaluation | LabelEvaluation = self.held.evaluate()
+        result: Evaluation | LabelEvaluation = self.held_out.evaluate()
         return result
 
     def to_dict(self) -> dict[str, Any]:
-        held, result = self.held, self.result
-        values = {"method": held.method, **result.to_dict(), "copies_learned": self.copies}
+        held_out, result = self.held_out, self.result
+        values = {"method": held_out.method, **result.to_dict(), "copies_learned": self.copies}
         if isinstance(result, Evaluation):
-            values |= {"log_loss": held.log_loss, "calibrated": held.is_calibrated,
-                       "not_judged": held.not_judged}
-        if held.folds is not None and isinstance(result, Evaluation):
-            table = held.accuracy_by_fold()
+            values |= {"log_loss": held_out.log_loss, "calibrated": held_out.is_calibrated,
+                       "not_judged": held_out.not_judged}
+        if held_out.folds is not None and isinstance(result, Evaluation):
+            table = held_out.accuracy_by_fold()
             values |= {"folds": table.to_dicts(), "accuracy_mean": table["accuracy"].mean(),
                        "accuracy_standard_deviation": table["accuracy"].std()}
         if self.positive is not None:
             values["rates"] = result.rates(self.positive).to_dict()
             # The area above the ROC curve, in percent.
-            values["roca"] = held.roca(self.positive)
+            values["roca"] = held_out.roca(self.positive)
             values["roc_auc"] = 1 - values["roca"] / 100
         return values
 
@@ -100,7 +100,7 @@ def validate(
         folds = np.arange(len(scores))
     else:
         scores, folds = score_folds(fitted, frame, partition, progress=progress), partition.folds
-    # Copies have the same words, whatever the model's own tokenizer makes of them.
+    # Copies have the same words; the model's own tokenizer does not matter.
     tokenizer = Tokenizer(token_columns=tuple(fitted.token_columns))
     first_rows = same_texts(frame, text=fitted.columns, tokenizer=tokenizer)
     return Validated(scores, copies_learned(first_rows, folds), positive)
@@ -119,13 +119,13 @@ def _validate_online(
     result = validate_online(
         fitted, frame, None if fitted.is_multilabel else positive, time=options.time,
         block=options.block, delay=options.delay, feedback=options.feedback, seed=options.seed,
-        max_false_positive_rate=rate_of(fitted, positive), progress=progress)
+        max_false_positive_rate=false_positive_rate_of(fitted, positive), progress=progress)
     return Validated(result, copies=0, positive=positive) if isinstance(result, HeldOut) else result
 
 
-def rate_of(fitted: Fitted, positive: Any) -> float | None:
+def false_positive_rate_of(fitted: Fitted, positive: Any) -> float | None:
     """The share of false positives for which training chose the model's threshold, if it did."""
-    # Only models that score left-out rows while they learn can choose a threshold then.
+    # Training chooses a threshold only for models that score left-out rows while they learn.
     decision = fitted.decision if fitted.model.scores_left_out else None
     return decision.evidence.get("max_false_positive_rate") if (
         decision is not None and decision.positive == positive) else None
