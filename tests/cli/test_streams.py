@@ -280,12 +280,14 @@ def test_a_full_disk_keeps_the_old_output(folder, large, model, ending, answers)
 
 @FULL
 @pytest.mark.sweep(1)
-@pytest.mark.parametrize("verb", ["predict", "top", "describe"])
-def test_a_full_stdout_is_a_failure(mail, trained, verb):
-    args = [verb, trained, *([mail] if verb == "predict" else [])]
+@pytest.mark.parametrize("args", [
+    "predict {trained} {mail}", "top {trained}", "describe {trained}", "--help", "--version",
+    "train --help"])
+def test_a_full_stdout_is_a_failure(mail, trained, args):
+    args = args.format(mail=mail, trained=trained).split()
     with open("/dev/full", "wb") as full:
         ran = finished(start(*args, stdout=full)).checked(1)
-    assert "No space left on device" in ran.err
+    assert re.fullmatch("error: .*No space left on device.*\n", ran.err)
 
 
 # Signals

@@ -74,7 +74,7 @@ def _run(
 ) -> None:
     """As `run_guarded`, without its handling of signals; the exit codes have names."""
     if sys.stdout is None:
-        raise _report_failure(SourceError("standard output is closed"), bad_data, write_setting)
+        raise report_failure(SourceError("standard output is closed"), bad_data, write_setting)
     # A character that the terminal can't show is written as its code.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -93,17 +93,17 @@ def _run(
             if _was_interrupted(error):
                 leave_interrupted()
             code = bad_usage if isinstance(error, ParameterError) else bad_data
-            raise _report_failure(error, code, write_setting) from None
+            raise report_failure(error, code, write_setting) from None
         except BrokenPipeError:
             _drop_output()
             _leave(reader_gone)
         except KeyboardInterrupt:
             leave_interrupted()
         except OSError as error:
-            raise _report_failure(error, bad_data, write_setting) from None
+            raise report_failure(error, bad_data, write_setting) from None
         except MemoryError as error:
             failure = DataError.out_of_memory(first_line(error))
-            raise _report_failure(failure, bad_data, write_setting) from None
+            raise report_failure(failure, bad_data, write_setting) from None
         except BaseException as error:
             if _was_interrupted(error):
                 leave_interrupted()
@@ -274,8 +274,8 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _report_failure(
-    error: BaseException, code: int, write_setting: Callable[[Mention], str]
+def report_failure(
+    error: BaseException, code: int, write_setting: Callable[[Mention], str] | None = None
 ) -> click.exceptions.Exit:
     """Write the error as one line, and return the exception that ends the command with the code."""
     try:

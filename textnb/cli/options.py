@@ -36,7 +36,7 @@ from typing import IO, Any, get_type_hints
 import click
 from click.shell_completion import CompletionItem
 
-from textnb.cli.console import BAD_DATA, BAD_USAGE, run_guarded
+from textnb.cli.console import BAD_DATA, BAD_USAGE, report_failure, run_guarded
 from textnb.cli.stream import FAILED
 from textnb.cli.words import as_option, is_flag, is_repeated, toml_of, value_of
 from textnb.errors import Mention, ParameterError
@@ -276,9 +276,17 @@ class Command(click.Command):
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """Let usage errors of the block begin with ``error: `` as all others do, not ``Error: ``."""
+    """Let usage errors of the block begin with ``error: `` as all others do, not ``Error: ``.
+
+    An output that can't be written, such as help on a full disk, is such an error, too.
+    """
     try:
         yield
+    except BrokenPipeError:
+        # click ends the command.
+        raise
+    except OSError as error:
+        raise report_failure(error, BAD_DATA) from None
     except click.ClickException as error:
         error.show = partial(_show_error, error.show)  # type: ignore[method-assign]
         raise
