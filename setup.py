@@ -26,7 +26,8 @@ def extensions() -> list[Extension]:
             f"{package}.{name}", [f"{package.replace('.', '/')}/{name}.py"],
             define_macros=[("TEXTNB_SOURCE", f'"{SOURCE["digest"](package, name)}"')],
             # A product and a sum that are made one operation would give other bits than two.
-            extra_compile_args=[] if sys.platform == "win32" else ["-O3", "-ffp-contract=off"])
+            extra_compile_args=[] if sys.platform == "win32" else [
+                "-O1" if CHECKED else "-O3", "-ffp-contract=off"])
             for package, names in SOURCE["PACKAGES"].items() for name in names],
         build_dir="build/checked" if CHECKED else "build/kernel",
         compiler_directives={
