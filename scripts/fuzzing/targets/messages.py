@@ -38,7 +38,11 @@ from textnb.mail.tokens import tokens_of_message
 
 WITHIN = ["textnb.mail", "textnb.filter"]
 ABOUT = "mail messages, mailboxes and Maildirs, and verdicts of the two filters"
-LONGEST = 8000
+LONGEST = 300_000
+# Bytes of an input but of the few that are to take long, if time is quadratic in something.
+_USUAL_LENGTH = 8000
+# Quotes that are not closed keep the attributes of a tag.
+_LONG_TAG = b"<p " + b" ".join(b"a%d" % number for number in range(40_000)) + b"'>"
 # Of the quick tests: each is fast.
 INPUTS = 200
 # The values of headers that all readers take apart alike.
@@ -114,6 +118,12 @@ def seeds() -> list[bytes]:
 
 
 def mutate(data: bytes, random: Random) -> bytes:
+    if random.random() < 0.002:
+        return b"Content-Type: text/html\n\n" + data[:100] + _LONG_TAG
+    return _mutate(data[:_USUAL_LENGTH], random)[:_USUAL_LENGTH]
+
+
+def _mutate(data: bytes, random: Random) -> bytes:
     head, gap, body = data.partition(b"\n\n")
     lines = head.split(b"\n")
     at = random.randrange(len(lines) + 1)
