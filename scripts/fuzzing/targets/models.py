@@ -255,6 +255,7 @@ def check(data: bytes) -> None:
     if labels != sorted(set(labels)):
         raise Finding("classes are not sorted, or come twice", labels)
     repr(model)
+    _check_codes(data, len(labels))
     if one_in(8, random):
         _check_archive(data)
     if isinstance(model, textnb.TableClassifier):
@@ -280,6 +281,17 @@ def _rows(settings: Any) -> pl.DataFrame:
     lists = settings.tokenizer.token_columns
     return pl.DataFrame({name: [text.split() for text in _TEXTS] if lists is True or (
         lists and name in lists) else _TEXTS for name in settings.columns})
+
+
+def _check_codes(data: bytes, n_classes: int) -> None:
+    """The classes of counts, weights and rows are classes of the model."""
+    members = _members(data)
+    document = json.loads(members[DOCUMENT])
+    for name in document["arrays"]:
+        if name.endswith("/classes"):
+            codes = _array(document, members, name)
+            if len(codes) and not 0 <= codes.min() <= codes.max() < n_classes:
+                raise Finding("a model that is loaded has a code of no class", name)
 
 
 def _check_archive(data: bytes) -> None:
