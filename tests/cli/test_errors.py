@@ -159,7 +159,9 @@ BAD_USAGE = {
     "merge": [("m.textnb -o n.textnb", "two models or more"),
               ("m.textnb limited.textnb -o n.textnb", "limited.textnb: models differ in min_df"),
               ("numbers.textnb m.textnb -o n.textnb", "differ in the type of their labels")],
-    "diff m.textnb m.textnb": [("--where true", "name one"), ("--read query=x", "name one")],
+    "diff m.textnb m.textnb": [
+        ("--where true", "name one"), ("--read query=x", "name one"),
+        ("--read format=csv", "name one")],
     "calibrate": [("m.textnb mail.csv --dry-run -o n.textnb", "writes nothing: leave out --output"),
                   ("lists.textnb lists.ndjson --no-length", "--length is for one label"),
                   ("table.textnb table.parquet", "is a model of feature tables; this is for")],
@@ -209,7 +211,8 @@ BAD_USAGE = {
     "export m.textnb -o": [
         ("v.sql", "say which, --to sql-duckdb or sql-postgres or sql-sqlite"),
         ("v.py", "say which, --to python or polars"), ("v.zip", "does not tell for which system")],
-    "verify w --read query=x": [("", "name them")],
+    "verify w": [("--read query=x", "name them"), ("--where true", "name them"),
+                 ("--read format=csv", "name them")],
     "mail box": [
         ("--header 'a b'", "--header must be names of headers"),
         ("--errors -o -", "can't both go to standard output"),

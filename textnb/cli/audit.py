@@ -80,12 +80,12 @@ def audit(
         sinks.write(result.findings.lazy(), output.output)
     if not output.write_json_if_asked(result.to_dict):
         _show(result, output.show)
-    # Raises an error for findings of the kinds with which the command is to fail.
+    # Raises an error if there are findings of a kind that --fail-on names.
     result.check(options.fail_on or ())
 
 
 def _show(result: Audit, limit: int) -> None:
-    """Show the findings, up to ``limit`` of each kind, and then how many there are of each."""
+    """Show up to ``limit`` findings of each kind, and then how many there are of each."""
     import polars as pl
 
     from textnb.cli.summary import audit_lines
@@ -158,11 +158,10 @@ def relabel(
     else:
         from textnb.filter.by_ledger import Changes
 
-        # If the model can't be written, the error begins with whether the rows were.
+        # The beginning of the error if the model can't be written: it says if the rows were.
         about_rows = ""
 
-        # `change_model` calls it with the file's model, and None in place of a ledger, which says
-        # what messages a model has learned.
+        # `change_model` calls this with the model of the file; the ledger is None here.
         def change(model: Any, ledger: Any) -> Changes:
             nonlocal about_rows
             changes = Changes(fitted=relearn(model, correction))

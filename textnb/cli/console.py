@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from textnb.runtime.progress import Line, Size
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED_CODE
-# Polars adds where in its query plan an error occurred, which means nothing to users.
+# Polars adds in which step of its query an error occurred, which means nothing to users.
 _PLACE_IN_PLAN = "\n\nThis error occurred in the following expression:"
 
 
@@ -146,9 +146,8 @@ def note(*messages: str) -> None:
 
 
 def _is_plain(message: str) -> bool:
-    """Whether the line needs no Rich: no progress to clear, no control characters, no :emoji:."""
-    return not _may_animate() and ":" not in message.replace(": ", "") and all(
-        line.isprintable() for line in message.split("\n"))
+    """Whether the line needs no Rich: no progress to clear, no colours, no control characters."""
+    return not _may_animate() and all(line.isprintable() for line in message.split("\n"))
 
 
 def _may_animate() -> bool:
@@ -168,14 +167,14 @@ def progress(
     activity: str, past_tense: str, quiet: bool, unit: str = "document", *, phase: str = "",
     size: Callable[[], Size | None] = lambda: None, target: str | None = None,
 ) -> Iterator[Callable[[int], None]]:
-    """On a terminal, show how far work is while it runs; at its end, write a line with the total.
+    """On a terminal, show the progress of the block; at its end, write a line with the total.
 
     Parameters
     ----------
     activity, past_tense : str
-        The verb of both lines, such as "reading" and "read".
+        The verbs of these two lines, such as "reading" and "read".
     quiet : bool
-        Show nothing.
+        Whether to show nothing.
     unit : str
         What is counted.
     phase : str
@@ -188,7 +187,7 @@ def progress(
     Yields
     ------
     callable
-        To be called with each number of rows that are done.
+        The block calls it with each further number of rows that are done.
     """
     if quiet:
         yield lambda rows: None
@@ -203,7 +202,7 @@ def progress(
         def emit(self, record: logging.LogRecord) -> None:
             note(record.getMessage())
 
-    start, n_seen = time.monotonic(), 0
+    start, n_done = time.monotonic(), 0
     # The library logs work that takes long, or that is slower than it could be.
     log, handler = logging.getLogger("textnb"), NoteHandler(logging.INFO)
     level = log.level
@@ -215,8 +214,8 @@ def progress(
             line.begin(phase, size(), unit)
 
         def advance(rows: int) -> None:
-            nonlocal n_seen
-            n_seen += rows
+            nonlocal n_done
+            n_done += rows
             if line is not None:
                 line.advance(rows)
 
@@ -226,8 +225,8 @@ def progress(
             log.removeHandler(handler)
             log.setLevel(level)
     seconds = time.monotonic() - start
-    note(f"{past_tense} {quantity(n_seen, unit)} in {seconds:.2f} s "
-         f"({n_seen / max(seconds, 1e-9):,.0f}/s)"
+    note(f"{past_tense} {quantity(n_done, unit)} in {seconds:.2f} s "
+         f"({n_done / max(seconds, 1e-9):,.0f}/s)"
          f"{'' if target in (None, '-') else f' -> {target}'}")
 
 

@@ -47,7 +47,7 @@ def drift(file: ModelFile, rows: DriftInput, output: QuietResults) -> None:
                              "were chosen on: textnb drift MODEL INPUT --reference FILE")
     check_storage_options(rows, rows.input, rows.reference)
     fitted = load_fitted(file.model)
-    # Without these options no labels are read, and the rows may lack the label column.
+    # Only these options need the label column, which recent rows usually lack.
     label = fitted.label if rows.has_label_lists or rows.classes else None
     reference, recent = (open_input_for(
         fitted, source, replace(options_for(source, rows), where=where), label, where_option)

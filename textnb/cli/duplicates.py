@@ -68,7 +68,7 @@ def duplicates(
     columns = inputs.text or ["text"]
     check_storage_options(inputs, train, test)
     train_rows = open_input(train, options_for(train, inputs), columns, label)
-    # A query of a database is for TRAIN alone.
+    # A query of a database chooses the rows of TRAIN alone.
     test_options = replace(options_for(test, inputs), where=inputs.test_where, query=None)
     test_rows = train_rows if test is None else open_input(
         test, test_options, columns, label, where_option="--test-where")
@@ -91,7 +91,7 @@ def duplicates(
 def _show_examples(
     pairs: pl.DataFrame, train: pl.LazyFrame, test: pl.LazyFrame, columns: list[str]
 ) -> None:
-    """Show pairs with the texts of both: ``row`` of the test rows, and ``of`` of the train rows."""
+    """Show pairs of a test row (the column ``row``) and a train row (``of``), with their texts."""
     from textnb.cli.tables import frame_table, show
 
     show(frame_table(pairs.drop("exact").with_columns(
@@ -100,7 +100,7 @@ def _show_examples(
 
 
 def _choose_examples(pairs: pl.DataFrame, limit: int) -> pl.DataFrame:
-    """The first pairs, sorted: those with different labels, then near ones, then exact ones."""
+    """The first pairs: those with different labels, then near duplicates, then exact ones."""
     # The column "conflict" is there only if labels are compared.
     order = [name for name in ("conflict", "exact") if name in pairs.columns]
     return pairs.sort(order, descending=[name == "conflict" for name in order], nulls_last=True,
@@ -122,7 +122,7 @@ def _beginnings(frame: pl.LazyFrame, row_numbers: pl.Series, columns: list[str])
 
 
 def _show_counts(result: Duplicates, is_one_file: bool) -> None:
-    """Show how many rows have a duplicate: in the train rows, or before them in one file."""
+    """Show how many rows have a duplicate among the train rows or, in one file, before them."""
     place = "before it" if is_one_file else f"among the {result.against:,} of TRAIN"
     counts = [f"{result.exact:,} exact"]
     if result.near is not None:

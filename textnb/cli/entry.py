@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-# The number of new objects after which the garbage collector runs. With Python's default of 700, it
+# The number of new objects after which the garbage collector runs. By Python's default of 700 it
 # would run a hundred times while libraries are imported.
 _GC_THRESHOLD = 200_000
 
@@ -57,7 +57,7 @@ def main() -> None:
 def _collect_garbage_rarely() -> None:
     import gc
 
-    # The other two are Python's defaults, for objects that have survived.
+    # The second and the third are Python's defaults, for objects that survived.
     gc.set_threshold(_GC_THRESHOLD, 10, 10)
 
 

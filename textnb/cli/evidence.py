@@ -2,7 +2,7 @@
 
 A calibration turns scores into probabilities; a decision has the thresholds of classes. The
 evidence of a decision is a dictionary that the search for thresholds writes: numbers of documents,
-rates and their bounds, and as ``scored`` which models scored the documents.
+rates and their bounds, and under ``scored`` which models scored the documents.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ONLY_IF_NEW = ("what follows holds only if the model has not learned the rows th
                "stand on, which can't be verified")
 # The maximum number of labels that are shown, a line each.
 MAX_SHOWN = 20
-# The minimum share of rows that look learned for a note: fewer look learned even if all are new.
+# The minimum share of rows that look learned for a note: of new rows, some look learned too.
 _MIN_NOTED_SHARE = 0.25
 
 
 def note_stale(model: Any) -> None:
-    """Note a stale calibration or decision, and documents that the weights do not know yet."""
+    """Note a stale calibration or decision, and documents that the weights do not include yet."""
     from textnb.cli.console import note
     from textnb.filter.verdict import since_fit_words
 
@@ -52,9 +52,7 @@ def note_blank(blank: int, rows: int, consequence: str) -> None:
 
 
 def note_unverified(novelty: Novelty | None, quiet: bool) -> None:
-    """Note doubts whether rows are new to the model, which `Novelty` estimates.
-
-    If they were surely learned, a warning has said so.
+    """Note doubts whether rows are new to the model; a warning has said so if they surely are not.
     """
     if novelty is None or quiet:
         return
@@ -76,7 +74,7 @@ def calibration_words(calibration: Calibration) -> str:
     elif calibration.length_exponent:
         formula = (f"temperature 1 + {calibration.temperature - 1:.4g} · "
                    f"n^{calibration.length_exponent:.4g}, n the terms counted in a document")
-    # One sigmoid of the shifted scores for all classes, divided by their sum over the classes.
+    # The sigmoid of each class's shifted score, divided by the sum over the classes.
     if calibration.link == "sigmoid":
         formula += f", shift {calibration.shift:.4g}, normalised sigmoids"
     # A calibration that a user sets may have neither a method nor documents.
@@ -92,8 +90,8 @@ def decision_words(
 ) -> Iterator[str]:
     """The thresholds and the evidence for them, as lines.
 
-    If other software wrote the evidence, so that it can't be read, only the thresholds. If each
-    document has one label, ``unit`` is the unit of the thresholds: "log-odds" or "margin".
+    If the evidence can't be read, as other software wrote it, only the thresholds. ``unit`` is the
+    unit of the thresholds if each document has one label: "log-odds" or "margin".
     """
     if decision.stale:
         yield f"stale, so that nothing below is certain: {decision.stale}"
@@ -170,10 +168,10 @@ def _threshold_words(decision: Decision, condition: str) -> Iterator[str]:
     names = sorted(decision.thresholds, key=lambda label: label != decision.positive)
     other_thresholds = {decision.thresholds[name] for name in names[1:]}
     # Usually all classes but the positive one have the same threshold: one line describes them.
-    has_common = len(names) > 2 and len(other_thresholds) == 1 and decision.positive is not None
-    for name in names[:1] if has_common else names:
+    others_agree = len(names) > 2 and len(other_thresholds) == 1 and decision.positive is not None
+    for name in names[:1] if others_agree else names:
         yield f"{name!r} where {_with_threshold(condition, decision.thresholds[name])}"
-    if has_common:
+    if others_agree:
         threshold = other_thresholds.pop()
         yield "else the most probable other class" + (
             "" if math.isinf(threshold) else f", where {condition} {threshold:.4g}")
@@ -191,7 +189,7 @@ def _guarantee_words(positive: Any, evidence: Mapping[str, Any]) -> Iterator[str
         yield (f"least cost, where a false positive costs {false_positive:g} and a false negative "
                f"{false_negative:g} ({evidence['rule']}): {evidence['cost']:g} on these documents")
         return
-    # With leave-one-out and folds, other models gave the scores than the one that will answer.
+    # With leave-one-out and folds, the scores are not of the model that will answer.
     is_exact = evidence["scored"] in (HELD_OUT, UNVERIFIED)
     level = f"at {'' if is_exact else 'about '}{_percent(evidence['confidence'])} confidence"
     if verdict == "learned":

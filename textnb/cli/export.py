@@ -5,7 +5,7 @@ Golden rows are examples with the model's own scores, which an export must give 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,12 +40,11 @@ def export(file: ModelFile, options: ExportOptions, output: ExportOutput) -> Non
     from textnb.export.targets.known import target_of, target_of_path
     from textnb.workflow.export import export
 
-    # Raises an error for an unknown target before the model is read.
+    # For the error of an unknown target, before the model is read.
     _ = target_of_path(output.output) if options.to is None else target_of(options.to)
     classifier = load_model(file.model)
     with steps("exporting", output.quiet) as progress:
         exported = export(classifier, output.output, options, progress)
-    # Its calibration or decision may be from before the last update.
     note_stale(classifier)
     if not output.quiet:
         note(*export_lines(exported, classifier, output.output, options.positive))
@@ -66,12 +65,10 @@ def verify(source: VerifyInput, output: QuietResults) -> None:
     from textnb.frames.failures import naming_source
 
     path, input = source.path, source.input
-    # The values of --where and --read.
-    if input is None and (source.query is not None or source.storage_options):
+    if input is None and not source.are_defaults:
         raise ParameterError("--where and --read are for the rows of INPUT: name them")
     # Without options `verify_export` reads the file, as the bundle knows which columns are texts.
-    has_defaults = all(getattr(source, each.name) == each.default for each in fields(RowOptions))
-    rows: Any = input if input is None or has_defaults else (
+    rows: Any = input if source.are_defaults else (
         open_input(input, source, text=None).frame)
     with naming_source(input or path), steps("verifying", output.quiet) as progress:
         result = verify_export(path, rows, progress=progress)

@@ -155,8 +155,8 @@ def _file_messages(
                "unsure": None if options.unsure_folder is None else subfolder(
                    maildir, options.unsure_folder)}
     # A message that was judged with the same key, and stayed in new/, is not judged again. The key
-    # is made before the model is read: if the model is replaced between the two, the key is of the
-    # old model, and all messages are judged again next time.
+    # is made before the model is read: if the model is replaced meanwhile, the key is of the old
+    # model, and all messages are judged again next time.
     key = judge_key(stated_checksum(model), {**settings, "files": sorted(
         status for status, folder in folders.items() if folder is not None)})
     mail_filter = _load(model, settings)

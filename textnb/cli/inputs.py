@@ -9,7 +9,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from glob import has_magic
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,11 @@ class RowOptions(ReadOptions):
     """Input."""
 
     where: str | None = option(_WHERE_HELP)
+
+    @property
+    def are_defaults(self) -> bool:
+        """Whether no option on how to read the rows is given."""
+        return all(getattr(self, each.name) == each.default for each in fields(RowOptions))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -128,7 +133,7 @@ class ModelOutput(Quiet):
 class ChosenOutput(ModelOutput, Results):
     """Output."""
 
-    # Of verbs that choose a calibration or thresholds.
+    # For the verbs that choose a calibration or thresholds.
     dry_run: bool = option("Show what it would choose, and write nothing.", default=False)
 
     def target(self, model: str, *inputs: str | None) -> str:
@@ -152,8 +157,8 @@ def check_table(
 ) -> str:
     """The format of a table to write; ParameterError if it is unknown, or an input is replaced.
 
-    ``format`` is the one that the user chose, if any; ``advice`` is what the error for an unknown
-    ending says after the known ones.
+    ``format`` is the one that the user chose, if any. The error for an unknown ending lists the
+    known ones, and ends with ``advice``.
     """
     from textnb.frames.sinks import output_format
 
@@ -163,25 +168,25 @@ def check_table(
 
 def check_apart(output: str, *inputs: str | None, option: str = "--output") -> None:
     """Raise ParameterError for an output that would replace one of its inputs."""
-    if any(input is not None and is_read(output, input) for input in inputs):
+    if any(input is not None and is_in_input(output, input) for input in inputs):
         raise ParameterError(f"{option} {output} is also what is read; give it another name")
 
 
-def is_read(path: str, input: str) -> bool:
+def is_in_input(path: str, input: str) -> bool:
     """Whether a file is an input, or one of the files of a folder or glob that is an input."""
     if is_same_file(input, path) or not os.path.exists(path):
         return is_same_file(input, path)
     if os.path.isdir(input):
-        return _is_read_inside(path, input)
+        return _is_in_folder(path, input)
     if os.path.exists(input) or not has_magic(input) or "://" in input:
         return False
     from textnb.frames.paths import expand_glob
 
-    return any(is_read(path, match) for match in expand_glob(input))
+    return any(is_in_input(path, match) for match in expand_glob(input))
 
 
-def _is_read_inside(path: str, folder: str) -> bool:
-    """Whether a file is one of a folder that are read as rows, texts or mail."""
+def _is_in_folder(path: str, folder: str) -> bool:
+    """Whether a file in a folder is read, as rows, text or mail, if the folder is the input."""
     from textnb.frames.files import files_inside
     from textnb.frames.formats import ROW_FORMATS, format_of
     from textnb.mail.mailboxes import is_maildir
@@ -301,11 +306,11 @@ def note_malformed(rows: Rows) -> None:
 
 
 def note_columns_without_text(rows: Rows) -> None:
-    """Warn of text columns that are empty in all rows; in mail the header may be misspelt."""
+    """Warn of text columns that are empty in all rows: in mail, a header's name may be wrong."""
     from textnb.frames.mail import COLUMNS, header_names
     from textnb.mail.columns import TOKENS
 
-    # Without "label", which only mail in folders per class has.
+    # All but the first one, "label", which only mail in folders per class has.
     is_mail = set(COLUMNS[1:]) <= set(rows.frame.collect_schema())
     for name in rows.columns_without_text:
         if is_mail and name not in (*COLUMNS, TOKENS, "text"):
@@ -316,7 +321,7 @@ def note_columns_without_text(rows: Rows) -> None:
 
 
 def describe_size(model: AnyModel) -> str:
-    """The number of classes (or labels), and of terms or of features with their columns."""
+    """The number of classes or labels, and of terms; or of features, with their columns."""
     classes = quantity(len(classes_of(model)), "label" if predicts_lists(model) else "class")
     if text_columns(model) is None:
         return (f"{classes}, {quantity(len(model.feature_names_), 'feature')} "

@@ -64,7 +64,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
     with naming_source(path):
         frame = scan_mail(path, headers=input.header or [], subfolders=input.subfolders,
                           tokens=input.tokens)
-    # Begins with an empty table, which gives the columns if there is no batch.
+    # It begins with an empty table, which gives the columns if there is no batch.
     malformed = [pl.DataFrame(schema={"path": pl.String, "errors": pl.List(pl.String)})]
     with naming_source(path), progress(
             "reading", "read", output.quiet, "message", target=target) as advance:

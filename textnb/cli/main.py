@@ -16,8 +16,8 @@ from textnb.cli.options import HELP_SETTINGS, Command, key_options_of, usage_err
 from textnb.errors import suggestion
 
 # The groups of verbs in `textnb help`, in order. Each verb has its module in `textnb.cli`, with
-# ":function" if the function has another name than the verb, and its line in the help, so that help
-# imports no module of a verb. The line is the first of the function's docstring.
+# ":function" if the function has another name than the verb. Its line in the help repeats the first
+# line of the function's docstring, so that help imports no module of a verb.
 GROUPS = {
     "learn": {
         "train": ("train", "Learn a classifier from labelled rows and write its model file."),

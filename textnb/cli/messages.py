@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from textnb.learning.fitted import Fitted
 
-# Tables of mail have these columns, and hardly any other table: a model that reads one is of mail.
+# A model that reads one of these columns is taken for a model of mail: few other tables have one.
 _MAIL_COLUMNS = frozenset(["subject", "body", "headers", "tokens"])
 
 
 def is_message(text: str, columns: Sequence[str], option: bool | None) -> bool:
     """Whether an argument stands for a message: by the option, else its form, else the model.
 
-    ``columns`` are the text columns of the model, and ``option`` is --message, or None.
-
-    For a model of mail the name of any file stands for a message. As such a name could also be
-    meant as a text, a note says how it is read.
+    ``option`` is True for --message, and None without it. ``columns`` are the text columns of the
+    model: if it is a model of mail, the name of any file stands for a message. As the user may
+    also mean such a name as a text, a note says how it is read.
     """
     if option is not None:
         return option
@@ -78,7 +77,7 @@ def stdin_bytes(limit: int = -1) -> bytes:
 
     if sys.stdin is None:
         raise SourceError.unreadable("standard input", "it is closed")
-    # An interrupt ends the read, which would otherwise go on.
+    # An interrupt ends the read; by default the system would go on with it.
     signal.siginterrupt(signal.SIGINT, True)
     content: bytes = sys.stdin.buffer.read(limit)
     return content
@@ -102,5 +101,5 @@ def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] 
 def _is_path(text: str) -> bool:
     from textnb.mail.mailboxes import is_mail_name
 
-    # A sentence may end with such a name. So a text with spaces is a path only if the file exists.
+    # A sentence may end as such a name does. So a text with spaces is a path only if it exists.
     return is_mail_name(text) and (not any(map(str.isspace, text)) or os.path.isfile(text))

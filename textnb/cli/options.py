@@ -51,7 +51,7 @@ HELP_SETTINGS = {"max_content_width": 100, "help_option_names": ["-h", "--help"]
 # Settings of models that are options of their own (l, the smoothing); the others are typed as
 # --set NAME=VALUE.
 _OPTIONS_OF_MODELS = ("l",)
-# For the type of an option, its type in click, and what help shows for a value. Others are text.
+# For the type of an option: its type in click, and what help shows for a value. Others are text.
 # Types such as "Pair" are those of `textnb.runtime.settings`.
 _CLICK_TYPES = {"int": click.INT, "float": click.FLOAT}
 _METAVARS = {"int": "N", "float": "N", "Pair": "N,N", "CountOrShare": "N", "NumberOrAuto": "N",
@@ -112,7 +112,7 @@ def _command(kind: type[Command], function: Callable[..., None]) -> click.Comman
 
 
 def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
-    """The name of each option and whether it takes a value, by the names that errors use."""
+    """By the name that errors use for a setting: its option, and whether that takes a value."""
     return {name: (name_of(field, info), bool(info.key_of) or not is_flag(type_of(field)))
             for group in groups for field, info in setting_fields(group)
             if not info.is_argument and info.is_option
@@ -120,7 +120,7 @@ def _options_of(groups: list[type]) -> dict[str, tuple[str, bool]]:
 
 
 def _typed_values(groups: list[type], typed: dict[str, Any]) -> dict[str, Any]:
-    """Convert ``typed``, which click returned, to the values of the options that were typed."""
+    """The values of the options that were typed, from ``typed``, which click returns."""
     values = {}
     for group in groups:
         for field, info in setting_fields(group):
@@ -145,7 +145,7 @@ def key_options_of(groups: list[type]) -> list[str]:
 
 
 def _group_of_keys(groups: list[type], key_option: str) -> type:
-    """The settings that one option takes as KEY=VALUE, as one group of the option's name."""
+    """One group of all settings that a key option takes; its name is that of the option."""
     # A dictionary, because several groups may have the same setting.
     return make_dataclass(key_option, {
         field.name: (field.name, type_of(field), setting(field.default, **vars(info)))
@@ -164,17 +164,17 @@ def _key_values(groups: list[type], key_option: str, words: Iterable[str]) -> di
         if "=" not in word:
             raise ParameterError(f"{option} must be KEY=VALUE; the {number}. one is not (it is not "
                                  "shown, as it may be a secret)")
-        # The parts of the key, such as ("class_weight", "spam").
+        # A tuple of the key's parts, such as ("class_weight", "spam").
         key = set_key(table.values, word, option)
         # A key may be given once, and not beside a part of it: "a" and "a.b" contradict each other.
         if any(key[:len(other)] == other or other[:len(key)] == key for other in keys):
             raise ParameterError(f"{option} {'.'.join(key)} is given twice")
         keys.add(key)
-        # The option that the user may mean: one of its own, with the key as its name.
-        own = next((name for field, (name, _) in options.items() if not name.startswith(option)
-                    and key[0] in (field, name.strip("-").replace("-", "_"))), None)
-        if own is not None and not hasattr(group, key[0]):
-            raise ParameterError(f"{option} {key[0]}: it is an option of its own, {own}")
+        # An option with the key as its name, which the user may mean.
+        match = next((name for field, (name, _) in options.items() if not name.startswith(option)
+                      and key[0] in (field, name.strip("-").replace("-", "_"))), None)
+        if match is not None and not hasattr(group, key[0]):
+            raise ParameterError(f"{option} {key[0]}: it is an option of its own, {match}")
     settings = table.fill(group, table.values, (option,))
     table.raise_faults()
     return {name: getattr(settings, name) for name in table.values}
@@ -315,7 +315,7 @@ class JudgingCommand(Command):
 
 
 def _help_rank(group: type, declaration: tuple[Field[Any], Setting]) -> int:
-    """The rank in the help text: arguments, then options of the group, then those of its bases."""
+    """The rank in the help text: arguments, then options of the group, then of its base classes."""
     field, info = declaration
     if info.is_argument:
         return -1
@@ -360,18 +360,18 @@ def _make_option(field: Field[Any], info: Setting) -> click.Option:
         help = f"{help.rstrip('.')}: {_alternatives(info.choices)}."
     if default := _default_text(field.default, names):
         help = f"{help}  [default: {default}]"
-    # What an option with a value has, and a flag has not.
-    type_, of_value = type_of(field), dict[str, Any]()
+    # What only an option with a value has, and a flag lacks.
+    type_, value_info = type_of(field), dict[str, Any]()
     if not is_flag(type_):
         base_type = type_.removesuffix(" | None")
-        of_value = {
+        value_info = {
             "metavar": info.metavar or _METAVARS.get(base_type, "TEXT"),
             "type": (_CLICK_TYPES.get(base_type, click.STRING) if info.minimum is None
                      else click.IntRange(min=info.minimum))}
     # For click the default is None, which means that the option was not typed.
     return click.Option(
         [field.name, *names], help=help, is_flag=is_flag(type_) or None,
-        multiple=is_repeated(type_), **of_value,
+        multiple=is_repeated(type_), **value_info,
         **({"required": True} if field.default is MISSING else {"default": None}),
         shell_complete=_completer(info.choices) if info.choices else None)
 
@@ -383,9 +383,9 @@ def _alternatives(choices: tuple[str, ...]) -> str:
 def _default_text(default: Any, names: tuple[str, ...]) -> str:
     """A default as a user would type it; empty if there is none."""
     if isinstance(default, bool):
-        # Names such as --check/--no-check; a flag without the second is off by default.
-        yes_or_no = next((name for name in names if "/" in name), "")
-        return yes_or_no.split("/")[0].removeprefix("--") if default else ""
+        # Two names, such as --check/--no-check; a flag with one name is off by default.
+        two_names = next((name for name in names if "/" in name), "")
+        return two_names.split("/")[0].removeprefix("--") if default else ""
     if isinstance(default, tuple):
         return ",".join(map(str, default))
     return "" if default is None or default is MISSING else str(default)
@@ -414,8 +414,8 @@ def _is_for_python(name: str) -> bool:
 def with_model_settings(group: type) -> type:
     """Make a group of the options of ``group`` and the settings of all kinds of models.
 
-    The help text of each setting names the kinds that have it. Where the default of a kind differs
-    from that of the first, it names the default, too.
+    The help text of each setting names the kinds that have it, and the default of a kind if that
+    differs from the first kind's.
     """
     kinds: dict[str, list[str]] = {}
     options: dict[str, tuple[Field[Any], Setting]] = {}

@@ -72,7 +72,7 @@ def predict(
 
 
 def _note_answers(classifier: AnyModel, result: Predicted) -> None:
-    """Note stale choices, rows without known terms, and rows that are impossible."""
+    """Note what is stale, and rows without text, without known terms, or that are impossible."""
     from textnb.cli import evidence
     from textnb.cli.summary import impossible_lines
 
@@ -85,10 +85,10 @@ def _note_answers(classifier: AnyModel, result: Predicted) -> None:
 
 
 def _streams_lines(model: AnyModel, rows: InputRows) -> bool:
-    """Whether standard input is NDJSON of which each line can be answered when it arrives."""
+    """Whether standard input is NDJSON whose lines can be answered one by one."""
     from textnb.frames.stdin import format_of_stdin
 
-    # With a condition it can't: the types of columns are known only after the last line.
+    # With --where they can't: the types of columns are known only after the last line.
     return (rows.where is None and text_columns(model) is not None
             and (rows.format or format_of_stdin()) == "ndjson")
 
@@ -102,7 +102,7 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
     from textnb.workflow.lines import answer_lines
     from textnb.workflow.predict import answers_for
 
-    # To find out the format, blank bytes at the beginning were read: `take_blanks` has them.
+    # To find out the format, blank bytes at the beginning were read: `take_blanks` returns them.
     with progress("predicting", "predicted", quiet, target="-") as advance:
         result = answer_lines(
             fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance,
@@ -273,7 +273,7 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
         document = _list_of_tokens(document)
     if column is not None:
         document = {column: document}
-    # What the JSON has beside the explanation if the text is a message.
+    # What JSON has about a message, beside the explanation.
     message_values: dict[str, Any] = {} if errors is None else {"errors": errors}
     if fitted.is_multilabel or output.label is not None:
         _show_labels(fitted, document, output, message_values)
@@ -293,8 +293,8 @@ def explain(input: ExplainInput, output: ExplainOutput) -> None:
         f"({explanation.measure})")
     out(f"{printable(str(explanation.predicted))}{against}")
     if verdict is not None:
-        # The verdict has the log-odds of spam. The contributions above are for the predicted class:
-        # if that is the other one of two classes, show its log-odds.
+        # The verdict has the log-odds of spam, and the terms above are for the predicted class: if
+        # that is the other one of two classes, show its log-odds.
         shows_spam = explanation.predicted == verdict["spam"] or len(fitted.classes) != 2
         label, log_odds = (verdict["spam"], verdict["log_odds"]) if shows_spam else (
             explanation.predicted, -verdict["log_odds"])

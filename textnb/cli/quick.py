@@ -1,7 +1,7 @@
 """A fast path of `textnb filter` for one message: it imports little, so that it starts quickly.
 
 It reads the common options without the full parser, and judges by `textnb.filter.quick`. If it does
-not support an option, a kind of model or a message, `textnb.cli.filter` does the work, which also
+not support an option, a kind of model or a message, `textnb.cli.filter` does the work. That also
 reports all errors. If both can answer, their answers are the same.
 """
 
@@ -68,7 +68,7 @@ def answer(arguments: Sequence[str], stream: Stream) -> int | None:
     options = options_of(arguments)
     if options is None:
         return None
-    # Imported here, so that calls that the full command answers don't load these.
+    # Imported here: not needed if the full command answers.
     from textnb.files.require import Unsupported
     from textnb.filter.quick import QuickFilter
 

@@ -50,7 +50,7 @@ def run(job_file: JobFile, output: Quiet) -> None:
 class _StepLines:
     """Writes steps and their results as lines, and shows the progress of the current step.
 
-    An `Observer` of `run_job`, which calls `step` and `result`.
+    `run_job` calls `step` and `result`: this is an `Observer` of `textnb.workflow.run`.
     """
 
     def __init__(self) -> None:

@@ -63,7 +63,7 @@ def listen(leave: Callable[[], object]) -> None:
     if _state != "begun":
         return
     _state = "listening"
-    # Other signals are not passed on as SIGINT if that is ignored, or has another handler.
+    # If SIGINT is ignored or has another handler, other signals are not passed on as SIGINT.
     passes_on = signal.getsignal(signal.SIGINT) is leave_at_once
     if passes_on:
         signal.signal(signal.SIGINT, _raise_interrupt)
@@ -94,7 +94,8 @@ def finish() -> None:
 
 
 def _watch(reader: int, passes_on: bool, leave: Callable[[], object]) -> None:
-    """Wait for a signal, whose number comes through the pipe; end the process if it still runs."""
+    """Wait for a signal, whose number comes through the pipe; call ``leave`` after a grace period.
+    """
     while (number := os.read(reader, 1)[0]) not in _SIGNALS:
         pass
     request_stop()

@@ -113,7 +113,7 @@ class Stream:
 
             # If the arguments were wrong, nothing is read yet.
             self._read_to_limit()
-            # A sender's headers that look like a verdict get a prefix.
+            # Headers of the sender that look like a verdict get a prefix.
             insertions = forged_header_prefixes(self._message)
         except BaseException:
             insertions = []

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from textnb.workflow.validate import Validated
 
 
-# The maximum number of thresholds that a job shows: its report has many lines already.
+# The maximum number of thresholds that a job shows, among the lines of its other steps.
 _MAX_SHOWN_IN_JOBS = 5
 
 
@@ -252,7 +252,7 @@ def export_lines(
     Parameters
     ----------
     result : Exported
-        Its ``reads`` says what the target reads, and ``why_tokens`` why that is not texts.
+        Its ``why_tokens`` says why the target reads tokens; it is empty for a target of texts.
     model : Fitted or TableClassifier
     output : str
         The path of the export.
@@ -282,12 +282,12 @@ def export_lines(
     texts = fitted_text_model_or_none(model)
     token_columns = [] if texts is None else texts.token_columns
     if result.why_tokens and texts is not None and token_columns:
-        # It is written for Markdown, in which code has backticks.
+        # The words are for Markdown, in which code has backticks.
         origin = origin_of_tokens(texts.settings.tokenizer, token_columns).replace("`", "")
         yield (f"note: the model reads lists of tokens ({', '.join(token_columns)}), so "
                f"{result.target} reads tokens, not texts" + (f": {origin}" if origin else ""))
     elif result.why_tokens:
-        # Without the advice at its end, which is for Python.
+        # Without the advice at the end, which is for Python.
         yield f"note: it reads tokens, not texts. {result.why_tokens.partition('; export the')[0]}"
     unit = {"text": "texts", "terms": "tokens", "features": "features"}[result.reads]
     if result.reads == "text" and texts is not None and token_columns:

@@ -187,7 +187,7 @@ def show_description(description: dict[str, Any]) -> None:
         elif name == "calibration" and value is not None:
             lines.add_row(_text(name), _text(calibration_words(Calibration.from_dict(value))))
         elif name == "since_fit" and value is not None:
-            # The numbers of documents that were learned and forgotten since the fit.
+            # It has the numbers of documents that were learned and forgotten since the fit.
             lines.add_row(_text(name), _text(since_fit_words(sum(value.values()))))
         elif name != "classes":
             lines.add_row(_text(name), _text(_as_words(value)))

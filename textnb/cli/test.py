@@ -121,7 +121,7 @@ def _learned_rows(
         return None
     if text_columns(classifier) is None:
         raise ParameterError("--train is for models of texts; this is one of feature tables")
-    # Options such as the format are those of the test rows, and may not suit these.
+    # Options such as --read format are for the test rows, and may not suit the training rows.
     rows = LabelledRowOptions(where=where, encoding=options.encoding,
                               storage_options=options_for(train, options).storage_options)
     table = open_input_for(classifier, train, rows, classifier.label, where_option="--train-where")

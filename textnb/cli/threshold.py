@@ -37,7 +37,7 @@ class ThresholdOutput(ChosenOutput):
 
 @verb
 def threshold(
-    typed: TypedOptions, file: ModelFile, rows: ThresholdInput, goal: DecideOptions,
+    typed: TypedOptions, file: ModelFile, rows: ThresholdInput, options: DecideOptions,
     output: ThresholdOutput,
 ) -> None:
     """Choose the scores from which a class is answered, and keep them in the model."""
@@ -46,13 +46,13 @@ def threshold(
     from textnb.files.lock import lock_path
     from textnb.storage.textmodel import load_fitted, save_fitted
 
-    _check(typed, rows, goal, output)
+    _check(typed, rows, options, output)
     target = output.target(file.model, rows.input)
     with lock_path(target):
         fitted = load_fitted(file.model)
         decision, novelty = None, None
         if not output.clear:
-            decision, novelty = _decide(fitted, rows, goal, output.quiet)
+            decision, novelty = _decide(fitted, rows, options, output.quiet)
         if not output.dry_run:
             fitted = fitted.with_decision(decision)
             save_fitted(fitted, target)
@@ -69,25 +69,25 @@ def threshold(
 
 
 def _decide(
-    fitted: Fitted, rows: ThresholdInput, goal: DecideOptions, quiet: bool
+    fitted: Fitted, rows: ThresholdInput, options: DecideOptions, quiet: bool
 ) -> tuple[Decision, Novelty | None]:
     """Make the decision, and find out whether its rows are new."""
     from textnb.workflow.decide import check_decision, decide, scores_of
 
-    goal.check_labels(is_multilabel=fitted.is_multilabel)
+    options.check_labels(is_multilabel=fitted.is_multilabel)
     if rows.input is None:
         # The goal is a probability, or a limit on the number of labels.
-        return decide(fitted, scores=None, options=goal), None
+        return decide(fitted, scores=None, options=options), None
     # An error is raised before rows are read, which takes long.
-    check_decision(fitted, goal)
+    check_decision(fitted, options)
     table = open_input_for(fitted, rows.input, rows, fitted.label)
     with work_on(table, "scoring", "scored", quiet) as advance:
-        scores = scores_of(fitted, table.frame, goal.scored, progress=advance)
-    return decide(fitted, scores, goal), None if fitted.is_multilabel else scores.novelty
+        scores = scores_of(fitted, table.frame, options.scored, progress=advance)
+    return decide(fitted, scores, options), None if fitted.is_multilabel else scores.novelty
 
 
 def _check(
-    typed: TypedOptions, rows: ThresholdInput, goal: DecideOptions, output: ThresholdOutput
+    typed: TypedOptions, rows: ThresholdInput, options: DecideOptions, output: ThresholdOutput
 ) -> None:
     """Raise ParameterError unless options name one goal or --clear, and rows if it needs them."""
     from textnb.errors import ParameterError
@@ -101,13 +101,13 @@ def _check(
         return
     # New limits on the number of labels (--at-least, --at-most) alone leave the thresholds as they
     # are, and need no rows.
-    typed_goals = DecideOptions.__dataclass_fields__.keys() & typed.keys()
-    if rows.input is None and goal.label_limits and typed_goals <= goal.label_limits.keys():
+    typed_options = DecideOptions.__dataclass_fields__.keys() & typed.keys()
+    if rows.input is None and options.label_limits and typed_options <= options.label_limits.keys():
         return
-    if rows.input is None and goal.needs_rows:
+    if rows.input is None and options.needs_rows:
         raise ParameterError("thresholds are chosen on labelled rows: name an INPUT, or --clear")
-    goal.check()
-    if rows.input is not None and not goal.needs_rows:
+    options.check()
+    if rows.input is not None and not options.needs_rows:
         raise ParameterError("--min-probability needs no rows: leave out INPUT")
 
 

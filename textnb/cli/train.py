@@ -29,9 +29,9 @@ from textnb.workflow.options import LearnOptions, TokenOptions
 if TYPE_CHECKING:
     from textnb.workflow.rows import Rows
 
-# A note recommends NBLinear instead of a new model that counts, if that model's accuracy is below
-# this, and there are at least so many rows. On 1,000 rows of eight corpora, NBLinear on pairs of
-# words is from 0.6 points behind to 27 ahead; on 200 short messages up to 9 behind.
+# A note recommends NBLinear instead of a new model that counts, if there are `_MIN_ROWS` rows or
+# more and the model's accuracy is below `_HIGH_ACCURACY`. On 1,000 rows of eight corpora, NBLinear
+# on pairs of words is 0.6 points worse to 27 better; on 200 short messages, up to 9 worse.
 _HIGH_ACCURACY, _MIN_ROWS = 0.99, 1_000
 
 
@@ -74,7 +74,7 @@ def train(
     from textnb.workflow.train import check_training, make_train_options, train, use_mail_defaults
 
     output.check(rows.input, *filter(None, (learning.unlabelled, limits.vectors)))
-    # The recipe of mail is its default settings; it is empty if the user sets one of them.
+    # `mail_recipe` has the default settings for mail; it is empty if the user sets one of them.
     has_own_settings = "model" not in typed and not mail_recipe(typed)
     if has_own_settings and not output.quiet and is_mail(rows.input, rows.format):
         note("note: an option of text, tokens, limits or model is given, so that mail is not "

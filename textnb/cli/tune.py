@@ -59,7 +59,7 @@ class TuneOutput(NewModel, Results):
 
 @verb
 def tune(
-    typed: TypedOptions, rows: LabelledInput, columns: ColumnSettings, budget: TuneOptions,
+    typed: TypedOptions, rows: LabelledInput, columns: ColumnSettings, options: TuneOptions,
     output: TuneOutput,
 ) -> None:
     """Search for the settings that classify labelled rows best, and train a model with them."""
@@ -81,10 +81,10 @@ def tune(
         note("note: --text is given, so that no trial is the default of mail, which train has: "
              "it reads --text tokens")
     table = open_input(rows.input, rows, columns.text, columns.label, counts_texts=True)
-    # With a time limit alone, the number of trials is not known.
-    n_planned = budget.trials or (DEFAULT_TRIALS if budget.seconds is None else None)
+    # If only the time is limited, the number of trials is not known.
+    n_planned = options.trials or (DEFAULT_TRIALS if options.seconds is None else None)
     with table.naming_source(), progress_line("tuning", output.quiet) as progress:
-        result = tune(table.frame, columns, budget, None if output.quiet else partial(
+        result = tune(table.frame, columns, options, None if output.quiet else partial(
             _note_trial, n_trials=n_planned, only_best=progress is not None), of_mail=is_for_mail)
     save_fitted(result.fitted, output.output)
     if output.table is not None:
@@ -102,9 +102,9 @@ def tune(
         note(f"{describe_size(result.fitted)} -> {output.output}")
     command = _command(result, typed, rows.input, output.output, has_threshold)
     if result.fitted.is_multilabel:
-        command += _threshold_command(result, typed, budget, rows.input, output.output)
+        command += _threshold_command(result, typed, options, rows.input, output.output)
     if not output.write_json_if_asked(lambda: {**result.to_dict(), "command": command}):
-        _show(result, command, budget.seconds, n_planned,
+        _show(result, command, options.seconds, n_planned,
               "the default of mail" if is_for_mail else "nblinear with its defaults")
 
 
@@ -122,7 +122,7 @@ def _note_trial(trial: dict[str, Any], *, n_trials: int | None, only_best: bool)
 def _show(
     result: Tuned, command: str, seconds: float | None, n_planned: int | None, baseline: str
 ) -> None:
-    """Show the best trial, and by how much it leads ``baseline``, the model of the defaults."""
+    """Show the best trial, and how much better it is than ``baseline``, the defaults' model."""
     estimate, default = result.estimate, result.default
     lead, trials = result.lead, quantity(result.trials.height, "trial")
     if lead is not None and not lead.is_sure:
@@ -161,13 +161,13 @@ def _command(
 
 
 def _threshold_command(
-    result: Tuned, typed: TypedOptions, budget: TuneOptions, input: str, output: str
+    result: Tuned, typed: TypedOptions, options: TuneOptions, input: str, output: str
 ) -> str:
     """The command that chooses the labels' thresholds as the search did, on the same folds.
 
     It is "" if the search divided rows by groups, time or a seed, for which there is no option.
     """
-    if budget.groups is not None or budget.time is not None or budget.seed:
+    if options.groups is not None or options.time is not None or options.seed:
         return ""
     assert result.fitted.decision is not None
     return "\n" + shlex.join([

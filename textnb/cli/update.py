@@ -23,7 +23,7 @@ from textnb.cli.inputs import (
     Results,
     RowOptions,
     describe_size,
-    is_read,
+    is_in_input,
     note_malformed,
     open_input,
     total_size,
@@ -54,10 +54,11 @@ class LabelledRows(LabelledRowOptions):
     def check_inputs(self) -> None:
         """Raise ParameterError for an input that is named twice, also by its folder or a glob."""
         paths: set[str] = set()
-        wide = [input for input in self.inputs if not os.path.isfile(input)]
+        # Folders and globs.
+        groups = [input for input in self.inputs if not os.path.isfile(input)]
         for input in self.inputs:
             path = os.path.realpath(input)
-            if path in paths or any(other != input and is_read(input, other) for other in wide):
+            if path in paths or any(is_in_input(input, each) for each in groups if each != input):
                 raise ParameterError(f"{input} is named twice, and its rows would count twice: "
                                      "name it once")
             paths.add(path)
@@ -120,7 +121,7 @@ def _learn_message(
                                 with_ledger=with_ledger)
     if summary is None:
         return False
-    # By the ledger, the model has already learned the message as this class.
+    # The ledger says that the model has already learned the message as this class.
     if summary == "known":
         if not output.quiet:
             note(f"1 document {_NOTHING_NEW}")
@@ -253,7 +254,7 @@ def diff(models: TwoModels, output: DiffOutput) -> None:
     if input is not None:
         columns = [*dict.fromkeys([*first.columns, *second.columns])]
         frame = open_input(input, models, columns).frame
-    elif models.where is not None or models.query is not None or models.storage_options:
+    elif not models.are_defaults:
         raise ParameterError("--where and --read are for the rows of INPUT: name one")
     from textnb.frames.failures import naming_source
 

@@ -95,7 +95,7 @@ def notes_on(reasons: Iterable[str]) -> list[str]:
 
 
 def _to_log_odds(spam: float | None, ham: float | None) -> tuple[float, float] | None:
-    """Convert the cutoffs of spam and ham to log-odds: of ham first; None without cutoffs."""
+    """The log-odds of the two cutoffs, ham's first; None without cutoffs."""
     if spam is None:
         if ham is None:
             return None

@@ -126,11 +126,11 @@ def toml_of(value: Any) -> str:
 
 
 def _numbers(
-    option: str, expected: str, number: type, text: str, length: int | None = None
+    option: str, expected: str, convert: type, text: str, length: int | None = None
 ) -> tuple[Any, ...]:
     """Convert numbers with commas between them; ``length`` is how many there must be."""
     try:
-        numbers = tuple(number(part) for part in text.split(","))
+        numbers = tuple(convert(part) for part in text.split(","))
     except ValueError:
         numbers = ()
     if not numbers or (length is not None and len(numbers) != length):
@@ -139,9 +139,9 @@ def _numbers(
 
 
 def _count_or_share(option: str, text: str) -> int | float:
-    for number in (int, float):
+    for convert in (int, float):
         try:
-            return number(text)
+            return convert(text)
         except ValueError:
             continue
     raise ParameterError.out_of_range(option, "a count (2) or a share of documents (0.01)", text)

@@ -20,11 +20,12 @@ from textnb.runtime.display import names_of
 INSTALL = "pip install 'textnb[report]'"
 # The colours of text, of less important text, and of the lines of a grid.
 INK, MUTED, GRID = "#1f2328", "#59636e", "#d9dee3"
+# The colours of right and of wrong answers, and of cells with them: black text is readable on the
+# cells at any opacity.
 RIGHT, WRONG = "#0b62c4", "#c2410c"
-# The colours of cells with right and with wrong answers: black text is readable on them at any
-# opacity.
 RIGHT_CELL, WRONG_CELL = "#7eb0f2", "#f29a6b"
-# Of several curves, each has a colour and a pattern of dashes: pixels that are drawn and left out.
+# The colours of several curves, and their dashes: lengths, in pixels, of what is drawn and left out
+# in turn.
 LINE_COLOURS = (RIGHT, WRONG, "#0f7b55", "#8a3ffc", "#a3195b", "#7a5900", "#0e7490", MUTED)
 LINE_DASHES = ([1, 0], [6, 2], [2, 2], [8, 2, 2, 2], [4, 4], [10, 3], [1, 3], [6, 2, 1, 2, 1, 2])
 FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Noto Sans', 'DejaVu Sans', sans-serif"
@@ -44,7 +45,7 @@ def confusion_chart(labels: Iterable[Any], counts: NDArray[Any]) -> Any:
     answers = [*names, "(no answer)"] if counts[:, -1].any() else names
     counts = counts[:, :len(answers)]
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    # The square root, and an opacity that is never 0, make cells of small shares visible.
+    # The square root, and an opacity of 0.06 or more, make cells of small shares visible.
     cells = [{"actual": names[i], "answer": answers[j], "count": f"{counts[i, j]:,}",
               "kind": "right" if i == j else "wrong", "shade": float(np.sqrt(share[i, j]))}
              for i in range(len(names)) for j in range(len(answers)) if counts[i, j]]
@@ -90,8 +91,8 @@ def curve_chart(
     names = list(curves)
     rows = [{"curve": name, "order": i, "x": round(a, 5), "y": round(b, 5)}
             for name, table in curves.items() for i, (a, b) in enumerate(table.rows())]
-    horizontal = alt.X("x:Q", title=x, scale=alt.Scale(domain=[0, 1]), axis=_percent())
-    vertical = alt.Y("y:Q", title=y, scale=alt.Scale(domain=[0, 1]), axis=_percent())
+    horizontal = alt.X("x:Q", title=x, scale=alt.Scale(domain=[0, 1]), axis=_percent_axis())
+    vertical = alt.Y("y:Q", title=y, scale=alt.Scale(domain=[0, 1]), axis=_percent_axis())
     legend = None if len(names) < 2 else _legend("stroke")
     layers = [_diagonal(horizontal, vertical)] if is_roc else []
     layers.append(_chart("points").mark_line(
@@ -105,7 +106,7 @@ def curve_chart(
         align, offset = ("left", 9) if is_roc else ("right", -9)
         for i in range(len(points)):
             mark = _chart(f"mark {i}").encode(x=horizontal, y=vertical)
-            # Names are placed one below the other, because points may be close.
+            # Each name is placed lower than the one before, because points may be close.
             layers += [mark.mark_point(filled=True, size=70, color=WRONG, opacity=1),
                        mark.mark_text(color=INK, fontSize=11, align=align, dx=offset,
                                         dy=13 + 14 * i).encode(text="name:N")]
@@ -127,16 +128,16 @@ def reliability_chart(tables: Mapping[str, pl.DataFrame]) -> Any:
             for row in table.filter(pl.col("documents") > 0).to_dicts()]
     colour = alt.Color("kind:N", sort=None, legend=None if len(names) < 2 else _legend("square"),
                        scale=alt.Scale(domain=names, range=[RIGHT, WRONG][:len(names)]))
-    domain = alt.Scale(domain=[0, 1])
+    unit_scale = alt.Scale(domain=[0, 1])
     curve = _chart("bins").encode(
-        x=alt.X("confidence:Q", title=None, scale=domain, axis=_percent()),
-        y=alt.Y("accuracy:Q", title="right", scale=domain, axis=_percent()), color=colour)
-    diagonal = _diagonal(alt.X("x:Q", scale=domain), alt.Y("y:Q", scale=domain))
+        x=alt.X("confidence:Q", title=None, scale=unit_scale, axis=_percent_axis()),
+        y=alt.Y("accuracy:Q", title="right", scale=unit_scale, axis=_percent_axis()), color=colour)
+    diagonal = _diagonal(alt.X("x:Q", scale=unit_scale), alt.Y("y:Q", scale=unit_scale))
     upper = alt.layer(diagonal, curve.mark_line(strokeWidth=2),
                       curve.mark_point(filled=True, size=45, opacity=1)
                       ).properties(width=340, height=230)
     bars = _chart("bins").mark_rect(opacity=0.6).encode(
-        x=alt.X("low:Q", title="probability of the answer", scale=domain, axis=_percent()),
+        x=alt.X("low:Q", title="probability of the answer", scale=unit_scale, axis=_percent_axis()),
         x2="high:Q", color=colour,
         y=alt.Y("documents:Q", title="documents", axis=alt.Axis(tickCount=2, format=",.0f")),
         y2=alt.datum(0)).properties(width=340, height=60)
@@ -192,7 +193,7 @@ def terms_chart(table: pl.DataFrame) -> Any:
     groups = table.group_by("class", maintain_order=True)
     for name, (_, terms) in zip(names, groups, strict=True):
         measure = str(terms["measure"].first())
-        # JSON has no infinite weights (l = 0): such a term has a name and no bar.
+        # JSON has no infinite numbers: a term with such a weight (l = 0) has a name and no bar.
         rows = [{"term": term, "value": value if np.isfinite(value) else None, "count": count}
                 for term, value, count in zip(
                     names_of(terms["term"]), terms[measure], terms["count"], strict=True)]
@@ -220,7 +221,7 @@ def _chart(data: str, **options: Any) -> Any:
     return alt.Chart(alt.NamedData(data), **options)
 
 
-def _percent() -> Any:
+def _percent_axis() -> Any:
     """An axis of shares, which are shown in percent."""
     return _altair().Axis(format=".0%", values=[0, 0.25, 0.5, 0.75, 1])
 
@@ -233,11 +234,11 @@ def _legend(symbol: str) -> Any:
 
 def _complete(chart: Any, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> Any:
     """Add the style, and last the data, which Altair would copy at each step after."""
-    text = {"labelColor": MUTED, "titleColor": INK, "labelFontSize": 11, "titleFontSize": 12,
-            "titleFontWeight": "normal"}
+    axis_text = {"labelColor": MUTED, "titleColor": INK, "labelFontSize": 11,
+                 "titleFontSize": 12, "titleFontWeight": "normal"}
     styled = chart.configure(background="white", font=FONT, aria=False).configure_view(
         stroke=None).configure_axis(
-            **text, gridColor=GRID, domainColor=GRID, tickColor=GRID).configure_legend(
+            **axis_text, gridColor=GRID, domainColor=GRID, tickColor=GRID).configure_legend(
                 labelColor=INK, labelFontSize=12)
     styled.datasets = {"diagonal": [{"x": 0, "y": 0}, {"x": 1, "y": 1}],
                        **{name: list(rows) for name, rows in data.items()}}

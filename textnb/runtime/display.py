@@ -12,10 +12,10 @@ import numpy as np
 MAX_LENGTH = 600
 # The maximum width of a short name, in columns of a terminal.
 _MAX_NAME_WIDTH = 28
-# Invisible characters that are shown as they are: they join letters, as many scripts need.
+# Invisible characters that are shown as they are: many scripts need them to join or part letters.
 _JOINERS = "\u200c\u200d"
-# Categories of characters without a shape: control, format, surrogates, unassigned, private, and
-# separators of lines and paragraphs.
+# Unicode's categories of characters without a shape: control, format, surrogates, unassigned,
+# private, and separators of lines and paragraphs.
 _HIDDEN = {"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"}
 
 
@@ -65,14 +65,14 @@ def names_of(labels: Iterable[Any]) -> list[str]:
     >>> names_of(["spam", "x" * 40 + "1", "x" * 40 + "2", ""])
     ['spam', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx…', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxx… (2)', '(empty)']
     """
-    uses: dict[str, int] = {}
+    n_uses: dict[str, int] = {}
     names = []
     for label in labels:
         name = _short_name(str(label)) or "(empty)"
-        while name in uses:
-            uses[name] += 1
-            name = f"{name} ({uses[name]})"
-        uses[name] = 1
+        while name in n_uses:
+            n_uses[name] += 1
+            name = f"{name} ({n_uses[name]})"
+        n_uses[name] = 1
         names.append(name)
     return names
 

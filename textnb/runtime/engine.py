@@ -13,7 +13,7 @@ import sys
 from textnb.errors import EngineError, first_line
 from textnb.runtime.forks import FORK
 
-# The message of CPython, whose exception for this has no type of its own.
+# CPython's message if the system gives no thread; its type is only RuntimeError.
 _NO_THREAD = "can't start new thread"
 _LIBRARY_SUFFIXES = (".so", ".pyd", ".dylib")
 
@@ -38,8 +38,8 @@ def engine_failure(error: BaseException) -> EngineError | None:
     if isinstance(error, ImportError) and str(error.path or reason).endswith(_LIBRARY_SUFFIXES):
         return EngineError.no_resources(f"a library can't be loaded: {reason}")
     # A panic before Polars is imported comes from the import.
-    is_early = type(error).__name__ == "PanicException" and "polars" not in sys.modules
-    if isinstance(error, EngineError) or (polars_works() and not is_early):
+    is_of_import = type(error).__name__ == "PanicException" and "polars" not in sys.modules
+    if isinstance(error, EngineError) or (polars_works() and not is_of_import):
         return None
     return EngineError.no_polars(reason, os.environ.get("POLARS_MAX_THREADS"))
 

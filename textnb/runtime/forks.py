@@ -1,9 +1,9 @@
 """An error in place of a hang, in a process that was forked from one in which Polars ran.
 
 Threads do not survive a fork, and Polars would wait for its threads for ever. So each way into
-Polars calls `check_polars_threads` first. The package imports this module first, because the parent
-must be examined at the moment when it forks. Before `textnb filter` can catch an error, no more
-than this is imported: a failure here would end it with Python's code 1, which says ham.
+Polars calls `check_polars_threads` first. The package imports this module first, because it must
+look for threads in the parent just before the fork. Before `textnb filter` can catch an error, no
+more than this is imported: a failure here would end it with Python's code 1, which says ham.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Fork:
             os.register_at_fork(before=self._before_fork, after_in_parent=self._after_in_parent)
 
     def _before_fork(self) -> None:
-        """Look for threads in the parent: the child inherits the answer, and has no threads."""
+        """Look for threads in the parent; the child, which has none, inherits the answer."""
         self._had_lost_threads = self.has_lost_threads
         self.has_lost_threads |= self.has_run_polars or _has_polars_threads()
 

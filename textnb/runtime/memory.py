@@ -19,8 +19,8 @@ _LOG = logging.getLogger("textnb")
 _MIN_BYTES = 64 << 20
 # Bytes: tables of this size are logged.
 _LOG_BYTES = 512 << 20
-# A limit of this number of bytes or more means no limit: without one, a control group of version 1
-# states nearly 2**63.
+# A limit of this number of bytes or more means no limit: a control group of version 1 that has none
+# says nearly 2**63.
 _UNLIMITED = 1 << 60
 
 
@@ -38,7 +38,7 @@ def check_fits_in_memory(
     name : str
         What the tables are, for the message.
     freed : int
-        Bytes to subtract: tables that are allocated already, or memory that will be freed before.
+        Bytes to subtract: of tables that exist already, or that will be freed before.
     log_size : bool
         Whether to log the size of large tables.
     stored : int, optional
@@ -123,11 +123,11 @@ def _limits_of_control_groups() -> Iterator[tuple[int, int]]:
         _, controllers, path = line.split(":", 2)
         # A control group of version 2 names no controllers. "Inactive" pages are cached files.
         if controllers == "":
-            root, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current")
+            root, files = Path("/sys/fs/cgroup"), ("memory.max", "memory.current")
             inactive = "inactive_file "
         elif "memory" in controllers.split(","):
             root = Path("/sys/fs/cgroup/memory")
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            files = ("memory.limit_in_bytes", "memory.usage_in_bytes")
             inactive = "total_inactive_file "
         else:
             continue
@@ -138,7 +138,7 @@ def _limits_of_control_groups() -> Iterator[tuple[int, int]]:
             if folder != root and root not in folder.parents:
                 continue
             try:
-                limit, used = ((folder / name).read_text("ascii").strip() for name in names)
+                limit, used = ((folder / file).read_text("ascii").strip() for file in files)
                 cached = sum(int(row.split()[1]) for row in
                              (folder / "memory.stat").read_text("ascii").splitlines()
                              if row.startswith(inactive))

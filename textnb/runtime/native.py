@@ -1,4 +1,4 @@
-"""Modules that Cython compiles when the package is built, and whether they can be used.
+"""Loads the modules that Cython compiled when the package was built, if they can be used.
 
 Only the standard library is imported, because the build runs this file by its path.
 """
@@ -15,7 +15,7 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import NamedTuple
 
-# The compiled modules of a package, as attributes.
+# Its attributes are the compiled modules of a package.
 Kernel = SimpleNamespace
 # The packages with compiled modules: the kernel of tokens, and the solver of linear models.
 KERNEL, SOLVER = "textnb.text.native", "textnb.bayes.native"
@@ -32,7 +32,7 @@ class Build(NamedTuple):
 
 
 def digest(package: str, module: str) -> str:
-    """SHA-256 of the sources of a module. The build writes it into the extension."""
+    """SHA-256 of the sources of a module; the build writes it into the extension as SOURCE."""
     sources = sha256()
     for suffix in (".py", ".pxd"):
         path = _ROOT.joinpath(*package.split("."), f"{module}{suffix}")
@@ -58,7 +58,6 @@ def load_compiled(package: str) -> Build:
             spec.loader.exec_module(modules[name])
         except ImportError as error:
             return Build(kernel=None, reason=f"it can't be loaded: {error}")
-        # The build wrote the digest of the sources that it compiled.
         if digest(package, name) != modules[name].SOURCE:
             return Build(None, f"it was compiled from another {name}.py: install textnb again, "
                                "or run scripts/kernel")

@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# The maximum numbers of rows of a table and of classes of a matrix; a note says how many more.
+# The maximum numbers of rows of a table and of classes of a matrix; a note counts the others.
 MAX_ROWS, MAX_CLASSES = 40, 24
 _INK, _PAPER = "#111", "#fff"
 # Red, green and blue from 0 to 255: of words for and against a class, and of counts.
 _FOR_COLOUR, _AGAINST_COLOUR, _COUNT_COLOUR = (140, 195, 255), (255, 185, 120), (150, 200, 255)
-# Styles of the whole and of a cell, as CSS.
+# Styles of a `box` and of a cell of a table, as CSS.
 _BOX = f"color:{_INK};background:{_PAPER};padding:.6em;max-width:60em;font-family:sans-serif"
 _CELL = "padding:.15em .6em;border-bottom:1px solid #ccc;color:" + _INK
 
@@ -56,7 +56,7 @@ def table(
     rows : iterable of sequences
     caption : str
     n_rows : int
-        The number of all rows, if ``rows`` are only the first of them.
+        The number of all rows, if ``rows`` are only the first of them; a note counts the others.
 
     Examples
     --------

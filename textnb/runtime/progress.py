@@ -23,8 +23,8 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAMES_PER_SECOND = 8
 # Lower rates, in items per second, are not shown: the remaining time says more.
 _MIN_RATE = 10.0
-# In a narrow terminal, the end of the name is cut off before the numbers are left out, as long as
-# this number of its characters stay.
+# In a narrow terminal, the end of the name is cut off so that the numbers fit, but at least this
+# number of its characters stay; otherwise the numbers are left out.
 _MIN_NAME_WIDTH = 30
 
 
@@ -61,11 +61,11 @@ class Line:
         """Report how many more items are done."""
 
     def step(self, words: str) -> None:
-        """Report the name of the phase's current step."""
+        """Report the name of the phase's current step, such as a trial of a search."""
 
 
 _SILENT = Line()
-# The lines that are shown: work reports to the last.
+# The lines that are shown now, one within another: work reports to the last.
 _lines: list[Line] = []
 
 
@@ -138,23 +138,23 @@ class LiveLine(Line):
         now = self._clock()
         name = ": ".join(filter(None, [
             self._title, ", ".join(filter(None, [self._phase, self._step]))]))
-        numbers, rate = self._format_numbers()
-        for middle in (numbers + rate, numbers, ""):
-            rest = "".join(f"  {part}" for part in self._format_parts(now, middle) if part)
+        all_numbers, rate = self._format_numbers()
+        for numbers in (all_numbers + rate, all_numbers, ""):
+            rest = "".join(f"  {part}" for part in self._format_parts(now, numbers) if part)
             # What does not fit is left out: first the rate, then the end of the name, then numbers.
             if len(name) + len(rest) <= width or (
-                    middle == numbers and width - len(rest) >= _MIN_NAME_WIDTH):
+                    numbers == all_numbers and width - len(rest) >= _MIN_NAME_WIDTH):
                 break
         return crop(name, width - len(rest)) + rest
 
-    def _format_parts(self, now: float, middle: str) -> Iterator[str]:
-        """The share that is done, ``middle``, and the times since the start and until the end."""
+    def _format_parts(self, now: float, numbers: str) -> Iterator[str]:
+        """The share that is done, ``numbers``, and the times since the start and until the end."""
         share, remaining = None, None
         if self._size is not None and self._done <= self._size.rows:
             share = self._done / max(1, self._size.rows)
             if self._done:
-                # Estimated when the last items were done, and counted down since then: so an item
-                # that takes long does not make the estimate longer.
+                # The estimate of that moment when the last items were done, less the time since
+                # then: an item that takes long does not make it longer.
                 remaining = (self._last_advance - self._phase_start) * (1.0 / share - 1.0) - (
                     now - self._last_advance)
         elif self._size is not None and not self._size.is_exact:
@@ -165,7 +165,7 @@ class LiveLine(Line):
             share = max(share or 0.0, min(elapsed / self._seconds, 1.0))
             remaining = min(self._seconds - elapsed, math.inf if remaining is None else remaining)
         yield "" if share is None else f"{share:.0%}"
-        yield middle
+        yield numbers
         left = f", {as_clock(remaining)} left" if remaining is not None and remaining > 0 else ""
         yield as_clock(now - self._start) + left
 
@@ -241,7 +241,7 @@ def show_progress(
     progress: Callable[..., object] | bool | None, title: str,
     size: Callable[[], Size | None] = lambda: None,
 ) -> Iterator[Callable[..., Any] | None]:
-    """Show a live line if ``progress`` is True; yield the function that work calls with row counts.
+    """Show a live line if ``progress`` is True; yield the function to call with numbers of rows.
 
     Parameters
     ----------

@@ -6,7 +6,8 @@ release. Other unknown names are taken for typing mistakes.
 
 from __future__ import annotations
 
-# Options that are keys of `--read` now: of verbs that read rows, and of those for labelled rows.
+# Options that are keys of `--read` now, with what to type: first those of all verbs that read rows,
+# then those of the verbs for labelled rows alone.
 _READ_KEYS = {
     "--input-format": "format=csv", "--query": '"query=SELECT text, label FROM mails"',
     "--encoding": "encoding=latin-1", "--separator": "separator=';'",
@@ -16,7 +17,7 @@ _LABEL_KEYS = {"--label-separator": "label_separator=','",
                "--label-columns": "label_columns=corn,grain"}
 _LABELLED_VERBS = ("train", "test", "validate", "calibrate", "threshold", "update", "forget",
                    "tune", "drift")
-# Options of `train` that are keys of `--set` now.
+# Options of `train` that are keys of `--set` now, with what to type.
 _SET_KEYS = {
     "--class-weight": "class_weight.spam=3", "--fit-prior": "fit_prior=true",
     "--uniform-prior": "fit_prior=false", "--norm": "norm=true", "--tf": "tf=presence",
@@ -68,7 +69,8 @@ TARGETS: dict[str, str] = {
     "sql-spark": "textnb.engines.spark.predict scores on a cluster, and parquet has the weights",
     "java": "ONNX Runtime runs onnx from Java, and a JVM can call the functions of c",
 }
-# What to use instead of a key of a job. Keys have no numbers of entries: `exports.top`.
+# What to use instead of a key of a job. A key is written without the number of its entry, as
+# `exports.top`.
 KEYS: dict[str, str] = {
     "exports.max_bytes": "top keeps that many terms",
     "validation.method": "leave_one_out = true leaves each row out in turn; folds are the default",

@@ -20,8 +20,8 @@ from textnb.errors import ParameterError
 
 T = TypeVar("T")
 # The types of settings, by their meaning: `Setting`s are declared with them, and `textnb.cli.words`
-# reads their values from the command line. A Place is a path or URL, Kinds are kinds of characters,
-# and a Segmenter splits texts in scripts without spaces.
+# reads their values from the command line. A Place is a path or URL, Kinds are kinds of tokens,
+# and a Segmenter is a user's function that splits a text into tokens, or its name.
 CountOrShare = int | float
 Size = int | str
 Pair = tuple[int, int]
@@ -40,7 +40,7 @@ Storage = Mapping[str, Any]
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    # Python also allows arrays here; at run time, NumPy is not imported only for their type.
+    # Python also allows arrays here. NumPy is not imported at run time only for their type.
     NumberOrAuto = float | str | ArrayLike
     Numbers = float | ArrayLike
     Priors = ArrayLike
@@ -101,7 +101,7 @@ AT_LEAST_2 = Range("an int >= 2", lambda v: is_whole(v) and v >= 2)
 SEED = Range("an int >= 0 and below 2**32", lambda v: is_whole(v) and 0 <= v < 2**32)
 SHARE = Range("a number above 0 and below 1", lambda v: isinstance(v, (int, float))
               and not is_truth(v) and 0 < v < 1)
-# Limits of costs, so that the ratio of two and their products with numbers of rows are finite.
+# With costs of 1e-100 to 1e100, their ratio and their products with numbers of rows are finite.
 COSTS = Range("two numbers above 0 (1e-100 to 1e100), of a false positive and of a false negative",
               lambda v: isinstance(v, (tuple, list)) and len(v) == 2
               and all(ABOVE_0.holds(cost) and 1e-100 <= cost <= 1e100 for cost in v))
@@ -115,7 +115,7 @@ STRINGS = Range("a list of strings", lambda v: isinstance(v, (list, tuple)) and 
 
 
 def _or_array(allowed: Range) -> Range:
-    """Allow arrays too, with a number for each term: they are checked where they are used."""
+    """Allow arrays too, with a number for each term; they are not checked here."""
     says = f"{allowed.says} (multinomial, bernoulli and complement alone choose it by 'auto')"
     return Range(says, lambda v: hasattr(v, "shape") or isinstance(v, (list, tuple))
                  or allowed.holds(v))
@@ -246,7 +246,7 @@ _PYTHON_RANGES: Mapping[str, Range] = {
     "Prefixes": Range("True, False or a list of strings",
                       lambda v: isinstance(v, bool) or STRINGS.holds(v)),
 }
-# The same for JSON and TOML. Settings of types that are not here are checked where they are used.
+# The ranges in JSON and TOML. Settings of types that are not here are checked where they are used.
 _FILE_RANGES: Mapping[str, Range] = {
     **_PYTHON_RANGES,
     "Segmenter": _PYTHON_RANGES["str"],
@@ -299,7 +299,7 @@ def check_json(group: type, values: Mapping[str, Any]) -> None:
 
 
 def _check(group: type, values: Mapping[str, Any], type_ranges: Mapping[str, Range]) -> None:
-    """Check values by name against their choices, their ranges, and those of their types."""
+    """Check values by name against the choices and ranges of their settings and types."""
     for each, details in setting_fields(group):
         value, kind = values.get(each.name), type_of(each)
         is_optional = kind.endswith(" | None")
@@ -330,8 +330,8 @@ def check_smoothing_name(kind: str, names: Iterable[str], known: Iterable[str]) 
 def check_parameter_names(kind: type[T]) -> type[T]:
     """A class decorator: the constructor's error for an unknown parameter suggests the right name.
 
-    For ``alpha`` it suggests ``l``, and otherwise the most similar name; or it says where the
-    parameter belongs, if the class has a `_advice_on` that knows.
+    It suggests ``l`` for ``alpha``, and the most similar name for others. If the class has a method
+    `_advice_on`, and that knows where the parameter belongs, the error says so instead.
     """
     name = "__init__"
     # mypy refuses an assignment to kind.__init__.

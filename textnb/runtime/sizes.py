@@ -16,7 +16,7 @@ def byte_size(name: str, value: Any, minimum: int = 1) -> Any:
     name : str
         The name of the setting or option, for errors.
     value : str
-        Other values than strings are returned as they are; the function that uses them checks them.
+        A value that is not a string is returned as it is; the function that uses it checks it.
     minimum : int
         The minimum number of bytes.
 
@@ -34,7 +34,7 @@ def byte_size(name: str, value: Any, minimum: int = 1) -> Any:
         return value
     match = re.fullmatch(r"(\d{1,19}(?:\.\d{1,19})?) ?([kmg]?)(?:i?b)?", value.strip().lower(),
                          re.ASCII)
-    # The place of the letter is the power of 1024.
+    # The place of the letter in " kmg" is the power of 1024.
     unit = 1 if match is None else 1024 ** " kmg".index(match[2] or " ")
     # A number without a decimal point stays an integer: floats can't hold all integers below 2**63.
     size = 0 if match is None else (

@@ -7,7 +7,7 @@ import os
 
 def write_to_stderr(line: str) -> None:
     """Write one line to standard error; ignore a failure to write it."""
-    # contextlib would be one more import that can fail.
+    # Not by contextlib.suppress, whose import can fail.
     try:  # noqa: SIM105
         os.write(2, line.encode("utf-8", "backslashreplace") + b"\n")
     except OSError:

@@ -18,16 +18,16 @@ R = TypeVar("R")
 
 # Idle pools, by their numbers of threads. They are reused and never removed: when a pool is
 # collected as garbage, Python runs a callback, and would ignore a KeyboardInterrupt in it.
-_IDLE: defaultdict[int, deque[ThreadPoolExecutor]] = defaultdict(deque)
+_IDLE_POOLS: defaultdict[int, deque[ThreadPoolExecutor]] = defaultdict(deque)
 if hasattr(os, "register_at_fork"):
     # Threads do not survive a fork.
-    os.register_at_fork(after_in_child=_IDLE.clear)
+    os.register_at_fork(after_in_child=_IDLE_POOLS.clear)
 
 
 def _take_pool(threads: int) -> ThreadPoolExecutor:
     """An idle pool of this number of threads, or else a new one."""
     try:
-        return _IDLE[threads].pop()
+        return _IDLE_POOLS[threads].pop()
     except IndexError:
         return ThreadPoolExecutor(threads)
 
@@ -57,7 +57,7 @@ def map_in_threads(
         yield from map(function, first_two)
         return
     if threads is None:
-        # Imported here, because one message is learned without Polars.
+        # Imported here, because a single message can be learned without Polars.
         import polars as pl
 
         threads = pl.thread_pool_size()
@@ -74,7 +74,7 @@ def map_in_threads(
         is_complete = True
     finally:
         if is_complete:
-            _IDLE[threads].append(pool)
+            _IDLE_POOLS[threads].append(pool)
         else:
             # The garbage collector may close an abandoned generator in a thread of the pool, which
             # must not wait for itself or for a thread that waits for it.

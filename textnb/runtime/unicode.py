@@ -14,9 +14,9 @@ from typing import Literal
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 # A long run of characters that may be marks. No character of \w is a mark or decomposes to marks
 # alone, except for the two letters of `_HALF_WIDTH`.
-_LONG_RUN = re.compile(r"[^\w\s\x00-\x7f]{32,}")
+_RUN_OF_MARKS = re.compile(r"[^\w\s\x00-\x7f]{32,}")
 # Up to this length of a text, Python's sort takes less than a millisecond.
-_MAX_SHORT = 1000
+_MAX_SHORT_LENGTH = 1000
 # The letters of half width that NFKC and NFKD decompose to a mark, with these marks.
 _HALF_WIDTH = (("\uff9e", "\u3099"), ("\uff9f", "\u309a"))
 
@@ -29,7 +29,7 @@ def normalize(form: Form, text: str) -> str:
     >>> normalize("NFC", "e\\u0301") == "\\xe9"
     True
     """
-    if len(text) <= _MAX_SHORT or text.isascii():
+    if len(text) <= _MAX_SHORT_LENGTH or text.isascii():
         return unicodedata.normalize(form, text)
     decomposed: Form = "NFD"
     if "K" in form:
@@ -37,7 +37,7 @@ def normalize(form: Form, text: str) -> str:
         for letter, mark in _HALF_WIDTH:
             text = text.replace(letter, mark)
     return unicodedata.normalize(
-        form, _LONG_RUN.sub(lambda match: _sort_marks(decomposed, match[0]), text))
+        form, _RUN_OF_MARKS.sub(lambda match: _sort_marks(decomposed, match[0]), text))
 
 
 def _sort_marks(form: Form, run: str) -> str:
