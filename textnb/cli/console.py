@@ -274,7 +274,7 @@ def _leave(code: int) -> NoReturn:
 
 
 def report_failure(
-    error: BaseException, code: int, write_setting: Callable[[Mention], str] | None = None
+    error: BaseException, code: int, write_setting: Callable[[Mention], str] = str
 ) -> click.exceptions.Exit:
     """Write the error as one line, and return the exception that ends the command with the code."""
     try:

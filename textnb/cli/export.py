@@ -68,7 +68,7 @@ def verify(source: VerifyInput, output: QuietResults) -> None:
     if input is None and not source.are_defaults:
         raise ParameterError("--where and --read are for the rows of INPUT: name them")
     # Without options `verify_export` reads the file, as the bundle knows which columns are texts.
-    rows: Any = input if source.are_defaults else (
+    rows: Any = input if input is None or source.are_defaults else (
         open_input(input, source, text=None).frame)
     with naming_source(input or path), steps("verifying", output.quiet) as progress:
         result = verify_export(path, rows, progress=progress)
