@@ -221,6 +221,8 @@ def _mutate_bundle(data: bytes, random: Random) -> bytes:
         members[name] = change(members[name], random)
     if random.random() < 0.05:
         del members[name]
+    elif random.random() < 0.05:
+        members[name + random.choice(["x", "\x1b[1m", "\u202e"])] = members.pop(name)
     sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n"
                    for name, content in members.items())
     if random.random() < 0.1:
