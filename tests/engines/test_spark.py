@@ -120,7 +120,7 @@ def test_what_was_learned_there_adds_and_is_forgotten_here(rows, tmp_path):
 def test_a_partition_of_many_batches(model, monkeypatch):
     """Of which none is held longer than it is counted."""
     pytest.importorskip("pyarrow", reason="needs pip install 'textnb[spark]'")
-    monkeypatch.setattr(columns, "_BYTES_AT_A_TIME", 1)
+    monkeypatch.setattr(columns, "_MIN_FRAME_BYTES", 1)
     read = [*model.text_columns, model.label]
     parts = [batch for part in in_arrow(ROWS.select(read)).to_batches(max_chunksize=1)
              for batch in (part, part.slice(0, 0))]

@@ -168,11 +168,11 @@ def test_members_that_overlap_are_refused(content, tmp_path):
 
 def test_sizes_of_64_bits(tmp_path, monkeypatch):
     """What is beyond 4 GiB has other fields: here all that is beyond 1,000 bytes."""
-    monkeypatch.setattr(blocks, "_IN_64_BITS", 1000)
+    monkeypatch.setattr(blocks, "_MAX_32_BITS", 1000)
     content = built(MEMBERS)
     assert read_all(content, tmp_path) == MEMBERS
     # What ZIP takes for wide is 2**32 - 1: with that in the fields, others read it too.
-    monkeypatch.setattr(blocks, "_IN_64_BITS", 0xFFFF_FFFF)
+    monkeypatch.setattr(blocks, "_MAX_32_BITS", 0xFFFF_FFFF)
     with pytest.raises(ModelFileError):
         read_all(content, tmp_path)
 

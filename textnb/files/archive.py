@@ -1,8 +1,8 @@
 """Parts of model files and bundles: a JSON document, Parquet tables, members of a ZIP, checksums.
 
-Readers trust nothing in a file: before they unpack it, they compare with a limit how much memory it
-takes; then they check its version and every value. Every error becomes a ModelFileError that names
-the file. The same content always gives the same bytes.
+Readers trust nothing in a file: before they unpack it, they check that its size in memory is within
+a limit; then they check its version and every value. Every error becomes a ModelFileError that
+names the file. The same content always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SUMS = "SHA256SUMS"
 _MAX_MEMBERS, _MAX_SUMS_SIZE = 16, 1 << 16
 # The number of bytes of a member that are unpacked at a time.
 _PIECE_SIZE = 1 << 20
-# The earliest time of ZIP, for all members: with today's, bytes would differ.
+# All members have the earliest time of ZIP: with the current time, each run would give other bytes.
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -41,7 +41,7 @@ def write_document(
     format: str, version: int, values: Mapping[str, Any],
     default: Callable[[Any], Any] | None = None,
 ) -> str:
-    """A JSON document that begins with its format and version.
+    """Return the text of a JSON document that begins with its format and version.
 
     ``default`` is as in `json.dumps`.
     """
@@ -97,10 +97,10 @@ def unpack_folder(path: Path, folder: Path, max_bytes: int) -> None:
             require(os.path.basename(name) == name and name not in ("", ".", ".."),
                     f"it holds a member named {name!r}")
             require(name in expected_names, f"{SUMS} does not name {name}")
-            with archive.open(entry) as packed, (folder / name).open("wb") as file:
+            with archive.open(entry) as member, (folder / name).open("wb") as file:
                 # No more than the declared size: a hostile archive may unpack to more.
                 for start in range(0, entry.file_size, _PIECE_SIZE):
-                    file.write(packed.read(min(_PIECE_SIZE, entry.file_size - start)))
+                    file.write(member.read(min(_PIECE_SIZE, entry.file_size - start)))
 
 
 def write_sums(folder: Path) -> None:
@@ -146,7 +146,7 @@ def check_sums(
 
 def _expected_digests(content: bytes) -> dict[str, str]:
     """The checksum of each file that the content of `SUMS` names."""
-    # Two spaces are between a checksum and its name.
+    # Two spaces separate a checksum from the name of its file.
     lines = (line.partition("  ") for line in content.decode("utf-8", "replace").splitlines())
     return {member: digest for digest, _, member in lines}
 
@@ -179,7 +179,7 @@ def to_lists(value: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def write_labels(labels: list[Any]) -> dict[str, Any]:
-    """The labels and the name of their type, for a JSON document.
+    """Return the labels and the name of their type, for a JSON document.
 
     Raises
     ------

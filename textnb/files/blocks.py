@@ -32,20 +32,22 @@ ALIGNMENT = 64
 # The names of the JSON document, and of the member that holds the digests of the blocks.
 DOCUMENT, DIGESTS = "model.json", "blocks.npy"
 FORMAT, VERSION = "textnb-model", 2
-# The features that this reader knows. A file lists in "requires" those without which a reader would
-# misunderstand it; a reader that does not know one of them refuses the file.
+# The features that this reader knows. A file lists in "requires" the features that a reader must
+# know to understand it; a reader that does not know one of them refuses the file.
 FEATURES: frozenset[str] = frozenset({"multilabel"})
 _MAX_DOCUMENT_SIZE = 64 << 20
 _COMMENT_START = f"{FORMAT} {VERSION} sha256:".encode()
 _COMMENT_SIZE = len(_COMMENT_START) + 64
 _DIGEST_SIZE = 32
-# Fields of ZIP for sizes and offsets have 32 bits. A field with this value says that the number is
-# in another field, of 64 bits.
-_IN_64_BITS = 0xFFFF_FFFF
+# ZIP has fields of 32 bits for sizes and offsets. A field with this value, the maximum, says that
+# the number is in another field, of 64 bits.
+_MAX_32_BITS = 0xFFFF_FFFF
 _MAX_MEMBERS, _MAX_NAME_LENGTH = 4096, 100
-# 1 January 1980, the earliest time of ZIP, for all members: with today's, bytes would differ.
+# All members have 1 January 1980, the earliest time of ZIP: with the current time, each run would
+# give other bytes.
 _TIME, _DATE = 0, 0x21
-# The id of the extra field whose zeros move the content to a multiple of 64 bytes.
+# The id of the extra field whose zeros move the content to a multiple of 64 bytes; Android's
+# zipalign uses the same.
 _PADDING_ID = 0xD935
 # The records of ZIP: the header of a member, its entry in the central directory, the end of the
 # directory with sizes of 32 and of 64 bits, and the locator of the latter.
@@ -72,17 +74,18 @@ class Member(NamedTuple):
         return self.start + self.size
 
 
-def array_header(kind: str, shape: Sequence[int]) -> bytes:
-    """The header of a ``.npy`` member: a multiple of 64 bytes.
+def array_header(dtype: str, shape: Sequence[int]) -> bytes:
+    """The header of a ``.npy`` member, whose length is a multiple of 64 bytes.
 
     Parameters
     ----------
-    kind : str
+    dtype : str
         The type of the values, such as ``"<i4"``, ``"<f8"`` or ``"|u1"``.
     shape : sequence of int
     """
-    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".encode()
-    # 8 bytes for NumPy's mark and version, 2 for the length of the rest, text, spaces, a newline.
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".encode()
+    # 8 bytes for NumPy's mark and version, 2 for the length of the rest; the text, padded with
+    # spaces; and a newline.
     length = round_up(10 + len(text) + 1, ALIGNMENT)
     return b"\x93NUMPY\x01\0" + struct.pack("<H", length - 10) + text.ljust(length - 11) + b"\n"
 
@@ -186,7 +189,7 @@ class Blocks:
     def check_headers(self) -> None:
         """Check the headers of the members: other programs read them."""
         for member in self.members.values():
-            # The last member, that of digests, was compared when the file was opened.
+            # The header of the last member, the digests, was checked when the file was opened.
             if member.header_start < self.length and (
                     self.read(member.header_start, member.start) != _local_header(member)):
                 raise self.damaged(f"the header of {member.name} is not the one that textnb writes")
@@ -201,7 +204,7 @@ class Blocks:
         _check_version(end[_END.size:], self._name)
         # The SHA-256 in the comment, in hexadecimal.
         self.checksum = end[-64:].decode("ascii")
-        members = _members_of(self._read_directory(end[:_END.size], end_start))
+        members = _parse_directory(self._read_directory(end[:_END.size], end_start))
         last = members[-1]
         require(last.name == DIGESTS, f"its last member is not {DIGESTS}")
         n_blocks = -(-last.header_start // BLOCK_SIZE)
@@ -222,7 +225,7 @@ class Blocks:
     def _read_directory(self, end: bytes, end_start: int) -> bytes:
         """Read the entries of the central directory, which the end record locates."""
         *_, count, size, start, _ = _END.unpack(end)
-        if _IN_64_BITS in (size, start):
+        if _MAX_32_BITS in (size, start):
             end_start -= _END_64.size + _LOCATOR_64.size
             *_, count, size, start = _END_64.unpack(
                 self._pread(end_start, end_start + _END_64.size))
@@ -262,11 +265,11 @@ def _read_at(descriptor: int, length: int, offset: int) -> bytes:
     return os.read(descriptor, length)
 
 
-def _members_of(directory: bytes) -> list[Member]:
+def _parse_directory(directory: bytes) -> list[Member]:
     """The members that a directory names, with the offsets at which `write_blocks` writes them.
 
-    Only names, sizes and CRC-32 are read. The caller compares the other fields: it builds the
-    directory of these members.
+    Only names, sizes and CRC-32 are read. The caller checks all other fields: it builds the
+    directory again from the members, and compares the bytes.
     """
     members: list[Member] = []
     offset = 0
@@ -274,7 +277,7 @@ def _members_of(directory: bytes) -> list[Member]:
         fields = _CENTRAL_ENTRY.unpack_from(directory, offset)
         crc, size, name_length, extra_length = fields[7], *fields[9:12]
         offset += _CENTRAL_ENTRY.size + name_length
-        if size == _IN_64_BITS:
+        if size == _MAX_32_BITS:
             # The extra field has an id, its length, and then the size.
             size = int.from_bytes(directory[offset + 4:offset + 12], "little")
         _append(members, directory[offset - name_length:offset].decode("ascii"), size, crc)
@@ -288,7 +291,7 @@ def _append(members: list[Member], name: str, size: int, crc: int) -> Member:
     """Append a member whose content begins at a multiple of 64 bytes."""
     header_start = members[-1].end if members else 0
     # The fields, the name, sizes of 64 bits if needed, and the id and length of the padding.
-    header_size = _LOCAL_HEADER.size + len(name) + (20 if size >= _IN_64_BITS else 0) + 4
+    header_size = _LOCAL_HEADER.size + len(name) + (20 if size >= _MAX_32_BITS else 0) + 4
     start = round_up(header_start + header_size, ALIGNMENT)
     member = Member(name, size, crc, header_start, start)
     members.append(member)
@@ -308,8 +311,9 @@ def _crc(views: Iterable[Content]) -> int:
 
 
 def _local_header(member: Member) -> bytes:
-    needs_64_bits, size = member.size >= _IN_64_BITS, min(member.size, _IN_64_BITS)
-    # The size is stored twice: packed and unpacked. They are equal, as nothing is compressed.
+    needs_64_bits, size = member.size >= _MAX_32_BITS, min(member.size, _MAX_32_BITS)
+    # The packed and the unpacked size are equal, as nothing is compressed. Their extra field has
+    # the id 1 and 16 bytes.
     extra = struct.pack("<2H2Q", 1, 16, member.size, member.size) if needs_64_bits else b""
     header_size = _LOCAL_HEADER.size + len(member.name) + len(extra) + 4
     padding = member.start - member.header_start - header_size
@@ -324,22 +328,22 @@ def _directory(members: Sequence[Member]) -> bytes:
     """The central directory and its end record, up to the digits of the SHA-256."""
     entries = b"".join(_central_entries(members))
     start, count, end_64 = members[-1].end, len(members), b""
-    if start >= _IN_64_BITS:
-        # The record says how long it is without its first 12 bytes.
+    if start >= _MAX_32_BITS:
+        # The record holds its own length, without its first 12 bytes.
         end_64 = _END_64.pack(b"PK\x06\x06", _END_64.size - 12, 45, 45, 0, 0, count, count,
                               len(entries), start)
         end_64 += _LOCATOR_64.pack(b"PK\x06\x07", 0, start + len(entries), 1)
     return entries + end_64 + _END.pack(
-        b"PK\x05\x06", 0, 0, count, count, len(entries), min(start, _IN_64_BITS),
+        b"PK\x05\x06", 0, 0, count, count, len(entries), min(start, _MAX_32_BITS),
         _COMMENT_SIZE) + _COMMENT_START
 
 
 def _central_entries(members: Iterable[Member]) -> Iterator[bytes]:
     for member in members:
-        size = min(member.size, _IN_64_BITS)
-        header_start = min(member.header_start, _IN_64_BITS)
+        size = min(member.size, _MAX_32_BITS)
+        header_start = min(member.header_start, _MAX_32_BITS)
         large = [value for value in (member.size, member.size, member.header_start)
-                 if value >= _IN_64_BITS]
+                 if value >= _MAX_32_BITS]
         extra = struct.pack(f"<2H{len(large)}Q", 1, 8 * len(large), *large) if large else b""
         version = 45 if large else 20
         yield _CENTRAL_ENTRY.pack(

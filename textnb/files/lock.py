@@ -1,8 +1,8 @@
 """Locks, so that only one process at a time changes a file, a folder or the output of a job.
 
 These are locks of the operating system, by `filelock`: they end with the process that holds them,
-however it ends. A lock is on the file or folder itself, so nothing is left beside it, and a user
-who may only read it may lock it too. `filelock.FileLock` would leave a file of its own.
+however it ends. `lock_path` locks the file or folder itself, so nothing is left beside it, and a
+user who may only read it may lock it too. `filelock.FileLock` would leave a file of its own.
 
 The library is imported where a lock is taken: most commands take none.
 """
@@ -24,8 +24,8 @@ def lock_path(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold the lock of a file that is read, changed and replaced, or of a folder.
 
     Another process that needs the lock waits, and then reads what this one has written, so no
-    change is lost. A path that can't be opened is not locked: whoever reads it gets the error. On
-    Windows, where a locked file can't be replaced, nothing is locked.
+    change is lost. A path that can't be opened is not locked: the block gets the error when it
+    reads the path. On Windows, where a locked file can't be replaced, nothing is locked.
 
     Raises
     ------

@@ -31,8 +31,8 @@ _ROW_GROUPS, _COLUMNS, _META_DATA = 4, 1, 3
 _NUM_VALUES, _COMPRESSED_SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 7, 9, 11
 # PageHeader, whose last three fields are the headers of the kinds of pages
 _UNPACKED_SIZE, _PACKED_SIZE, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 2, 3, 5, 7, 8
-# The headers of all kinds of pages
-_PAGE_VALUES = 1
+# The header of a kind of page: its number of values
+_PAGE_NUM_VALUES = 1
 
 
 class MalformedTable(ValueError):
@@ -71,16 +71,17 @@ def _column_bytes(content: bytes, meta: dict[int, Any]) -> int:
         size, packed_size = header[_UNPACKED_SIZE], header[_PACKED_SIZE]
         require(size >= 0 and packed_size >= 0, "a page has a negative size")
         total += size
-        page = next((header[kind] for kind in (_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2)
-                     if kind in header), {_PAGE_VALUES: 0})
-        # A decoder allocates memory for as many values as the page declares.
-        require(0 <= page[_PAGE_VALUES] <= max(meta[_NUM_VALUES], size),
+        kind_header = next((header[kind] for kind in (_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2)
+                            if kind in header), {_PAGE_NUM_VALUES: 0})
+        # A decoder allocates memory for as many values as the page declares. A dictionary may have
+        # more values than the column uses, but each takes a byte.
+        require(0 <= kind_header[_PAGE_NUM_VALUES] <= max(meta[_NUM_VALUES], size),
                 "a page declares an absurd number of values")
-        n_values += 0 if _DICTIONARY_PAGE in header else page[_PAGE_VALUES]
+        n_values += 0 if _DICTIONARY_PAGE in header else kind_header[_PAGE_NUM_VALUES]
         offset = reader.offset + packed_size
     require(n_values == meta[_NUM_VALUES] and offset == end,
             "a column's pages do not add up to what it declares")
-    # A value takes up to 16 bytes. Those of a string refer to its characters, which the pages hold.
+    # A value takes up to 16 bytes. For a string they refer to its characters, which the pages hold.
     return int(total + 16 * n_values)
 
 
@@ -111,7 +112,7 @@ class _ThriftReader:
         self.content, self.offset = content, offset
 
     def read_struct(self, depth: int = 0) -> dict[int, Any]:
-        # Metadata has far fewer levels. Hostile bytes could exceed Python's depth of calls.
+        # Metadata has far fewer levels. Hostile bytes could exceed Python's limit of recursion.
         require(depth <= 32, "it is nested too deeply")
         fields: dict[int, Any] = {}
         number = 0

@@ -1,7 +1,7 @@
-"""Replaces a file or a folder completely or not at all: the new one is written beside it, renamed.
+"""Replaces a file or a folder completely or not at all: writes the new one beside it, and renames.
 
-All contents are synced to the disk before the rename, and the rename afterwards: a power failure
-does not undo it.
+All contents are synced to the disk before the rename, and the rename afterwards, so that a power
+failure does not undo it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from textnb.errors import SourceError
 from textnb.files.cleanup import cleanup
 from textnb.files.lock import lock_file
 
-# Arguments of Linux's renameat2: paths from the current folder on, and exchange of two names.
+# Arguments of Linux's renameat2: paths start at the current folder; the two names are exchanged.
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 # The errors of file systems that can't exchange names, or sync folders.
 _UNSUPPORTED_ERRORS = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP)
@@ -62,7 +62,7 @@ def replace_file(
                 os.fsync(file.fileno())
                 file.close()
             finally:
-                # After a failure of the block, one of closing the file must not hide it.
+                # If the block failed, an error of closing the file must not hide its error.
                 with suppress(OSError):
                     file.close()
             if not private:
@@ -129,7 +129,8 @@ def _sync_contents(folder: Path) -> None:
 def _put_in_place(work: Path, target: Path, old: Path) -> None:
     """Rename the new folder to the target; a folder that was there is renamed, then removed.
 
-    It is removed when the new names are on the disk: a loss of power must leave one of both.
+    It is removed only once the new names are on the disk: a loss of power must leave one of the
+    two folders.
     """
     if not target.exists():
         os.rename(work, target)
@@ -247,7 +248,7 @@ def is_there(path: str | os.PathLike[str]) -> bool:
             return False
         raise SourceError.unreadable(os.fspath(path), error.strerror or error) from error
     except ValueError:
-        # No path has NUL.
+        # The path has a NUL, which no file's name has.
         return False
     return True
 
@@ -292,7 +293,8 @@ def _keep_owner(temporary: str, target: Path) -> None:
     if not hasattr(os, "chown") or not is_there(target):
         return
     old, new = target.stat(), os.stat(temporary)
-    # One by one: a user who may not change the owner may often change the group.
+    # One by one, where -1 changes nothing: a user who may not change the owner may often change the
+    # group.
     for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
         if (owner, group) not in ((new.st_uid, -1), (-1, new.st_gid)):
             with suppress(OSError):
@@ -302,7 +304,7 @@ def _keep_owner(temporary: str, target: Path) -> None:
 def _mode_for(target: Path) -> int:
     if is_there(target):
         return target.stat().st_mode & 0o777
-    # The only way to read the mask is to set it.
+    # The only way to read the process's mask of permissions is to set it.
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask

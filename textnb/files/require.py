@@ -38,7 +38,8 @@ LABEL_TYPES: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
 
 
 def check_labels(values: Mapping[str, Any]) -> list[Any]:
-    """The labels of a document, after checking that there is one, and that all have its "type"."""
+    """Return the labels of a document; ValueError if there are none, or one is not of its "type".
+    """
     type_ = LABEL_TYPES[values["type"]]
     labels: list[Any] = values["labels"]
     require(isinstance(labels, list) and len(labels) > 0
@@ -104,7 +105,7 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
     Raises
     ------
     ModelFileError
-        For any error but the following. If memory ran out, the message says so.
+        For any other error than these two. If memory ran out, the message says so.
     SourceError
         If the operating system can't read the file.
     EngineError
@@ -128,5 +129,5 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
             raise failure from error
         reason = first_line(error)[:500]
         problem = f"no {reason}" if isinstance(error, KeyError) else reason
-        place = f"{member}: " if member else ""
-        raise ModelFileError.damaged(name, f"{place}{problem}", kind) from error
+        prefix = f"{member}: " if member else ""
+        raise ModelFileError.damaged(name, f"{prefix}{problem}", kind) from error

@@ -21,13 +21,13 @@ INSTALL = "pip install 'textnb[spark]'"
 Batches = Iterator["pa.RecordBatch"]
 # The type in Polars of each column.
 Schema = Mapping[str, Any]
-# The maximum number of rows of a batch for Spark.
+# The maximum number of rows of a batch that is sent to Spark.
 _MAX_ROWS_PER_BATCH = 1 << 16
-# Spark's batches are joined until they have this many bytes of Arrow data.
-_BYTES_AT_A_TIME = 32 << 20
+# Batches from Spark are joined to frames of at least this many bytes of Arrow data.
+_MIN_FRAME_BYTES = 32 << 20
 
-# From names of Spark's types to the types of Polars. Of decimals, arrays and structs the type alone
-# decides whether a column is a feature: their parameters and elements are not read.
+# From names of Spark's types to the types of Polars. The type alone decides whether a column is a
+# feature, so the parameters of decimals, and the elements of arrays and structs, are placeholders.
 _TEXT_TYPES: dict[str, Any] = {
     "string": pl.String, "char": pl.String, "varchar": pl.String, "void": pl.Null}
 _LABEL_TYPES: dict[str, Any] = {**_TEXT_TYPES, "boolean": pl.Boolean, "byte": pl.Int8,
@@ -81,17 +81,17 @@ def check_columns(
 
 def has_lists(frame: DataFrame, label: str) -> bool:
     """Whether the label column holds arrays of labels."""
-    return (_type_name(_type_of(frame, label)) == "array"
+    return (_type_name(_column_type(frame, label)) == "array"
             and _type_name(_label_type(frame, label)) in _LABEL_TYPES)
 
 
-def _type_of(frame: DataFrame, column: str) -> DataType:
+def _column_type(frame: DataFrame, column: str) -> DataType:
     return frame.schema.fields[frame.columns.index(column)].dataType
 
 
 def _label_type(frame: DataFrame, label: str) -> DataType:
     """The type of the labels: the elements of arrays, if the column holds arrays."""
-    column_type: Any = _type_of(frame, label)
+    column_type: Any = _column_type(frame, label)
     label_type: DataType = (
         column_type.elementType if _type_name(column_type) == "array" else column_type)
     return label_type
@@ -112,14 +112,14 @@ def check_tokenizer(tokenizer: Tokenizer, text: Sequence[str]) -> None:
 def _check_column(
     frame: DataFrame, column: str, role: str, types: dict[str, Any], expected: str
 ) -> None:
-    """Raise SchemaError unless a column is there once, of one of the types by their names in Spark.
+    """Raise SchemaError unless a column is there once, and its type in Spark is one of ``types``.
 
     ``role`` ("text" or "label") and ``expected``, the types in words, are for the error.
     """
     if column not in frame.columns:
         raise SchemaError.missing_column(column, frame.columns, role)
     check_unique(frame, [column])
-    column_type = _type_of(frame, column)
+    column_type = _column_type(frame, column)
     if _type_name(column_type) not in types:
         raise SchemaError(f"{role} column {column!r} must be {expected}; it is "
                           f"{column_type.simpleString()}. Cast it: frame.withColumn({column!r}, "
@@ -142,13 +142,13 @@ def column_as_code(column: str) -> str:
     return f"frame[{name!r}]"
 
 
-def unsupported_types(frame: DataFrame) -> SchemaError:
+def unsupported_types_error(frame: DataFrame) -> SchemaError:
     """The error that names the columns whose types Spark does not pass to Python."""
     from pyspark.errors import PySparkNotImplementedError
 
-    numbered, unsupported = with_safe_names(frame), []
-    for name, field in zip(frame.columns, numbered.schema.fields, strict=True):
-        column = numbered.select(field.name)
+    renamed, unsupported = with_safe_names(frame), []
+    for name, field in zip(frame.columns, renamed.schema.fields, strict=True):
+        column = renamed.select(field.name)
         try:
             column.mapInArrow(lambda batches: batches, column.schema)
         except PySparkNotImplementedError:
@@ -166,7 +166,7 @@ def check_unique(frame: DataFrame, columns: Sequence[str]) -> None:
                               "rename or drop all but one, so that it is clear which is read")
 
 
-def polars_schema(frame: DataFrame) -> pl.LazyFrame:
+def empty_polars_frame(frame: DataFrame) -> pl.LazyFrame:
     """An empty Polars frame with the same columns; types that Polars lacks become Object."""
     return pl.LazyFrame(schema={
         field.name: _POLARS_TYPES.get(_type_name(field.dataType), pl.Object)
@@ -189,7 +189,7 @@ def select_with_safe_names(frame: DataFrame, columns: Sequence[str]) -> DataFram
     return with_safe_names(frame).select(*(f"c{frame.columns.index(name)}" for name in columns))
 
 
-def polars_rows(batches: Batches, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+def to_polars_frames(batches: Batches, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Convert Spark's batches to larger frames, whose columns are called ``columns``.
 
     Raises
@@ -200,16 +200,16 @@ def polars_rows(batches: Batches, columns: Sequence[str]) -> Iterator[pl.DataFra
     frames: list[pl.DataFrame] = []
     size = 0
     for batch in batches:
-        frames.append(polars_frame(batch, columns))
+        frames.append(to_polars_frame(batch, columns))
         size += batch.nbytes
-        if size >= _BYTES_AT_A_TIME:
+        if size >= _MIN_FRAME_BYTES:
             yield pl.concat(frames)
             frames, size = [], 0
     if frames:
         yield pl.concat(frames)
 
 
-def polars_frame(batch: pa.RecordBatch, columns: Sequence[str]) -> pl.DataFrame:
+def to_polars_frame(batch: pa.RecordBatch, columns: Sequence[str]) -> pl.DataFrame:
     """Convert one of Spark's batches to a frame whose columns are called ``columns``."""
     import pyarrow as pa
 
@@ -227,7 +227,7 @@ def polars_frame(batch: pa.RecordBatch, columns: Sequence[str]) -> pl.DataFrame:
 def map_rows(
     frame: DataFrame, run: Callable[[Batches], Iterator[pl.DataFrame]], schema: Schema
 ) -> DataFrame:
-    """Run a task on each partition of a frame. The task returns rows with columns of ``schema``.
+    """Run a task on each partition of a frame; the columns of its rows are among ``schema``.
 
     If the task raises DataError, the result has a row with the message in the column ``error``,
     because Spark would run the task again after an exception.
@@ -235,22 +235,22 @@ def map_rows(
     def run_safely(batches: Batches) -> Batches:
         try:
             for rows in run(batches):
-                yield from arrow_rows(rows, schema)
+                yield from to_arrow_batches(rows, schema)
         except DataError as error:
-            yield from arrow_rows(pl.DataFrame({"error": [str(error)]}), schema)
+            yield from to_arrow_batches(pl.DataFrame({"error": [str(error)]}), schema)
 
     return frame.mapInArrow(run_safely, spark_schema(schema))
 
 
 def spark_schema(schema: Schema) -> str:
     """Write the columns of a schema and their types for Spark."""
-    # All types that counts and moments have.
+    # All types that the schemas of counts and of moments have.
     types = {pl.String: "string", pl.Int64: "long", pl.Boolean: "boolean",
              pl.List(pl.Float64): "array<double>"}
     return ", ".join(f"{name} {types[dtype]}" for name, dtype in schema.items())
 
 
-def arrow_rows(rows: pl.DataFrame, schema: Schema) -> Batches:
+def to_arrow_batches(rows: pl.DataFrame, schema: Schema) -> Batches:
     """Convert rows to batches for Spark; columns of ``schema`` that the rows lack are null."""
     import pyarrow as pa
 
@@ -260,7 +260,7 @@ def arrow_rows(rows: pl.DataFrame, schema: Schema) -> Batches:
     complete = rows.select(pl.col(name).cast(dtype) if name in rows.columns
                            else pl.lit(None, dtype).alias(name) for name, dtype in schema.items())
     for block in complete.iter_slices(_MAX_ROWS_PER_BATCH):
-        # With the types that every release of Arrow knows, for Spark's own.
+        # The types that every release of Arrow knows, as that of Spark may be an old one.
         table = block.to_arrow(compat_level=pl.CompatLevel.oldest())
         yield from table.cast(arrow_schema).to_batches()
 

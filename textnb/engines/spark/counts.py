@@ -9,9 +9,9 @@
     shuffle    ->  sums of the counts of rows with the same label, term and all_documents
     driver     ->  Counts
 
-Only for lists of labels, there are rows whose ``all_documents`` is true; in others it is null.
-``occurrences`` are those of a term in all texts, for models whose counts are documents with the
-term; in other rows it is null.
+``all_documents`` is true or null, and true only in rows for lists of labels. ``occurrences``, how
+often a term occurs in all texts, is for models that count the documents with a term; in other rows
+it is null.
 
 A task holds the terms of its partition in memory; the driver holds the terms of the model.
 """
@@ -35,8 +35,8 @@ from textnb.engines.spark.columns import (
     column_as_code,
     has_lists,
     map_rows,
-    polars_rows,
     select_with_safe_names,
+    to_polars_frames,
 )
 from textnb.errors import DataError, VocabularyError
 from textnb.frames.batches import batches as split_batches
@@ -55,13 +55,14 @@ _GROUP_COLUMNS = ["label", "term", "error", "all_documents"]
 
 
 def term_statistics(
-    model: TextClassifier, frame: DataFrame, estimator: CountModel, text: list[str], prune: bool
+    model: TextClassifier, frame: DataFrame, estimator: CountModel, text_columns: list[str],
+    prune: bool,
 ) -> Counts:
     """Count the rows of a Spark frame, as `TextClassifier.count` counts local ones.
 
-    ``estimator`` is the model of counts, by default that of ``model``, and ``text`` are the text
-    columns. The columns were checked before. With ``prune``, only the terms within the model's
-    limits, or in its vocabulary, are collected in the driver.
+    ``estimator`` is that of ``model``, or its default. The columns were checked before. With
+    ``prune``, only the terms within the model's limits, or in its vocabulary, are collected in the
+    driver.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def term_statistics(
     """
     from pyspark.sql import functions as F
 
-    columns = [*text, model.label]
+    columns = [*text_columns, model.label]
     vocabulary = (vocabulary_series(model.vocabulary)
                   if prune and model.vocabulary is not None else None)
     is_multilabel = has_lists(frame, model.label)
@@ -104,25 +105,25 @@ def count_rows(
 
     ``columns`` are the text columns and the label column.
     """
-    *text, label = columns
+    *text_columns, label = columns
     n_unlabelled = 0
 
-    def labelled() -> Iterator[pl.DataFrame]:
+    def labelled_batches() -> Iterator[pl.DataFrame]:
         nonlocal n_unlabelled
-        for rows in polars_rows(batches, columns):
+        for rows in to_polars_frames(batches, columns):
             with_label = rows.filter(pl.col(label).is_not_null())
             n_unlabelled += rows.height - with_label.height
             # A missing label ends in an error, so the other rows need not be counted.
             if not n_unlabelled:
-                yield from split_batches(with_label, text)
+                yield from split_batches(with_label, text_columns)
 
     # All rows are counted in one pass, because adding partial counts would sort all terms each
     # time. The first batch shows whether there is anything to count.
-    rows = labelled()
-    first = next(rows, None)
+    labelled = labelled_batches()
+    first = next(labelled, None)
     counts = None if first is None else count_documents(LabelledBatches(
-        chain([first], rows), CountSpec(
-            model.text_settings().tokenizer, text, label, _limits(model),
+        chain([first], labelled), CountSpec(
+            model.text_settings().tokenizer, text_columns, label, _limits(model),
             presence_above=estimator.presence_above(model.binary), binary=model.binary)))
     if n_unlabelled:
         yield pl.DataFrame({"count": [n_unlabelled]})
@@ -153,17 +154,18 @@ def _apply_limits(sums: DataFrame, model: TextClassifier, is_multilabel: bool) -
 
     limits = _limits(model)
     other_rows, term_sums = sums.where("term IS NULL"), sums.where("term IS NOT NULL")
-    # The rows that add up to all documents, each counted once: the classes may be added, but a
-    # document with a list of labels is counted in each of its labels.
-    counts_all = "all_documents" if is_multilabel else "label IS NOT NULL"
-    has_no_label = "label IS NULL AND all_documents IS NULL"
-    n_documents = other_rows.where(counts_all).agg(F.sum("count")).collect()[0][0]
-    if not n_documents or other_rows.where(has_no_label).count():
+    # SQL that selects the rows whose sum counts each document once. The rows of classes do so
+    # except for lists of labels, where a document is counted in each of its labels.
+    once_per_document = "all_documents" if is_multilabel else "label IS NOT NULL"
+    null_label = "label IS NULL AND all_documents IS NULL"
+    n_documents = other_rows.where(once_per_document).agg(F.sum("count")).collect()[0][0]
+    if not n_documents or other_rows.where(null_label).count():
         # There is nothing to fit, or a label is missing: `_assemble` raises the error.
         return other_rows
-    total = F.sum(F.when(F.expr(counts_all), F.col("count")))
+    total = F.sum(F.when(F.expr(once_per_document), F.col("count")))
+    # The rows of a term without a label hold its document frequency.
     terms = term_sums.groupBy("term").agg(
-        F.sum(F.when(F.expr(has_no_label), F.col("count"))).alias("documents"),
+        F.sum(F.when(F.expr(null_label), F.col("count"))).alias("documents"),
         F.coalesce(F.sum("occurrences"), total).alias("total"))
     if limits.need_document_frequency:
         min_documents, max_documents = limits.bounds(n_documents)
@@ -182,9 +184,9 @@ def _check_terms_remain(collected: pl.DataFrame, sums: DataFrame, model: TextCla
         return
     n_terms = sums.where("term IS NOT NULL").select("term").distinct().count()
     if n_terms:
+        document_counts = all_documents if all_documents.height else collected
         raise VocabularyError.all_pruned(
-            n_terms, model.min_df, model.max_df,
-            int((all_documents if all_documents.height else collected)["count"].sum()))
+            n_terms, model.min_df, model.max_df, int(document_counts["count"].sum()))
 
 
 def _limits(model: TextClassifier) -> Limits:
@@ -201,28 +203,28 @@ def _assemble(
     collected = collected.filter(pl.col("all_documents").is_null())
     unlabelled = collected.filter(label.is_null() & term.is_null())
     if unlabelled.height:
-        raise missing_labels(model.label, unlabelled["count"].item())
-    classes = collected.filter(label.is_not_null() & term.is_null())
-    if not classes.height and not all_documents.height:
+        raise missing_labels_error(model.label, unlabelled["count"].item())
+    class_rows = collected.filter(label.is_not_null() & term.is_null())
+    if not class_rows.height and not all_documents.height:
         raise DataError.no_rows("the Spark frame")
     # Sort classes as a local fit does: integers as numbers, not as strings.
-    labels = cast_labels(classes["label"], frame, model.label)
+    labels = cast_labels(class_rows["label"], frame, model.label)
     order = labels.arg_sort()
-    labels, classes = labels.gather(order), classes[order]
+    labels, class_rows = labels.gather(order), class_rows[order]
     terms = pl.concat([collected["term"], all_documents["term"]]).drop_nulls().unique().sort()
     cells = collected.filter(label.is_not_null() & term.is_not_null())
     n_rows = total = None
     if all_documents.height:
         n_rows = all_documents.filter(term.is_null())["count"].item()
-        totals = all_documents.drop_nulls("term")
+        term_totals = all_documents.drop_nulls("term")
         total = put_into_zeros(
-            totals["count"].to_numpy(), _codes(totals["term"], terms), len(terms))
+            term_totals["count"].to_numpy(), _codes(term_totals["term"], terms), len(terms))
     term_rows = collected.filter(label.is_null() & term.is_not_null()).sort("term")
     # Whether a term counts once in a document, however often it occurs.
     counts_presence = estimator.presence_above(model.binary) is not None
     counts = Counts.from_cells(
-        labels.to_numpy(), classes["count"].to_numpy(), len(terms), _codes(cells["term"], terms),
-        _codes(cells["label"], classes["label"]), cells["count"].to_numpy(), rows=n_rows,
+        labels.to_numpy(), class_rows["count"].to_numpy(), len(terms), _codes(cells["term"], terms),
+        _codes(cells["label"], class_rows["label"]), cells["count"].to_numpy(), rows=n_rows,
         total=total, terms=terms,
         document_frequency=(term_rows["count"].to_numpy()
                             if _limits(model).need_document_frequency else None),
@@ -232,7 +234,7 @@ def _assemble(
     return counts if vocabulary is None else counts.over(vocabulary)
 
 
-def missing_labels(column: str, n_rows: int) -> DataError:
+def missing_labels_error(column: str, n_rows: int) -> DataError:
     """The error for rows without a label."""
     return DataError(f"label column {column!r} is null in {n_rows} row{'s' * (n_rows != 1)}; label "
                      f"them, or drop them: frame.where({column_as_code(column)}.isNotNull())")

@@ -14,8 +14,8 @@ from textnb.engines.spark.columns import (
     check_frame,
     check_tokenizer,
     check_unique,
+    empty_polars_frame,
     has_lists,
-    polars_schema,
 )
 from textnb.engines.spark.counts import term_statistics
 from textnb.engines.spark.moments import moment_statistics
@@ -39,9 +39,9 @@ def fit(model: Model, frame: DataFrame, *, prune: bool = False) -> Model:
 
     A Python worker counts each partition with the model's own tokenizer, and Spark adds the counts.
     Counts are integers: with any partitions, and if tasks are retried, the model is the same as
-    that of one local `fit`, to the byte of its file. The sums of feature tables are real numbers,
-    which are added in the order of the partitions: the same rows in the same partitions and order
-    give the same bits, and other partitions the same model up to rounding.
+    that of one local `fit`, and its file has the same bytes. The sums of feature tables are real
+    numbers, which are added in the order of the partitions: the same rows in the same partitions
+    and order give the same bits, and other partitions the same model up to rounding.
 
     Parameters
     ----------
@@ -104,16 +104,18 @@ def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClass
     # A copy, as the model itself is not changed.
     result: TextClassifier = unfitted(model)
     check_tokenizer(result.text_settings().tokenizer, result.text_columns)
-    text = result.input_columns(pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
-    check_columns(frame, text, model.label, allow_lists=True)
+    # Declare every column a string, so that `check_columns` alone refuses types.
+    text_columns = result.input_columns(
+        pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
+    check_columns(frame, text_columns, model.label, allow_lists=True)
     # Count one row here, so that errors about settings are raised before the cluster works.
     label = ["a"] if has_lists(frame, model.label) else "a"
-    result.count(pl.DataFrame([{**dict.fromkeys(text, "a"), model.label: label}]))
-    return result.fit_statistics(term_statistics(result, frame, estimator, text, prune))
+    result.count(pl.DataFrame([{**dict.fromkeys(text_columns, "a"), model.label: label}]))
+    return result.fit_statistics(term_statistics(result, frame, estimator, text_columns, prune))
 
 
 def _check_frame_to_fit(frame: DataFrame) -> None:
-    """Raise ParameterError unless the frame is one of a running session, with a last row."""
+    """Raise ParameterError if the frame's session does not run, or the frame is a stream."""
     check_frame(frame)
     if frame.isStreaming:
         raise ParameterError("a stream has no last row: fit each batch, in "
@@ -153,7 +155,7 @@ def _fit_table(model: TableClassifier, frame: DataFrame, prune: bool) -> TableCl
         raise ParameterError.out_of_range("label", "the name of a column", model.label)
     _check_frame_to_fit(frame)
     check_columns(frame, text=[], label=model.label)
-    empty_frame = polars_schema(frame)
+    empty_frame = empty_polars_frame(frame)
     columns = feature_columns(empty_frame, model.features, model.label)
     check_unique(frame, columns)
     names = feature_names(empty_frame, columns)

@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 from textnb.bayes.moments import MomentStatistics
 from textnb.engines.spark.columns import (
     Batches,
-    arrow_rows,
     cast_labels,
     collect,
     map_rows,
-    polars_rows,
     select_with_safe_names,
     spark_schema,
+    to_arrow_batches,
+    to_polars_frames,
 )
-from textnb.engines.spark.counts import missing_labels
+from textnb.engines.spark.counts import missing_labels_error
 from textnb.errors import DataError
 from textnb.frames.batches import batches as split_batches
 from textnb.frames.features import feature_matrix
@@ -56,7 +56,7 @@ def moment_statistics(
 ) -> MomentStatistics:
     """Compute the moments of each class of a Spark frame with columns that were checked.
 
-    If ``diagonal``, the scatter has only the squares of each feature, and no products of two.
+    If ``diagonal``, the scatter has only the squares of each feature's deviations.
 
     Raises
     ------
@@ -83,15 +83,13 @@ def moment_statistics(
     rows = collect(parts).sort("part", "label")
     unlabelled = rows.filter(pl.col("label").is_null())
     if unlabelled.height:
-        raise missing_labels(label, sum(unlabelled["rows"].to_list()))
+        raise missing_labels_error(label, sum(unlabelled["rows"].to_list()))
     if not rows.height:
         raise DataError.no_rows("the Spark frame")
     return _sum_rows(rows.with_columns(label=cast_labels(rows["label"], frame, label)), diagonal)
 
 
-def _moment_rows(
-    batches: Batches, columns: list[str], diagonal: bool
-) -> Iterator[pl.DataFrame]:
+def _moment_rows(batches: Batches, columns: list[str], diagonal: bool) -> Iterator[pl.DataFrame]:
     """Compute the moments of one partition as rows for Spark; none if it is empty.
 
     ``columns`` are the features and the label column.
@@ -103,9 +101,9 @@ def _moment_rows(
     assert context is not None
     part = context.partitionId()
 
-    def labelled() -> Iterator[tuple[NDArray[Any], pl.Series]]:
+    def labelled_batches() -> Iterator[tuple[NDArray[Any], pl.Series]]:
         nonlocal n_unlabelled
-        for rows in polars_rows(batches, columns):
+        for rows in to_polars_frames(batches, columns):
             for batch in split_batches(rows, max_rows=_MAX_ROWS_AT_A_TIME):
                 with_label = batch.filter(pl.col(label).is_not_null())
                 n_unlabelled += batch.height - with_label.height
@@ -114,9 +112,9 @@ def _moment_rows(
                     yield feature_matrix(with_label, features), integers_as_int64(with_label[label])
 
     # The first batch shows whether there are rows, without which `sum_moments` raises an error.
-    rows = labelled()
-    first = next(rows, None)
-    statistics = None if first is None else sum_moments(chain([first], rows), diagonal)
+    labelled = labelled_batches()
+    first = next(labelled, None)
+    statistics = None if first is None else sum_moments(chain([first], labelled), diagonal)
     if n_unlabelled:
         yield pl.DataFrame({"part": [part], "rows": [n_unlabelled]})
     elif statistics is not None:
@@ -126,7 +124,7 @@ def _moment_rows(
 def _merge_neighbours(table: pa.Table, diagonal: bool) -> pa.Table:
     """Merge neighbouring parts of one class into one row, in their order.
 
-    If a part has an ``error``, the result is the error; if rows have no label, their number.
+    If a part has an ``error``, the result is the error; for rows without a label, their number.
     """
     import pyarrow as pa
 
@@ -139,7 +137,7 @@ def _merge_neighbours(table: pa.Table, diagonal: bool) -> pa.Table:
         merged = rows.select(pl.col("part").first() // _N_NEIGHBOURS, pl.col("rows").sum())
     else:
         merged = _rows_of_moments(_sum_rows(rows, diagonal), rows["part"][0] // _N_NEIGHBOURS)
-    return pa.Table.from_batches(arrow_rows(merged, _SCHEMA))
+    return pa.Table.from_batches(to_arrow_batches(merged, _SCHEMA))
 
 
 def _rows_of_moments(statistics: MomentStatistics, part: int) -> pl.DataFrame:
@@ -154,12 +152,11 @@ def _rows_of_moments(statistics: MomentStatistics, part: int) -> pl.DataFrame:
 
 def _sum_rows(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
     """Add the moments of the rows, in their order."""
-    # The number of features.
-    width = len(rows["mean"][0])
-    lower = _lower_triangle(width, diagonal)
+    n_features = len(rows["mean"][0])
+    lower = _lower_triangle(n_features, diagonal)
     total: MomentStatistics | None = None
     for label, count, mean, values in rows.select("label", "rows", "mean", "scatter").iter_rows():
-        scatter = np.zeros(width if diagonal else (width, width))
+        scatter = np.zeros(n_features if diagonal else (n_features, n_features))
         scatter[lower] = values
         if not diagonal:
             scatter.T[lower] = values  # the upper triangle, by symmetry
@@ -170,6 +167,6 @@ def _sum_rows(rows: pl.DataFrame, diagonal: bool) -> MomentStatistics:
     return total
 
 
-def _lower_triangle(width: int, diagonal: bool) -> Any:
+def _lower_triangle(n_features: int, diagonal: bool) -> Any:
     """The index of the lower triangle of a symmetric scatter; of all values if it is diagonal."""
-    return slice(None) if diagonal else np.tril_indices(width)
+    return slice(None) if diagonal else np.tril_indices(n_features)

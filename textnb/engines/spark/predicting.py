@@ -21,9 +21,9 @@ from textnb.engines.spark.columns import (
     check_frame,
     check_tokenizer,
     check_unique,
-    polars_frame,
-    polars_schema,
-    unsupported_types,
+    empty_polars_frame,
+    to_polars_frame,
+    unsupported_types_error,
     with_safe_names,
 )
 from textnb.errors import ParameterError, SchemaError
@@ -108,16 +108,16 @@ def predict(
     broadcast = BroadcastModel(hashlib.sha256(content).hexdigest(),
                                frame.sparkSession.sparkContext.broadcast(content))
     input_indices = [frame.columns.index(column) for column in input_columns]
-    types = to_arrow_schema(answer_fields)
+    answer_types = to_arrow_schema(answer_fields)
 
     def answer(batches: Batches) -> Batches:
         worker_model = broadcast.model()
         for batch in batches:
-            rows = polars_frame(batch.select(input_indices), input_columns)
+            rows = to_polars_frame(batch.select(input_indices), input_columns)
             # Lazily, because errors about eager frames name the number of a row, and the number in
             # a batch would mislead.
             answers = worker_model.predict(rows.lazy(), **settings).select(answer_names).collect()
-            yield _append_answers(batch, answers, safe_names, types)
+            yield _append_answers(batch, answers, safe_names, answer_types)
 
     renamed = with_safe_names(frame)
     schema = StructType([*renamed.schema.fields, *(
@@ -126,7 +126,7 @@ def predict(
     try:
         return renamed.mapInArrow(answer, schema).toDF(*frame.columns, *answer_names)
     except PySparkNotImplementedError as error:
-        raise unsupported_types(frame) from error
+        raise unsupported_types_error(frame) from error
 
 
 @dataclass(frozen=True)
@@ -159,13 +159,13 @@ def _input_columns(model: TextClassifier | TableClassifier, frame: DataFrame) ->
     """The columns that the model reads; SchemaError if the frame lacks one of them."""
     if isinstance(model, TextClassifier):
         check_tokenizer(model.fitted_.settings.tokenizer, model.text_columns)
-        # Every column is declared a string here, so that the model refuses none for its type:
+        # Declare every column a string, so that the model refuses none for its type:
         # `check_columns` does that, in words about Spark.
         columns = model.input_columns(
             pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
         check_columns(frame, columns)
         return columns
-    columns = model.input_columns(polars_schema(frame))
+    columns = model.input_columns(empty_polars_frame(frame))
     check_unique(frame, columns)
     return columns
 
@@ -187,9 +187,9 @@ def _answer_fields(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     # The answers to a frame without rows have the names and types.
-    schema = polars_schema(frame).select(input_columns).collect_schema()
+    schema = empty_polars_frame(frame).select(input_columns).collect_schema()
     answers = model.predict(pl.LazyFrame(schema=schema), **settings).drop(input_columns).collect()
-    # Names of answers have no upper case.
+    # The names of answers are in lower case.
     case_sensitive = str(frame.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
     names = set(frame.columns) if case_sensitive else {name.lower() for name in frame.columns}
     for name in answers.columns:

@@ -9,7 +9,7 @@ from textnb.errors import ParameterError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What a job imports. The check looks for these without importing them, which would take long.
+# The libraries that a job imports. The check only looks for them: an import would take long.
 _LIBRARIES = ("textnb", "polars", "numpy", "scipy", "sklearn", "pyarrow", "pandas")
 # The maximum number of tasks of the check: only a few executors of a large cluster are checked.
 _MAX_TASKS = 4
