@@ -13,7 +13,7 @@ from textnb.export import archive, golden
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, TargetRows, WriterMissing
 from textnb.export.targets.known import TARGETS
-from textnb.export.write import give_answers, model_file
+from textnb.export.write import give_answers, model_file_name
 from textnb.files.archive import write_sums
 
 
@@ -34,7 +34,7 @@ def _skip(error):
 def answered(to, bundle, rows, folder):
     """What the engine of a target answers."""
     target = TARGETS[to]
-    path = folder / model_file(target)
+    path = folder / model_file_name(target)
     with skip_without_engine():
         if not target.suffix:
             archive.write_tables(bundle, folder, to, None, None)
@@ -113,7 +113,7 @@ def run_bundle(path, to, rows):
     bundle = read(path)
     target = TARGETS[to]
     with skip_without_engine():
-        return target.run(bundle, path / model_file(target), golden.target_rows(bundle, rows))
+        return target.run(bundle, path / model_file_name(target), golden.target_rows(bundle, rows))
 
 
 def resealed(folder):

@@ -122,7 +122,7 @@ def test_the_separator_is_in_no_term():
 
 
 def test_too_large_a_model_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_graph, "MAX_BYTES", 100)
+    monkeypatch.setattr(onnx_graph, "MAX_DATA_BYTES", 100)
     bundle = plain(["t" * 60], np.ones((2, 3)), ["a", "b", "c"])
     with pytest.raises(ExportError, match=r"less than 2 GiB; keep fewer terms"):
         Onnx().write(bundle, tmp_path / "model.onnx")

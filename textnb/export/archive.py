@@ -59,9 +59,9 @@ FORMAT, VERSION = "textnb-bundle", 3
 # characters of words.
 FORM, WEIGHTS, GOLDEN, CHARACTERS = (
     "form.json", "weights.parquet", "golden.parquet", "characters.json")
-# `SUMS` is the file of checksums.
+# The names of the bundle's own files; `SUMS` is the file of checksums.
 _OWN_FILES = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
-# The names of all files that a target writes begin so.
+# The names of all files that a target writes begin with this.
 _TARGET_PREFIX = "model."
 # Not among `_OWN_FILES`, because a user's own README may be in the folder.
 README = "README.md"
@@ -137,8 +137,8 @@ def weights_table(bundle: Bundle) -> pl.DataFrame:
 
 
 def _write_parquet(table: pl.DataFrame, path: Path) -> None:
-    # Python writes the file, because it raises OSError if that fails; of Polars' errors, it is not
-    # clear which are failures to write.
+    # Python writes the file, because it raises OSError if that fails. An error of Polars would not
+    # say whether the write failed.
     content = io.BytesIO()
     table.write_parquet(content)
     path.write_bytes(content.getbuffer())
@@ -213,7 +213,7 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
             (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, kind="bundle")
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
         if (folder / CHARACTERS).exists():
-            # Only checked: other systems read it, to split texts.
+            # textnb only checks this file: other systems read it, to split texts.
             with reading_errors(name, "bundle", CHARACTERS):
                 require(isinstance(json.loads((folder / CHARACTERS).read_bytes()), dict),
                         "it is no JSON object")
@@ -229,14 +229,14 @@ def _read_bundle(form: Mapping[str, Any], table: pl.DataFrame) -> Bundle:
     require(all(type(value) in (int, float) for value in form["intercept"]),
             "its intercepts are not numbers")
     require(reads in ("text", "terms", "features"), f"it reads {reads!r}")
-    outputs = [str(k) for k in range(len(labels))] if positive is None else ["w"]
+    weight_columns = [str(k) for k in range(len(labels))] if positive is None else ["w"]
     terms = table["feature" if reads == "features" else "term"]
     require(terms.dtype == pl.String and not terms.null_count() and terms.is_unique().all(),
             "its terms are not distinct strings")
     weights = np.column_stack([table[name].cast(pl.Float64, strict=True).to_numpy()
-                               for name in outputs]).astype(np.float64)
+                               for name in weight_columns]).astype(np.float64)
     intercept = np.array(form["intercept"], dtype=np.float64)
-    require(intercept.shape == (len(outputs),), "its intercepts are not one per output")
+    require(intercept.shape == (len(weight_columns),), "its intercepts are not one per output")
     require(bool(np.isfinite(weights).all() and np.isfinite(intercept).all()),
             "a weight is not finite")
     above, tokenizer = form["above"], form["tokenizer"]

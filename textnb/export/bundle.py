@@ -132,8 +132,8 @@ class Bundle:
     def needs_feature_map(self) -> bool:
         """Whether a target must know the feature map: the steps between counts and scores.
 
-        It need not if these are presence and centering alone: `presence_above` says what presence
-        is, and the `intercept` is for features that are not centered.
+        It need not if the only steps are presence and centering: `presence_above` says what
+        presence is, and the `intercept` is for features that are not centered.
         """
         return any(type(s) not in (Presence, Center) for s in self.form.features.steps)
 
@@ -261,10 +261,10 @@ class Bundle:
         """Find the rows whose label rounding may change: bool (n_rows,).
 
         These are rows whose two best scores are equal within a tolerance. For lists of labels, they
-        are rows in which a score equals its threshold, or in which two labels next to each other,
-        of which only one is within a limit of the decision (``at_least`` or ``at_most``), have
-        equal margins (score - threshold). A row without known terms is never a tie, as its scores
-        are exactly the intercepts.
+        are rows in which a score equals its threshold. If the decision has ``at_least`` or
+        ``at_most`` k labels, they are also rows whose k-th highest margin (score - threshold)
+        equals the next one. A row without known terms is never a tie, as its scores are exactly the
+        intercepts.
         """
         if self.is_multilabel:
             margins = scores - self.thresholds
@@ -278,7 +278,7 @@ class Bundle:
         else:
             ordered = np.sort(scores, axis=1)
             distance = ordered[:, -1] - ordered[:, -2]
-        # Two scores differ, each by up to the tolerance; 4 instead of 2 leaves room.
+        # Each of the two scores may be wrong by the tolerance; 4 in place of 2 leaves room.
         ties: NDArray[np.bool_] = (
             distance <= 4 * tolerance * np.maximum(1.0, np.abs(scores).max(axis=1)))
         if not isinstance(rows, np.ndarray):
@@ -311,24 +311,24 @@ class Bundle:
             pl.Series(self.terms, dtype=pl.String),
             pl.Series(range(len(self.terms)), dtype=pl.Int64), default=-1,
             return_dtype=pl.Int64).to_numpy()
-        row = np.repeat(np.arange(len(tokens)), tokens.list.len().cast(pl.Int64).to_numpy())
+        rows = np.repeat(np.arange(len(tokens)), tokens.list.len().cast(pl.Int64).to_numpy())
         is_known = columns >= 0
+        n_known_tokens = np.bincount(rows[is_known], minlength=len(tokens))
         # Equal tokens of a row are added up.
-        n_known_tokens = np.bincount(row[is_known], minlength=len(tokens))
         return csr_of_codes(n_known_tokens, columns[is_known], len(self.terms))
 
     def select(self, mask: NDArray[np.bool_]) -> Bundle:
         """A bundle with the terms that a mask selects."""
-        terms = np.flatnonzero(mask)
-        form = replace(self.form, weights=self.form.weights[terms],
-                       terms=tuple(self.terms[t] for t in terms),
-                       features=self.form.features.select(terms))
+        indices = np.flatnonzero(mask)
+        form = replace(self.form, weights=self.form.weights[indices],
+                       terms=tuple(self.terms[t] for t in indices),
+                       features=self.form.features.select(indices))
         # Calibration and decision are valid only with all terms, so they are dropped. But lists of
-        # labels need thresholds, so they keep a stale decision.
-        stale = None if self.decision is None else self.decision.as_stale("terms were left out")
-        return replace(
-            self, form=form, calibration=None, decision=stale if self.is_multilabel else None,
-            answers=tuple(name for name in self.answers if name != "decision"))
+        # labels need thresholds: their decision stays, and is marked as stale.
+        decision = (self.decision.as_stale("terms were left out")
+                    if self.is_multilabel and self.decision is not None else None)
+        return replace(self, form=form, calibration=None, decision=decision,
+                       answers=tuple(name for name in self.answers if name != "decision"))
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
@@ -352,7 +352,7 @@ def bundle_of(model: Any, reads: Reads | None = None, positive: Any = None) -> B
         If the form is not linear or has infinite weights.
     """
     fitted = fitted_text_model_or_none(model)
-    # A classifier can be changed after its fit, and would export what it no longer is.
+    # The parameters of a classifier can be changed after its fit, and the export is of the fit.
     if model is not fitted:
         model.check_unchanged("exporting")
     try:

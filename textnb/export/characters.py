@@ -94,7 +94,7 @@ def lowercase() -> Lowercase:
 
 
 def regex_class(ranges: Ranges, code: str = r"\x{{{:x}}}") -> str:
-    r"""Write the inside of a character class of regular expressions; ``code`` formats a character.
+    r"""Write the inside of a character class of a pattern; ``code`` is the template of a character.
 
     Examples
     --------
@@ -110,18 +110,18 @@ def _ends_in_final_sigma(texts: pl.Series) -> NDArray[np.bool_]:
 
 
 def final_sigma(lower: Lowercase, code: str, end: str) -> str:
-    """Write a pattern of a final Σ between two groups, whose matches do not overlap.
+    """Write a pattern of a final Σ between two groups; its matches do not overlap.
 
-    The first group is a cased character and ignorable ones. The second is ignorable ones and then a
-    character that is neither, or the end. So the next match begins with a later cased character.
-    ``code`` formats a character, as in `regex_class`; ``end`` is the pattern of the end of a text.
+    The first group is a cased character and ignorable ones. The second is ignorable ones, and then
+    the end or a character that is neither. So the next match begins with a later cased character.
+    ``code`` is the template of a character, and ``end`` the pattern of the end of a text.
     """
     cased, ignorable = regex_class(lower.cased, code), regex_class(lower.ignorable, code)
     return f"([{cased}][{ignorable}]*){SIGMA}([{ignorable}]*(?:[^{cased}{ignorable}]|{end}))"
 
 
 def ranges_of(characters: Iterable[str]) -> Ranges:
-    """First and last code points of the runs of different characters."""
+    """First and last code points of the runs that these distinct characters form, in any order."""
     return _ranges(np.array(sorted(map(ord, characters)), dtype=np.int64))
 
 
@@ -152,7 +152,7 @@ class Decomposition:
     mapping : dict of str to str
         The characters that change when they are decomposed, without Hangul.
     classes : dict of str to int
-        The combining classes of marks, which are not 0.
+        The combining class of each mark, which is never 0.
     pairs : dict of str to str
         Two characters that become one, without Hangul; empty for NFD and NFKD.
     """
@@ -206,7 +206,7 @@ def _combining_classes() -> dict[str, int]:
     """Find the combining class of each mark, by the order in which normalisation puts marks."""
     characters = _characters()[1]
     characters = characters.filter(characters == characters.str.normalize("NFD"))
-    # Normalisation moves marks before the last mark, and nothing else.
+    # Normalisation moves a mark before `_LAST_MARK`, and no other character.
     is_mark = (_LAST_MARK + characters).str.normalize("NFD").str.ends_with(_LAST_MARK)
     marks = characters.filter(is_mark)
     # A mark of each class in Python's version of Unicode, whose marks are below 0x20000.
@@ -215,7 +215,7 @@ def _combining_classes() -> dict[str, int]:
                      and unicodedata.is_normalized("NFD", chr(code))}
     classes = np.zeros(len(marks), dtype=np.int64)
     for number, other in mark_of_class.items():
-        # A mark stays behind a mark of its own class, and of lower ones.
+        # A mark stays behind the other one if its class is the same or higher.
         is_behind = (other + marks).str.normalize("NFD").str.starts_with(other).to_numpy()
         classes[is_behind] = np.maximum(classes[is_behind], number)
     return dict(zip(marks, classes.tolist(), strict=True))
@@ -243,7 +243,7 @@ def _characters() -> tuple[NDArray[np.int64], pl.Series]:
 
 
 def _ranges(codes: NDArray[np.int64]) -> Ranges:
-    """First and last code points of runs; the codes ascend."""
+    """First and last code points of the runs of ascending code points."""
     if not len(codes):
         return ()
     breaks = np.flatnonzero(np.diff(codes) > 1) + 1

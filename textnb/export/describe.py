@@ -56,10 +56,10 @@ def describe_model(model: Any) -> dict[str, Any]:
     >>> card["estimator"], card["vocabulary"], card["training_rows"]
     ('MultinomialNB', 3, 2)
     """
-    origin = to_json(provenance(model))
+    training = to_json(provenance(model))
     # A `Fitted` itself can be described, too.
     fitted = fitted_text_model_or_none(model)
-    class_rows, log_prior = origin["documents"], origin["log_prior"]
+    class_rows, log_prior = training["documents"], training["log_prior"]
     if fitted is not None and fitted.is_multilabel:
         log_prior = _label_log_priors(fitted)
     labels = (model.classes_ if fitted is None else fitted.classes).tolist()
@@ -70,8 +70,8 @@ def describe_model(model: Any) -> dict[str, Any]:
                        ).scores_are_log_probabilities
     card: dict[str, Any] = {
         "kind": "TextClassifier" if model is fitted else type(model).__name__,
-        "estimator": origin["estimator"]["name"],
-        "parameters": origin["estimator"]["parameters"],
+        "estimator": training["estimator"]["name"],
+        "parameters": training["estimator"]["parameters"],
         "scores": ("log-probabilities" if scores_are_logs
                    else "no log-probabilities: their differences are margins"),
         "classes": [{"label": label, "rows": count, "prior": prior} for label, count, prior

@@ -20,7 +20,7 @@ from textnb.export.targets.base import TargetRows
 from textnb.text.matrix import CountMatrix
 
 SEED = 13
-# How far rounding may move a score; an answer that depends on less is stored as null.
+# How far rounding may move a score. If that can change an answer, null is stored in its place.
 TOLERANCE = 1e-9
 # The number of documents that are made of the vocabulary's terms.
 _N_TERM_DOCUMENTS = 40
@@ -83,17 +83,17 @@ def documents(bundle: Bundle) -> pl.DataFrame:
 
 def vectors(bundle: Bundle) -> Floats:
     """Make golden rows of features: zeros, ones, the center, rows near it, large and small ones."""
-    p = len(bundle.terms)
+    n = len(bundle.terms)
     rng = np.random.default_rng(SEED)
     center = bundle.form.features.center
-    center = np.zeros(p) if center is None else center
-    rows = [np.zeros(p), np.ones(p), -np.ones(p), center, *(center + rng.normal(size=(24, p))),
-            *rng.normal(scale=1e3, size=(8, p)), *(1e-6 * rng.normal(size=(4, p)))]
+    center = np.zeros(n) if center is None else center
+    rows = [np.zeros(n), np.ones(n), -np.ones(n), center, *(center + rng.normal(size=(24, n))),
+            *rng.normal(scale=1e3, size=(8, n)), *(1e-6 * rng.normal(size=(4, n)))]
     return np.array(rows)
 
 
 def target_rows(bundle: Bundle, frame: pl.DataFrame) -> TargetRows:
-    """Prepare documents as counts, texts and tokens, of which a target reads one."""
+    """Prepare documents as counts, texts and tokens; a target reads one of the three."""
     documents = frame.select(bundle.columns)
     return TargetRows(bundle.counts(documents), documents, bundle.tokens(documents))
 
@@ -121,9 +121,7 @@ def table(bundle: Bundle) -> pl.DataFrame:
     ).with_row_index("id").with_columns(pl.col("id").cast(pl.Int64))
 
 
-def answer_columns(
-    bundle: Bundle, scores: Floats, rows: CountMatrix | Floats
-) -> list[pl.Series]:
+def answer_columns(bundle: Bundle, scores: Floats, rows: CountMatrix | Floats) -> list[pl.Series]:
     """The label or labels, the probabilities, and the decision if the bundle has one.
 
     Labels are strings. An answer is null if rounding decides it.
@@ -181,10 +179,12 @@ def decisions(
     # A difference of two log-odds has four scores, each with an error of the tolerance.
     margin = 4 * tolerance * np.maximum(1.0, np.abs(posterior).max(axis=1, keepdims=True))
     min_log_odds = np.array(bundle.min_log_odds)
+    # The difference of two infinite numbers is NaN, which is not near.
     with np.errstate(invalid="ignore"):
         is_near = (np.abs(class_log_odds - min_log_odds) <= margin).any(axis=1)
-    reaches = (class_log_odds >= min_log_odds) & (min_log_odds < np.inf)
-    accepted = np.where(reaches, class_log_odds, -np.inf)
+    # A class whose threshold is infinite is never chosen.
+    is_accepted = (class_log_odds >= min_log_odds) & (min_log_odds < np.inf)
+    accepted = np.where(is_accepted, class_log_odds, -np.inf)
     if accepted.shape[1] > 1:
         ordered = np.sort(accepted, axis=1)
         with np.errstate(invalid="ignore"):

@@ -100,8 +100,8 @@ class Words:
     def unspaced(self) -> characters.Ranges:
         """The ``members`` that belong to scripts without spaces; empty without ``sizes``.
 
-        A run of these characters becomes its characters, its pairs, or both; a run of one is a
-        word. A run of other members is a word if it has ``min_length`` characters.
+        A run of them is split into its characters, its pairs, or both; a run of one is a word. A
+        run of other members is a word if it has ``min_length`` characters.
         """
         member_class = self.member.removeprefix("[").removesuffix("]")
         return characters.members(unspaced_class(member_class)) if self.sizes else ()
@@ -112,7 +112,7 @@ class Words:
         return characters.members(self.member)
 
     def executed_by(self, names: Collection[str]) -> Words:
-        """These words, for an engine that executes only the fields in ``names``.
+        """Return these words, after checking that an engine that executes these fields can do so.
 
         Raises
         ------

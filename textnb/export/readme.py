@@ -70,8 +70,9 @@ def code(value: Any) -> str:
 
 
 def _list_names(values: list[Any]) -> str:
-    more = len(values) - _MAX_NAMES
-    return ", ".join(map(code, values[:_MAX_NAMES])) + (f" and {more:,} more" if more > 0 else "")
+    n_more = len(values) - _MAX_NAMES
+    more = f" and {n_more:,} more" if n_more > 0 else ""
+    return ", ".join(map(code, values[:_MAX_NAMES])) + more
 
 
 def _input(bundle: Bundle) -> str:

@@ -4,8 +4,8 @@ Rounded weights replace the model's weights in the whole export: golden rows hav
 rounded weights, and targets store them like other weights. With ``int8``, the most frequent weight
 of an output (in naive Bayes, the weight of the terms that a class never had) is exact. Each other
 weight is the most frequent one plus a whole number of steps, from -127 to 127; each output has its
-own step. Rounding changes a difference of two scores by at most the difference of the errors of the
-two weights, for each token.
+own step. For each token, rounding changes the difference of two scores by at most the difference of
+the errors of the two weights.
 
 A term that is left out counts as unknown. Each of its occurrences then changes the difference of
 two scores by at most the term's *spread*: its highest weight minus its lowest (its absolute weight
@@ -66,8 +66,8 @@ def round_weights(bundle: Bundle, precision: Precision) -> tuple[Bundle, dict[st
             bundle.labels, bundle.positive, weights[:, 0], bundle.intercept[0])
         form = replace(form, weights=columns, intercept=intercept)
     result = replace(bundle, form=form)
-    worst = float(token_errors(bundle, result).max(initial=0.0))
-    return result, {"kind": precision, "worst_per_token": worst}
+    max_error = float(token_errors(bundle, result).max(initial=0.0))
+    return result, {"kind": precision, "worst_per_token": max_error}
 
 
 def token_errors(bundle: Bundle, other: Bundle) -> Floats:
@@ -76,10 +76,10 @@ def token_errors(bundle: Bundle, other: Bundle) -> Floats:
     The bundles differ only in their weights.
     """
     errors = spread(bundle, bundle.weights - other.weights)
-    # A value that is divided by the length of its text is at most 1.
+    # After a division by the length of the text, a value is at most 1, with or without idf.
     if bundle.idf is None or any(isinstance(s, Length) for s in bundle.form.features.steps):
         return errors
-    # The first token changes a feature from 0 to the term's idf; later ones by less.
+    # The first token of a term changes its value from 0 to its idf; later ones by no more.
     return errors * bundle.idf
 
 

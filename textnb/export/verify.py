@@ -33,7 +33,7 @@ from textnb.export.targets.base import (
     check_target_knows,
 )
 from textnb.export.targets.known import TARGETS
-from textnb.export.write import bundle_path, model_file
+from textnb.export.write import bundle_path, model_file_name
 from textnb.files.archive import MAX_BYTES, read_table
 from textnb.files.require import reading_errors, require
 from textnb.frames.features import feature_columns
@@ -147,7 +147,7 @@ def verify_export(
         if name not in TARGETS:
             raise ModelFileError.damaged(str(path), f"its target {name!r} is unknown", "bundle")
         target = TARGETS[name]
-        file = folder / model_file(target)
+        file = folder / model_file_name(target)
         if target.suffix and not file.is_file():
             raise ModelFileError.damaged(str(path), f"{file.name} is missing", "bundle")
         if is_single_file and path.read_bytes() != file.read_bytes():
@@ -186,24 +186,24 @@ def read_golden(
             pl.col("text" if len(names) == 1 else f"text:{name}").alias(name) for name in names)
         rows = TargetRows(bundle.count_tokens(table["tokens"]), documents, table["tokens"])
     # The intercept includes the center of features. If it is large, scores lose digits, so the
-    # tolerance grows with it. Rounding moves scores by less than 1e-6, another weight by more.
+    # tolerance grows with it. Rounding moves scores by less than 1e-6, and a wrong weight by more.
     magnitude = np.maximum(1.0, np.abs(scores)) + np.abs(bundle.intercept).max()
     require(bool((np.abs(bundle.scores(rows.values) - scores) <= 1e-6 * magnitude).all()),
             f"{archive.WEIGHTS} and {archive.FORM} give other scores")
     answers = {column.name: column for column in golden.answer_columns(
         bundle, scores, rows.values)}
     # Bundles of older releases have only labels.
-    others = {"probability", "decision"} & set(table.columns)
-    for answer in ("labels" if bundle.is_multilabel else "label", *others):
+    optional_answers = {"probability", "decision"} & set(table.columns)
+    for answer in ("labels" if bundle.is_multilabel else "label", *optional_answers):
         require(answer in answers and _are_equal(table[answer], answers[answer]),
                 f"{archive.FORM} gives another {answer}")
     return rows, scores
 
 
 def _are_equal(stored: pl.Series, computed: pl.Series) -> bool:
-    """Whether stored answers equal those computed from the scores; null equals anything.
+    """Whether stored answers equal those computed from the scores.
 
-    An answer is null if rounding decides it.
+    A null equals anything: it is in place of an answer that rounding could change.
     """
     if computed.dtype == pl.List(pl.Float64):
         numbers, expected = (np.array(answers.to_list(), dtype=np.float64)
@@ -223,7 +223,7 @@ def read_rows(bundle: Bundle, rows: Any) -> tuple[TargetRows, Floats]:
 
 
 def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
-    """Select the columns that a bundle reads from a table, a path or a sequence of texts."""
+    """Select the columns that a bundle reads, from a table, a path or a sequence of texts."""
     columns = list(bundle.columns)
     try:
         if bundle.reads == "features":
@@ -304,7 +304,7 @@ def _rows_with_any(mask: NDArray[np.bool_]) -> list[int]:
 def _differing_answers(
     target: Target, kind: str, expected: list[Any], answers: list[Any]
 ) -> list[tuple[int, Any, Any]]:
-    """(row, expected, answer) of each wrong answer; no answer is wrong where None is expected."""
+    """(row, expected, answer) of each wrong answer; if None is expected, no answer is wrong."""
     if len(answers) != len(expected):
         raise ExportError(f"{target.name}: the engine answered {quantity(len(answers), kind)} of "
                           f"{quantity(len(expected), 'row')}")

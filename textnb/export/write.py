@@ -25,7 +25,7 @@ from textnb.files.replace import check_target, replace_file, report_write_errors
 from textnb.learning.fitted import fitted_text_model_or_none
 
 
-def model_file(target: Target) -> str:
+def model_file_name(target: Target) -> str:
     """The name of a target's file in a bundle."""
     return f"model{target.suffix}"
 
@@ -163,12 +163,12 @@ def _export(
             report("writing weights and golden rows")
             archive.write_tables(bundle, folder, target.name, pruned, rounding)
             report(f"writing {quantity(len(bundle.weights), 'weight')} for {target.name}")
-            _write(target, bundle, folder)
+            _write_target_file(target, bundle, folder)
             (folder / archive.README).write_text(readme(bundle, target), "utf-8")
             report("sealing the bundle")
             write_sums(folder)
             if file is not None:
-                with (folder / model_file(target)).open("rb") as source:
+                with (folder / model_file_name(target)).open("rb") as source:
                     shutil.copyfileobj(source, file)
     return Exported(
         path, target.name, bundle.reads, single=single, pruned=pruned, weights=len(bundle.weights),
@@ -176,9 +176,9 @@ def _export(
 
 
 def _size(path: Path) -> int:
-    """The bytes of an export that is written: of a file, or of all files of a folder."""
+    """The number of bytes of an export on disk: of a file, or of all files of a folder."""
     try:
-        return sum(part.stat().st_size for part in (path.iterdir() if path.is_dir() else [path]))
+        return sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
     except OSError as error:
         raise SourceError(f"{str(path)!r} is written, but its size can't be read: "
                           f"{error.strerror or error}") from error
@@ -187,7 +187,7 @@ def _size(path: Path) -> int:
 def _check_path(path: Path, target: Target, single: bool) -> None:
     """Raise an error if the bundle, or the target's single file, can't have this path."""
     if path.suffix in {other.suffix for other in TARGETS.values()} - {"", target.suffix}:
-        files = model_file(target) if target.suffix else "several files"
+        files = model_file_name(target) if target.suffix else "several files"
         raise ParameterError(f"{path.name!r} is the name of another target's file, and "
                              f"{target.name} writes {files}: name a folder, or a file with that "
                              "ending")
@@ -205,7 +205,10 @@ def _check_path(path: Path, target: Target, single: bool) -> None:
 
 @contextmanager
 def _replace_after_bundle(path: Path) -> Iterator[IO[bytes]]:
-    """Open a target's single file to write. If it can't be replaced, say that its bundle was."""
+    """Open a target's single file to write; if it can't be replaced, the error names the bundle.
+
+    The bundle is replaced first, so the error says that it is written.
+    """
     bundle_is_replaced = False
     try:
         with replace_file(path) as file:
@@ -264,10 +267,10 @@ def _choose_reads(target: Target, model: Any, reads: str | None) -> Any:
     return reads
 
 
-def _write(target: Target, bundle: Bundle, folder: Path) -> None:
+def _write_target_file(target: Target, bundle: Bundle, folder: Path) -> None:
     check_target_knows(target, bundle)
     try:
-        target.write(bundle, folder / model_file(target))
+        target.write(bundle, folder / model_file_name(target))
     except ExportError as error:
         message = f"{target.name}: {error}"
         if not error.refuses_tokenizer:

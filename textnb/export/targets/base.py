@@ -21,8 +21,9 @@ from textnb.text.tokens import Tokenizer
 
 # All steps of feature maps, which change counts or features before weights multiply them.
 ALL_STEPS: tuple[type[Step], ...] = (Presence, Center, Sublinear, Idf, Length)
-# Values of `Target.decides`: only one class per row; also lists of the labels above their
-# thresholds; also lists with a minimum or maximum number of labels, which ranks them.
+# Values of `Target.decides`, each with the answers of the one before. ONE_CLASS: one class per row.
+# LABEL_LISTS: lists of the labels above their thresholds. RANKED_LABELS: lists with a minimum or a
+# maximum number of labels, for which labels are ranked.
 ONE_CLASS: tuple[str, ...] = ("class",)
 LABEL_LISTS: tuple[str, ...] = (*ONE_CLASS, "labels")
 RANKED_LABELS: tuple[str, ...] = (*LABEL_LISTS, "ranks")
@@ -169,7 +170,8 @@ class Program(Target):
 
 
 def check_target_knows(target: Target, bundle: Bundle) -> None:
-    """Raise ExportError if a target does not know a step of the feature map, or kind of answer."""
+    """Raise ExportError if a target does not know the kind of answer, or a step of the feature map.
+    """
     if bundle.is_multilabel and "labels" not in target.decides:
         raise ExportError(f"{target.name}: it answers with one class, and the model has lists of "
                           "labels; export to another target, such as json")

@@ -44,7 +44,7 @@ from textnb.export.targets.packed import Cells, find_table
 from textnb.export.targets.program import run_program
 from textnb.text.characters import EMOJI, LETTER, LETTER_OR_NUMBER, TURKIC
 
-# Larger data are written to ``model.bin``. To compile this many bytes takes gcc 1.3 s and 155 MB of
+# Larger data are written to ``model.bin``. Compiling this many bytes takes gcc 1.3 s and 155 MB of
 # memory, and clang 0.5 s and 200 MB.
 _MAX_EMBEDDED_BYTES = 4 << 20
 _HEADER_SIZE = 72
@@ -54,7 +54,8 @@ _READS_IDS = {"text": 0, "terms": 1, "features": 2}
 _STEP_IDS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
 # Flags of the tokenizer's settings, as in the C program.
 _LOWERCASE, _TURKIC, _PREFIXES, _ESCAPES = 1, 2, 64, 512
-# By `Words.sizes`. Without sizes (), no character is `_UNSPACED`, so the flag has no effect.
+# The flags of each value of `Words.sizes`. With (), no character is `_UNSPACED`, so the flags of
+# sizes have no effect.
 _SIZES_FLAGS = {(): 0, (2,): 0, (1,): 1024, (1, 2): 3072}
 _ANALYZER_FLAGS = {"word": 0, "char": 128, "char_wb": 256}
 _KIND_FLAGS = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}
@@ -103,7 +104,8 @@ class C(Program):
         with tempfile.TemporaryDirectory(prefix="textnb-") as folder:
             program = compile_program(path, Path(folder))
             output = run_program(
-                # The program reads the first letter only: "text" and "terms" have the same one.
+                # The program reads only the first letter. "terms" begins as "text" does, so texts
+                # are called "whole".
                 [str(program), bundle.reads if bundle.reads != "text" else "whole",
                  str(path.with_suffix(".bin"))], b"".join(_input_records(bundle, rows)))
         answers = read_answers(bundle, output)
@@ -120,12 +122,12 @@ def read_answers(bundle: Bundle, output: bytes) -> NDArray[Any]:
     says which labels a row has.
     """
     n_outputs = len(bundle.intercept)
-    record = np.dtype([("label", "i4"), ("decision", "i4"), ("scores", "f8", (n_outputs,)),
-                       ("probabilities", "f8", (len(bundle.labels),)),
-                       ("chosen", "u1", (n_outputs if bundle.is_multilabel else 0,))])
-    if len(output) % record.itemsize:
+    record_type = np.dtype([("label", "i4"), ("decision", "i4"), ("scores", "f8", (n_outputs,)),
+                            ("probabilities", "f8", (len(bundle.labels),)),
+                            ("chosen", "u1", (n_outputs if bundle.is_multilabel else 0,))])
+    if len(output) % record_type.itemsize:
         raise ExportError("the engine's answers can't be read: the last is not whole")
-    return np.frombuffer(output, record)
+    return np.frombuffer(output, record_type)
 
 
 def compile_program(path: Path, folder: Path, options: Sequence[str] = ("-O0",)) -> Path:
@@ -178,7 +180,8 @@ def _embedded_function(data: bytes) -> str:
     function_head = "const void *textnb_embedded(size_t *size) {\n"
     if not data:
         return f"{function_head}    *size = 0;\n    return NULL;\n}}"
-    # These numbers give the right bytes only on little-endian machines; others must read a file.
+    # These numbers give the right bytes only on little-endian machines; others must read the data
+    # from a file.
     numbers = [f"0x{value:x}" for value in np.frombuffer(data, "<u8").tolist()]
     lines = ",\n".join(",".join(numbers[i:i + 8]) for i in range(0, len(numbers), 8))
     return (f"static const uint64_t embedded[] = {{\n{lines}\n}};\n\n{function_head}"
@@ -228,6 +231,7 @@ def _join_parts(numbers: bytes, parts: Sequence[bytes]) -> bytes:
         directory.append(struct.pack("<2Q", offset, len(part)))
         contents.append(part + bytes(-len(part) % 8))
         offset += len(contents[-1])
+    # The offset is now the size of the block.
     start = b"textnbC2" + struct.pack("<Q", offset)
     rest = b"".join([*directory, *contents])
     checksum = zlib.crc32(rest, zlib.crc32(numbers))
@@ -303,7 +307,7 @@ def _pack_floats(values: NDArray[np.float64] | None) -> bytes:
 
 
 def _pack_steps(bundle: Bundle) -> bytes:
-    # The step of centering is left out: the center is a part of its own.
+    # Centering is left out: the block has the center as a part of its own.
     return b"".join(
         struct.pack("<Qd", _STEP_IDS[type(step)], step.above if isinstance(step, Presence) else 0.0)
         for step in bundle.form.features.steps if not isinstance(step, Center))
@@ -337,8 +341,8 @@ def _pack_table(strings: Sequence[bytes], words: Words | None = None) -> tuple[l
     # In this order, each string is in its home slot, or in the slot after that of the string
     # before it: slot[i] = max(home[i], slot[i - 1] + 1).
     order = np.argsort(home, kind="stable")
-    rank = np.arange(len(order))
-    slot = rank + np.maximum.accumulate(home[order] - rank)
+    i = np.arange(len(order))
+    slot = i + np.maximum.accumulate(home[order] - i)
     row_mask = np.uint32((1 << len(strings).bit_length()) - 1)
     slots = np.zeros(max(mask, int(slot[-1])) + 2, "<u4")
     slots[slot] = (hashes[order] & ~row_mask) | (order + 1).astype(np.uint32)
@@ -410,20 +414,22 @@ def _pack_changes(words: Words) -> list[bytes]:
     if words.escaped not in ("", ":"):
         raise ExportError.for_tokenizer(f"it escapes {words.escaped!r}, which no model.bin "
                                         "knows")
-    # A row of a mapping is a character, and the begin and the number of its parts in `codes`.
+    # A row of a mapping is a character, and where its decomposition begins in `codes`, and its
+    # length there.
     codes: list[int] = []
     mappings = []
-    growth = 1.0
+    decomposition_growth = 1.0
     for table in (normal, accents):
         rows = []
-        for character, parts in sorted(table.mapping.items()) if table else ():
-            rows.append((ord(character), len(codes), len(parts)))
-            codes += map(ord, parts)
-            growth = max(growth, len(parts.encode()) / len(character.encode()))
+        for character, decomposed in sorted(table.mapping.items()) if table else ():
+            rows.append((ord(character), len(codes), len(decomposed)))
+            codes += map(ord, decomposed)
+            decomposition_growth = max(
+                decomposition_growth, len(decomposed.encode()) / len(character.encode()))
         mappings.append(np.array(rows, "<u4").tobytes())
     # How many bytes one byte of a text may become. In lower case, two bytes may become three; a
     # byte that is not UTF-8 becomes U+FFFD, which has three.
-    max_growth = max(3, ceil(1.5 * growth))
+    max_growth = max(3, ceil(1.5 * decomposition_growth))
     classes = next((table.combining_class_ranges for table in (normal, accents) if table), ())
     pairs = sorted((*map(ord, pair), ord(composed)) for pair, composed in normal.pairs.items()
                    ) if normal else []
@@ -440,8 +446,8 @@ def _pack_characters(words: Words) -> list[bytes]:
 
     Blocks of 256 characters with the same kinds share a page. The first table has the page of each
     block, the second the kinds of the characters of each page. A row of the third is a character
-    and the one or two characters of its lower case. The last has a 0 for each byte that is an ASCII
-    character of words, else a 1.
+    and the one or two characters of its lower case. The last has a number for each byte: 0 if it is
+    an ASCII character of words, else 1.
     """
     lower = words.lower
     mapping = {} if lower is None else lower.mapping
@@ -463,6 +469,7 @@ def _pack_characters(words: Words) -> list[bytes]:
             raise ExportError.for_tokenizer(
                 f"{character!r} becomes {small!r} in lower case, which the C program can't do")
         kinds[ord(character)] |= _CAPITAL
+        # A 0 says that there is no second character.
         rows.append([ord(character), small_code, *(more_codes or [0])])
     blocks = [block.tobytes() for block in kinds.reshape(-1, 256)]
     pages = sorted(set(blocks))

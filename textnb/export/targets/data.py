@@ -1,4 +1,4 @@
-"""Weights as plain data: JSON, CSV, NumPy's NPZ, Parquet. The reader of the file counts the terms.
+"""Weights as plain data: JSON, CSV, NumPy's NPZ, Parquet. The program that reads them counts terms.
 
 Each format is verified by a reader of the standard library, NumPy or Polars.
 """
@@ -38,8 +38,8 @@ from textnb.export.targets.base import (
 )
 from textnb.files.parquet import decode
 
-# The maximum number of characters of an array of strings, all padded to the longest. NumPy stores
-# each in 4 bytes: 64 MiB.
+# The maximum number of characters of an array of strings, which NumPy pads to the longest string.
+# It stores a character in 4 bytes, so this is 64 MiB.
 _MAX_PADDED_CHARACTERS = 1 << 24
 
 
@@ -50,7 +50,7 @@ class _Data(Target):
     # Readers of the file apply thresholds, but no minimum or maximum number of labels.
     decides = LABEL_LISTS
     steps = ALL_STEPS
-    # Two parts of a sentence for users: where weights and intercepts are in the file, and where the
+    # Clauses of a sentence for users: where weights and intercepts are in the file, and where the
     # steps of the feature map are.
     layout: ClassVar[tuple[str, str]]
 
@@ -59,14 +59,15 @@ class _Data(Target):
         output = "label" if bundle.is_multilabel else "class"
         for_each, of_output = ("", "") if bundle.positive is not None else (
             f" for each {output}", f" of the {output}")
-        steps = [*value_steps(bundle), f"Multiply each by the weights of its {term}, and add "
-                 f"them{for_each}.", f"Add the intercept{of_output}."]
-        weights, features = self.layout
+        steps = [*describe_value_steps(bundle),
+                 f"Multiply each by the weights of its {term}, and add them{for_each}.",
+                 f"Add the intercept{of_output}."]
+        where_weights_are, where_steps_are = self.layout
         return (f"`{f'model{self.suffix}' if self.suffix else 'weights.parquet'}` is data, for "
-                f"{self.needs}: {weights}"
-                + (f"; {features}" if bundle.needs_feature_map else "")
+                f"{self.needs}: {where_weights_are}"
+                + (f"; {where_steps_are}" if bundle.needs_feature_map else "")
                 + f". The scores of a {row}:\n\n"
-                + numbered(steps))
+                + numbered_list(steps))
 
 
 class Json(_Data):
@@ -137,7 +138,7 @@ class Csv(_Data):
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         with path.open(encoding="utf-8", newline="") as file:
-            # The largest limit on every system: Windows has longs of 32 bits.
+            # The largest limit that every system takes: Windows has longs of 32 bits.
             csv.field_size_limit(2**31 - 1)
             _, *lines = csv.reader(file)
         names = [name for kind, name, *_ in lines if kind == "weight"]
@@ -230,7 +231,7 @@ class Parquet(_Data):
                           features_of(form), rows, bundle, None)
 
 
-def value_steps(bundle: Bundle) -> list[str]:
+def describe_value_steps(bundle: Bundle) -> list[str]:
     """Describe what a reader must do to a row before weights multiply it: a line per step."""
     if bundle.reads == "features":
         lines, value, others = [], "number", "0 in place of the others"
@@ -256,7 +257,7 @@ def value_steps(bundle: Bundle) -> list[str]:
     return lines
 
 
-def numbered(steps: Sequence[str]) -> str:
+def numbered_list(steps: Sequence[str]) -> str:
     """A numbered list in Markdown."""
     return "\n".join(f"{n}. {step}" for n, step in enumerate(steps, 1))
 
@@ -291,10 +292,10 @@ def score_rows(
         named_rows = ([*Counter(tokens).items()] for tokens in rows.tokens.to_list())
     scores_of_rows = []
     for row in named_rows:
-        known = [(term_index[name], value) for name, value in row if name in term_index]
+        known_terms = [(term_index[name], value) for name, value in row if name in term_index]
         terms, values = features.map_row(
-            np.array([term for term, _ in known], dtype=np.int64),
-            np.array([value for _, value in known], dtype=np.float64))
+            np.array([term for term, _ in known_terms], dtype=np.int64),
+            np.array([value for _, value in known_terms], dtype=np.float64))
         scores_of_rows.append(intercept + values @ weights[terms])
     scores: Floats = np.array(scores_of_rows, dtype=np.float64).reshape(-1, len(intercept))
     if thresholds is None:

@@ -21,7 +21,7 @@ from textnb.runtime import __version__
 
 # From characters that could end a literal or a script to their JSON escapes. In JSON, these
 # characters only occur inside strings.
-_INERT = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
+_JSON_ESCAPES = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
 # The first line of a part of a template, such as `#[text terms]` or `//[features]`. The part is
 # used for bundles that have one of these tags, see `_tags`.
 _TAGS_LINE = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
@@ -44,7 +44,8 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
         parts[::2], parts[1::2], strict=True) if not tags.isdisjoint(tags_of_part.split()))
     texts |= {"VERSION": __version__,
               "UNPACK": templates.joinpath("unpack.txt").read_text("utf-8").rstrip("\n")}
-    # Every second piece is the name of a placeholder.
+    # Not replaced one after another, because the texts may look like placeholders. Every second
+    # piece is the name of one.
     pieces = _PLACEHOLDER.split(source)
     pieces[1::2] = [texts[name] for name in pieces[1::2]]
     return "".join(pieces)
@@ -119,10 +120,10 @@ def embed_json(
         return _write_json({**head, "packed": pack_weights(bundle.terms, bundle.weights, **idf)})
     weights = (bundle.weights.T if by_output else bundle.weights).tolist()
     terms, rows = (",\n".join(map(_write_json, values)) for values in (bundle.terms, weights))
-    # Without its last character, the object of the head is still open.
+    # Without its last character, a brace, the object of the head is still open.
     return f'{_write_json(head)[:-1]},"terms":[\n{terms}\n],"weights":[\n{rows}\n]}}'
 
 
 def _write_json(value: Any) -> str:
     """Write a value as JSON that can't end the literal around it."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).translate(_INERT)
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).translate(_JSON_ESCAPES)

@@ -30,7 +30,7 @@ _ALL: list[Target] = [
     ClickHouse(), PolarsCode(), Onnx(), Liblinear(),
 ]
 TARGETS: dict[str, Target] = {target.name: target for target in _ALL}
-# Other names that people use for a target's system.
+# Other names that people use for targets.
 _SYNONYMS = {
     "c99": "c", "js": "javascript", "node": "javascript", "mjs": "javascript", "py": "python",
     "pg": "sql-postgres", "psql": "sql-postgres", "postgresql": "sql-postgres",

@@ -28,7 +28,7 @@ from textnb.bayes.forms import Floats
 from textnb.errors import ExportError, Mention
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import ALL_STEPS, EngineMissing, Target, TargetAnswers, TargetRows
-from textnb.export.targets.data import numbered, value_steps
+from textnb.export.targets.data import describe_value_steps, numbered_list
 from textnb.export.targets.program import run_program
 
 PROGRAM = "liblinear-predict"
@@ -36,6 +36,7 @@ PROGRAM = "liblinear-predict"
 # that the sign of the only score tells. With one of regression, it prints the score itself.
 _LOGISTIC, _REGRESSION = "L2R_LR", "L2R_L2LOSS_SVR"
 _MAX_WEIGHTS = 2**31 - 1
+# The smallest float64 that is not subnormal.
 _MIN_NORMAL = np.finfo(np.float64).tiny
 # How many rows are converted to Python's numbers at a time.
 _ROWS_AT_A_TIME = 4096
@@ -47,9 +48,9 @@ class Liblinear(Target):
     For two classes LIBLINEAR holds one weight per term, so a model of two classes needs a positive
     class.
 
-    ``liblinear-predict`` prints scores only for regression models. So `run` lets it print the
-    labels for the written file. Then it writes each column of weights as a regression model, and
-    runs the program again for each.
+    ``liblinear-predict`` prints scores only for regression models. So `run` gets the labels from
+    the file itself. For the scores, it writes each column of weights as a regression model, and
+    runs the program on each.
     """
 
     name = "liblinear"
@@ -80,13 +81,13 @@ class Liblinear(Target):
         _write_model(path, _LOGISTIC, classes, len(weights), lines)
 
     def usage(self, bundle: Bundle) -> str:
-        steps = value_steps(bundle)
+        steps = describe_value_steps(bundle)
         source = " (`features` is in `form.json`)" if bundle.needs_feature_map else ""
         return (f"    {PROGRAM} rows.svmlight model.model answers\n\n"
                 "A row of `rows.svmlight` is a label that is not used (0), and `index:value` for "
                 "each term or feature that is not 0; the index is its row in `weights.parquet`, "
                 "from 1. A line of `answers` is a class, by its place in `form.json`, from 0."
-                + (f"\n\nThe values of a row{source}:\n\n{numbered(steps)}" if steps else ""))
+                + (f"\n\nThe values of a row{source}:\n\n{numbered_list(steps)}" if steps else ""))
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         program = shutil.which(PROGRAM)
@@ -101,7 +102,7 @@ class Liblinear(Target):
             labels = _predict(program, data, path, folder)
             scores = []
             for column in _read_columns(path):
-                # LIBLINEAR's own files of regression say 2 classes, too.
+                # LIBLINEAR's own regression models have 2 classes, too.
                 _write_model(column_model, _REGRESSION, ["nr_class 2"], len(bundle.terms), column)
                 scores.append(_predict(program, data, column_model, folder))
         return TargetAnswers(np.column_stack(scores),
@@ -126,7 +127,6 @@ def _values_of(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
     """The values of the data file: counts, presence or features, without zeros."""
     values = sp.csr_array(rows.values).astype(np.float64)
     if bundle.needs_feature_map:
-        # The values after the steps of the feature map.
         values = bundle.form.features.sparse(values)
     elif bundle.presence_above is not None:
         values.data = (values.data > bundle.presence_above).astype(np.float64)

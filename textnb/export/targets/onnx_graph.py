@@ -52,7 +52,7 @@ IR_VERSION, OPSET, ML_OPSET = 10, 22, 4
 FORMAT = "textnb-onnx 1"
 # The maximum size of weights and terms. A protobuf message must be smaller than 2 GiB, and the
 # graph itself takes less than 1 MiB.
-MAX_BYTES = 2**31 - 2**20
+MAX_DATA_BYTES = 2**31 - 2**20
 INSTALL = "pip install 'textnb[onnx]'"
 # A pattern such as `[^x]+`, in which one character separates words, as StringSplit needs it.
 _ONE_SEPARATOR = re.compile(r"\[\^([^\\\[\]^]|\\[tnr]|\\[!-/:;=?@\[-`{-~])\]\+")
@@ -97,7 +97,7 @@ class Onnx(Program):
         # Weights, intercepts, and the terms with up to 16 bytes for the row and length of each.
         size = (bundle.weights.nbytes + bundle.weights.shape[1] * 8 + 16 * len(bundle.terms)
                 + sum(len(term.encode()) for term in bundle.terms))
-        if size > MAX_BYTES:
+        if size > MAX_DATA_BYTES:
             raise ExportError.naming_settings(
                 "weights and terms take {size:,} bytes, and an ONNX file holds less than 2 GiB; "
                 "keep fewer terms ({top})", size=size)
@@ -203,44 +203,46 @@ class _Graph:
         tokens = self.add_tokens(body, body.add("Gather", bundle.reads, "row"))
         # Each token becomes the row of its weights; unknown tokens have the row after the last.
         rows = body.add("LabelEncoder", tokens, domain="ai.onnx.ml", default_int64=n_terms,
-                        **self.row_of_term())
+                        **self.term_encoder_attributes())
         # One unknown token is added to every document, so that no list is empty. Unique gives the
-        # distinct rows, ``found``, and how many ``times`` each occurs.
+        # ``distinct_rows``, and the ``counts`` of each.
         body.add("Unique", body.add("Concat", rows, [n_terms], axis=0),
-                 to=["found", "", "", "times"], sorted=0)
-        values = self.add_feature_map(body, body.cast("times", "DOUBLE"))
+                 to=["distinct_rows", "", "", "counts"], sorted=0)
+        values = self.add_feature_map(body, body.cast("counts", "DOUBLE"))
         # The last row is for all unknown tokens.
         weights = self.add_weights(body, np.vstack([bundle.weights, np.zeros((1, n_outputs))]))
         body.add("MatMul", values, weights, to=["sum"])
-        body.add("Identity", "going", to=["still_going"])
-        results = [declare("still_going", types.BOOL, []),
+        # The condition to go on, which Loop requires, is always true.
+        body.add("Identity", "condition", to=["next_condition"])
+        results = [declare("next_condition", types.BOOL, []),
                    declare("sum", types.DOUBLE, [n_outputs])]
         outputs = ["sums"]
         if bundle.needs_length:
             # Only known tokens count for the length: `per_term` gives 0 to the others. The result
             # is an array of one number, so that the loop makes a column of them.
-            body.add("ReduceSum", per_term(body, values, np.ones(n_terms)), to=["counted_here"])
-            results.append(declare("counted_here", types.DOUBLE, [1]))
-            outputs.append("counted")
+            body.add("ReduceSum", per_term(body, values, np.ones(n_terms)), to=["length"])
+            results.append(declare("length", types.DOUBLE, [1]))
+            outputs.append("lengths")
         loop = self.onnx.helper.make_graph(
             body.nodes, "document",
-            [declare("row", types.INT64, []), declare("going", types.BOOL, [])], results)
+            [declare("row", types.INT64, []), declare("condition", types.BOOL, [])], results)
         self.nodes.add("Loop", self.nodes.add("Size", bundle.reads), True, to=outputs, body=loop)
         self.nodes.add("Add", "sums", bundle.intercept, to=["scores"])
-        return "counted" if bundle.needs_length else ""
+        return "lengths" if bundle.needs_length else ""
 
     def add_weights(self, nodes: Nodes, weights: Floats) -> str:
-        """Add nodes that look up the weights of the terms ``found``.
+        """Add nodes that look up the weights of the ``distinct_rows``.
 
         If weights repeat, a table has each number once, and terms have indices in this table.
         """
         numbers, indices = find_table(weights.ravel())
         if indices is None:
-            return nodes.add("Gather", weights, "found")
+            return nodes.add("Gather", weights, "distinct_rows")
         dtype = np.min_scalar_type(len(numbers) - 1)
-        found_indices = nodes.add("Gather", indices.astype(dtype).reshape(weights.shape), "found")
+        row_indices = nodes.add(
+            "Gather", indices.astype(dtype).reshape(weights.shape), "distinct_rows")
         # Indices of Gather must be signed.
-        return nodes.add("Gather", numbers, nodes.cast(found_indices, "INT64"))
+        return nodes.add("Gather", numbers, nodes.cast(row_indices, "INT64"))
 
     def add_presence(self, nodes: Nodes, counts: str) -> str:
         """Add nodes from counts to presence, if the form counts presence."""
@@ -249,7 +251,7 @@ class _Graph:
             nodes.add("Greater", counts, float(above)), "DOUBLE")
 
     def add_feature_map(self, nodes: Nodes, name: str) -> str:
-        """Add the steps of the feature map; ``name`` has the counts of the terms ``found``."""
+        """Add the steps of the feature map; ``name`` has the counts of the ``distinct_rows``."""
         for step in self.bundle.form.features.steps:
             match step:
                 case Presence():
@@ -278,10 +280,10 @@ class _Graph:
             # Empty pieces and stop words are not terms, so they need not be dropped.
             return words
         min_n, max_n = split.ngram_range
-        dropped = ["", *sorted(split.stop_words)]
+        words_to_drop = ["", *sorted(split.stop_words)]
         is_word = nodes.add("LabelEncoder", words, domain="ai.onnx.ml",
-                            keys_strings=[word.encode() for word in dropped],
-                            values_int64s=[0] * len(dropped), default_int64=1)
+                            keys_strings=[word.encode() for word in words_to_drop],
+                            values_int64s=[0] * len(words_to_drop), default_int64=1)
         words = nodes.add("Compress", words, nodes.cast(is_word, "BOOL"), axis=0)
         separator, ngrams = nodes.strings([self.separator or ""]), [words]
         for n in range(1, max_n):
@@ -292,8 +294,9 @@ class _Graph:
                 "StringConcat", start, nodes.add("Slice", words, [n], [2**62])))
         return nodes.add("Concat", *ngrams[min_n - 1:], axis=0)
 
-    def row_of_term(self) -> dict[str, Any]:
-        """The attributes of a LabelEncoder from terms, as the graph makes them, to their rows."""
+    def term_encoder_attributes(self) -> dict[str, Any]:
+        """The attributes of a LabelEncoder that converts terms, as the graph makes them, to rows.
+        """
         split = self.split
         rows = {term: row for row, term in enumerate(self.bundle.terms)}
         if split is not None and split.ngram_range[1] > 1:
@@ -303,7 +306,7 @@ class _Graph:
         elif split is not None:
             for word in split.stop_words:
                 rows.pop(word, None)
-        # An empty piece is unknown. ONNX refuses empty lists; with this key they never are.
+        # An empty piece is unknown. With this key, the lists are never empty, which ONNX refuses.
         rows[""] = len(self.bundle.terms)
         return {"keys_strings": [term.encode() for term in rows],
                 "values_int64s": list(rows.values())}
@@ -335,6 +338,7 @@ class _Graph:
             best = nodes.add("Squeeze", nodes.cast(
                 nodes.add("Greater", "scores", 0.0), "INT64"), [1])
         names = nodes.strings(labels) if isinstance(labels[0], str) else nodes.constant(labels)
+        # The constant that was added last holds the labels.
         label_type = nodes.constants[-1].data_type
         nodes.add("Gather", names, best, to=["label"], axis=0)
         return declare("label", label_type, ["N"])

@@ -27,29 +27,29 @@ class Nodes:
         self._numbers: Iterator[int] = count() if outer is None else outer._numbers
 
     def add(
-        self, kind: str, *inputs: str | ArrayLike, to: Sequence[str] = (), **settings: Any
+        self, operator: str, *inputs: str | ArrayLike, to: Sequence[str] = (), **settings: Any
     ) -> str:
-        """Add a node of the operator ``kind``, and return the name of its first output.
+        """Add a node of an operator, and return the name of its first output.
 
         An input that is a string names an output of another node, or an input of the graph; other
         inputs are constants. ``to`` has the names of the outputs, and ``settings`` are the
         attributes of the operator.
         """
         names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
-        outputs = list(to) or [self._name(kind)]
-        self.nodes.append(self.onnx.helper.make_node(kind, names, outputs, **settings))
+        outputs = list(to) or [self._name(operator)]
+        self.nodes.append(self.onnx.helper.make_node(operator, names, outputs, **settings))
         return outputs[0]
 
     def sum(self, name: str) -> str:
         """Add a node that sums the columns of each row."""
         return self.add("ReduceSum", name, [1], keepdims=1)
 
-    def cast(self, name: str, kind: str) -> str:
+    def cast(self, name: str, type_name: str) -> str:
         """Add a node that converts to a type, such as ``DOUBLE``."""
         # `add` can't be called, as its parameter `to` has the name of an attribute of Cast.
         output = self._name("Cast")
         self.nodes.append(self.onnx.helper.make_node(
-            "Cast", [name], [output], to=getattr(self.onnx.TensorProto, kind)))
+            "Cast", [name], [output], to=getattr(self.onnx.TensorProto, type_name)))
         return output
 
     def constant(self, value: ArrayLike) -> str:
@@ -67,8 +67,8 @@ class Nodes:
                                     string_data=[value.encode() for value in values]))
         return name
 
-    def _name(self, kind: str) -> str:
-        return f"{kind}_{next(self._numbers)}"
+    def _name(self, prefix: str) -> str:
+        return f"{prefix}_{next(self._numbers)}"
 
 
 def add_probability(nodes: Nodes, bundle: Bundle, scores: str, length: str) -> str:
@@ -90,7 +90,7 @@ def add_probability(nodes: Nodes, bundle: Bundle, scores: str, length: str) -> s
     if calibration is not None:
         temperature: str | float = float(calibration.temperature)
         if length:
-            # For texts of length n, it is 1 + (temperature - 1) * n**length_exponent.
+            # For texts of length n, the divisor is 1 + (temperature - 1) * n**length_exponent.
             power = nodes.add("Pow", length, float(calibration.length_exponent))
             temperature = nodes.add(
                 "Add", nodes.add("Mul", power, calibration.temperature - 1.0), 1.0)
@@ -123,8 +123,9 @@ def add_decision(nodes: Nodes, bundle: Bundle, scores: str) -> None:
     is_best = add("Equal", np.arange(len(min_log_odds)), add("Gather", "top_places", [0], axis=1))
     minus_best = add("Sub", scores, best_score)
     powers = add("Exp", minus_best)
-    others = add("Exp", add("Where", is_best, -np.inf, add("Sub", scores, second_score)))
-    total = add("Where", is_best, nodes.sum(others), add("Sub", nodes.sum(powers), powers))
+    # The same of all classes but the best, from which the second score is subtracted.
+    powers_but_best = add("Exp", add("Where", is_best, -np.inf, add("Sub", scores, second_score)))
+    total = add("Where", is_best, nodes.sum(powers_but_best), add("Sub", nodes.sum(powers), powers))
     difference = add("Where", is_best, add("Sub", best_score, second_score), minus_best)
     log_odds = add("Sub", difference, add("Log", total))
     accepted = add("GreaterOrEqual", log_odds, min_log_odds)
@@ -167,8 +168,8 @@ def _mark_best(nodes: Nodes, bundle: Bundle, margins: str, k: int) -> str:
 
 
 def per_term(nodes: Nodes, name: str, numbers: Floats) -> str:
-    """Add nodes that multiply the values of the terms ``found`` by a number per term.
+    """Add nodes that multiply the values of the ``distinct_rows`` by a number per term.
 
     Values of unknown tokens are multiplied by 0.
     """
-    return nodes.add("Mul", name, nodes.add("Gather", np.append(numbers, 0.0), "found"))
+    return nodes.add("Mul", name, nodes.add("Gather", np.append(numbers, 0.0), "distinct_rows"))

@@ -10,7 +10,7 @@ that differs from the default.
     table     floats (n_values,)              the distinct weights of the cells, ascending
     places    integers (n_cells,)             the index in the table of each cell's weight
 
-If weights seldom repeat, `table` has the weight of each cell, and there are no `places`.
+If few weights are equal, `table` has the weight of each cell, and there are no `places`.
 
 An array has a type, such as "f8" or "u2", a size and little-endian data; the type of floats is "f4"
 if it holds all of them exactly. Data and terms are compressed by zlib and written in base64.
@@ -64,9 +64,9 @@ class Cells:
 
 
 def find_table(values: Floats) -> tuple[Floats, NDArray[np.int64] | None]:
-    """A table of the distinct values, ascending, and the index of each value in it.
+    """Return the distinct values, ascending, and the index of each value among them.
 
-    If a table would not save space, the values themselves and None.
+    If such a table would not save space, return the values themselves and None.
     """
     distinct, places = np.unique(values, return_inverse=True)
     if len(values) < MIN_CELLS_PER_VALUE * len(distinct):
@@ -117,8 +117,8 @@ def _pack_integers(name: str, values: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _pack_numbers(name: str, values: NDArray[Any]) -> dict[str, Any]:
-    """An array, as the top of this module describes it, by its name."""
-    # Beyond the range of float32, a number becomes infinite, and so is not equal.
+    """Pack an array as the top of this module describes; return it under its name."""
+    # A number beyond float32 becomes infinite there, so the arrays are not equal.
     with np.errstate(over="ignore"):
         if values.dtype == np.float64 and np.array_equal(values.astype(np.float32), values):
             values = values.astype(np.float32)

@@ -25,7 +25,7 @@ from textnb.files.parquet import ENGINE_ERRORS
 from textnb.text import expressions
 from textnb.text.plan import OwnCode, Plan, Segments
 
-# Runs in a new process: the name of the file, and of its function that answers, are its arguments.
+# Runs in a new process. Its arguments are a folder, the model's file, and the function to call.
 _PROGRAM = """
 import importlib.util, sys
 import polars as pl
@@ -144,8 +144,8 @@ def _operator(sign: str) -> Callable[[Any, object], Any]:
 class _Recorder:
     """Stands for a Polars object, and records the source code that makes it.
 
-    Its attributes, calls and operators are new recorders. The parts of a recorder are strings and
-    other recorders, which form its code in this order.
+    Its attributes, calls and operators give new recorders. The parts of a recorder are strings and
+    other recorders; its code is that of its parts, in this order.
     """
 
     def __init__(self, *parts: str | _Recorder) -> None:
@@ -189,7 +189,7 @@ class _Recorder:
             if value in names:
                 return names[value]
             code = "".join(part if isinstance(part, str) else write(part) for part in value._parts)
-            # Code of one part, such as `pl`, is as short as a variable.
+            # A variable for code of one part, such as `pl`, would be no shorter.
             if uses[value] == 1 or len(value._parts) == 1:
                 return code
             names[value] = f"part{len(names)}"

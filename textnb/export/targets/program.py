@@ -94,9 +94,9 @@ def _wait(process: subprocess.Popen[bytes], *outputs: int) -> None:
 
     ``outputs`` are descriptors of the files that it writes.
     """
-    end, pause = time.monotonic() + MAX_SECONDS, 0.002
+    last_moment, pause = time.monotonic() + MAX_SECONDS, 0.002
     while process.poll() is None:
-        if time.monotonic() > end:
+        if time.monotonic() > last_moment:
             raise ExportError(f"the engine did not end within {MAX_SECONDS:g} s")
         if any(os.fstat(output).st_size > MAX_OUTPUT_BYTES for output in outputs):
             raise ExportError(f"the engine wrote more than {MAX_OUTPUT_BYTES:,} bytes")

@@ -37,21 +37,21 @@ class Python(Program):
 
 def program_usage(command: str, bundle: Bundle) -> str:
     """Say how to use a program that reads and writes lines of JSON."""
-    value = {"text": "a text", "terms": "a list of tokens", "features": "a list of numbers"}[
+    row = {"text": "a text", "terms": "a list of tokens", "features": "a list of numbers"}[
         bundle.reads]
     if bundle.reads == "text" and len(bundle.columns) > 1:
-        value = "an object with a text for each column"
+        row = "an object with a text for each column"
     label = "labels" if bundle.is_multilabel else "label"
     return (f"    {command} < rows.ndjson > answers.ndjson\n\n"
-            f"A line of `rows.ndjson` is JSON: {value}. A line of `answers.ndjson` is an object "
+            f"A line of `rows.ndjson` is JSON: {row}. A line of `answers.ndjson` is an object "
             f"with `{label}` and `scores`. The file is a module too, and its first lines say what "
             "it has.")
 
 
 def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows) -> TargetAnswers:
     """Score rows with a program that reads a JSON value per line and writes an object per line."""
-    lines = "".join(json.dumps(value) + "\n" for value in _inputs(bundle, rows))
-    # Without the option, the program answers with scores and labels alone.
+    lines = "".join(json.dumps(value) + "\n" for value in _row_values(bundle, rows))
+    # Without the option, the program answers only with scores and labels.
     if len(bundle.answers) > 1:
         command = [*command, "--answers", ",".join(bundle.answers)]
     output = run_program(command, lines.encode("ascii"))
@@ -67,8 +67,8 @@ def score_with_program(command: Sequence[str], bundle: Bundle, rows: TargetRows)
         raise ExportError(f"the engine's answers can't be read: {error}") from None
 
 
-def _inputs(bundle: Bundle, rows: TargetRows) -> Iterator[Any]:
-    """For each row, the value of its line of JSON."""
+def _row_values(bundle: Bundle, rows: TargetRows) -> Iterator[Any]:
+    """The value of each row, which is written as a line of JSON."""
     if bundle.reads == "features":
         return iter(rows.features.tolist())
     if bundle.reads == "terms":

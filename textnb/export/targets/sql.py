@@ -109,18 +109,18 @@ class Sql(Program, sql_texts.Dialect):
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         """Write statements that make and fill ``textnb_weights``."""
-        weights = WeightRows(bundle, lambda term: self.term(term, bundle))
+        weights = WeightRows(bundle, lambda term: self.stored_term(term, bundle))
         columns = self.weight_columns(weights, self.weight_type)
         yield f"CREATE TABLE textnb_weights (term {self.term_type}{columns});"
         yield from self.fill_weights(weights)
 
-    def term(self, term: str, bundle: Bundle) -> str | None:
+    def stored_term(self, term: str, bundle: Bundle) -> str | None:
         """A term as it is stored in the engine; None to leave it out."""
         return term
 
-    def weight_columns(self, weights: WeightRows, kind: str) -> str:
+    def weight_columns(self, weights: WeightRows, column_type: str) -> str:
         """Write the columns of weights of a table, with their defaults."""
-        return "".join(f", {name} {kind} DEFAULT {self.value(default)}"
+        return "".join(f", {name} {column_type} DEFAULT {self.value(default)}"
                        for name, default in weights.defaults.items())
 
     def fill_weights(self, weights: WeightRows) -> Iterator[str]:
@@ -152,7 +152,7 @@ class Sql(Program, sql_texts.Dialect):
     def unnest(
         self, terms: str, separator: str, numbers: Sequence[str], constants: Sequence[str]
     ) -> str:
-        """Write what selects a column of terms, then columns of numbers, then of constants.
+        """Write the end of a SELECT of a column of terms, then columns of numbers, then constants.
 
         All arguments are SQL literals. ``terms`` has all terms, joined by the separator; each of
         the ``numbers`` has all numbers of a column, joined by commas.
@@ -179,8 +179,8 @@ class Sql(Program, sql_texts.Dialect):
         """Write the last statements of the transaction."""
         yield "COMMIT;"
 
-    def ngrams(self, words: Words, source: str) -> Iterator[str]:
-        """Write the view of terms, from the view of words, or from the texts of a source."""
+    def terms_view(self, words: Words, source: str) -> Iterator[str]:
+        """Write ``textnb_terms``, the n-grams of the view of words, or of the texts of a source."""
         # ``keys`` are the columns that identify a text: id, and field if there are several.
         keys, prefix = sql_texts.keys_of(words), sql_texts.add_prefixes(self, words)
         if words.analyzer == "word":
@@ -194,7 +194,8 @@ class Sql(Program, sql_texts.Dialect):
         short_words = ""
         if words.analyzer == "char_wb":
             keys += ", word_position"
-            # If a word with its two spaces is shorter than every n-gram, it is a term itself.
+            # If a word with its two spaces (3 characters or more) is shorter than every n-gram, it
+            # is a term itself.
             if words.ngram_range[0] > 3:
                 length = self.char_length.format("word")
                 short_words = (
@@ -281,12 +282,12 @@ class Sql(Program, sql_texts.Dialect):
             columns = "".join(f", {self.quote_name(name)} {self.text_type}" for name in names)
             yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY{columns});"
             yield from self.stop_words(words)
-            # ``rest`` is what remains to be done to the clean texts of the source.
-            statements, source, rest = sql_texts.clean_texts(self, words)
+            # ``remaining`` are the words without the steps that were done to the clean texts.
+            statements, source, remaining = sql_texts.clean_texts(self, words)
             yield from statements
             if words.analyzer != "char":
-                yield from self.split(rest, source)
-            yield from self.ngrams(rest, source)
+                yield from self.split(remaining, source)
+            yield from self.terms_view(remaining, source)
         else:
             yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY);"
             yield (f"CREATE TABLE IF NOT EXISTS document_terms (id {self.id_type} NOT NULL, "
@@ -307,7 +308,7 @@ class Sql(Program, sql_texts.Dialect):
         columns = "".join(f",\n  {name} {self.number_type}" for name in names)
         yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY{columns});"
         center, intercept = bundle.center_and_intercept()
-        # With the table's name: for ClickHouse, a feature called `x1` would be the alias `x1`.
+        # The table's name is needed: for ClickHouse, a feature `x1` would be the alias `x1`.
         inputs = [f"CAST(documents.{name} AS {self.number_type})" for name in names]
         if bundle.presence_above is not None:
             inputs = [f"CASE WHEN {x} > {number(bundle.presence_above)} THEN 1e0 "
@@ -516,7 +517,7 @@ class WeightRows:
 
         Numbers that equal the default have no code. The code of the i-th distinct number (from 1)
         of column k is ``k + n * i``, where n is the number of columns. None if there are too few
-        repeated numbers to save space.
+        repeated numbers to save space, or a code is beyond 32 bits.
         """
         differs, numbers = self._differs, []
         codes = np.zeros(differs.shape, np.int64)
@@ -539,9 +540,9 @@ class WeightRows:
     def _group_equal_rows(
         self, rows: NDArray[np.int64], columns: list[int]
     ) -> Iterator[tuple[list[float] | None, NDArray[np.int64]]]:
-        """Groups of rows with the same numbers, which few columns often have, and all other rows.
+        """Divide rows into groups with the same numbers, and a last group of all other rows.
 
-        A group has its numbers and its rows; the other rows have None in place of numbers.
+        A group has its numbers, or None for the last one, and its rows.
         """
         numbers, group, sizes = np.unique(
             self._weights[rows][:, columns], axis=0, return_inverse=True, return_counts=True)

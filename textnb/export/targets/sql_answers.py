@@ -61,18 +61,16 @@ def probability_view(bundle: Bundle) -> str:
                 f"FROM {source}) scored;")
     return ("CREATE VIEW textnb_probabilities AS SELECT id, position, label,\n"
             "p / sum(p) OVER (PARTITION BY id) AS probability\n"
-            f"FROM (SELECT id, position, label, {_exp('behind')} AS p\n"
-            "FROM (SELECT id, position, label, x - max(x) OVER (PARTITION BY id) AS behind\n"
+            f"FROM (SELECT id, position, label, {_exp('minus_best')} AS p\n"
+            "FROM (SELECT id, position, label, x - max(x) OVER (PARTITION BY id) AS minus_best\n"
             f"FROM ({_calibrated_scores(bundle, score, source)}) scored) compared) powers;")
 
 
-def ranked_labels_view(
-    bundle: Bundle, list_of: Callable[[Sequence[tuple[str, str]]], str]
-) -> str:
+def ranked_labels_view(bundle: Bundle, list_of: Callable[[Sequence[tuple[str, str]]], str]) -> str:
     """Write the view ``textnb_labels`` of a decision that ranks lists of labels.
 
-    Labels are ranked by score - threshold; of equal ones, the first label ranks higher. ``list_of``
-    writes the list of the strings whose conditions are true, from pairs (condition, string).
+    Labels are ranked by their margin (score - threshold); of equal ones, the first label ranks
+    higher. ``list_of`` is that of the dialect: see `Sql`.
     """
     assert bundle.decision is not None
     at_least, at_most = bundle.decision.at_least, bundle.decision.at_most
@@ -80,7 +78,7 @@ def ranked_labels_view(
     margin_cases = " ".join(f"WHEN {k} THEN s.s{k} - {number(threshold)}"
                             for k, threshold in enumerate(thresholds))
     score_cases = " ".join(f"WHEN {k} THEN s.s{k}" for k in range(len(thresholds)))
-    is_chosen = f"above > 0e0 OR place <= {at_least}" if at_least else "above > 0e0"
+    is_chosen = f"margin > 0e0 OR place <= {at_least}" if at_least else "margin > 0e0"
     if at_most is not None:
         is_chosen = f"({is_chosen}) AND place <= {at_most}"
     # A label with an infinite threshold is never predicted, even if `at_least` includes its rank.
@@ -94,11 +92,11 @@ def ranked_labels_view(
     # If scores are null, because a feature is missing, no label is chosen.
     return (f"CREATE VIEW textnb_labels AS SELECT id, {labels} AS labels,\n{outputs}\n"
             "FROM (SELECT id, position, score,\n"
-            f"CASE WHEN above IS NOT NULL AND ({is_chosen}) THEN 1 ELSE 0 END AS chosen\n"
-            "FROM (SELECT id, position, score, above,\n"
-            "row_number() OVER (PARTITION BY id ORDER BY above DESC, position) AS place\n"
+            f"CASE WHEN margin IS NOT NULL AND ({is_chosen}) THEN 1 ELSE 0 END AS chosen\n"
+            "FROM (SELECT id, position, score, margin,\n"
+            "row_number() OVER (PARTITION BY id ORDER BY margin DESC, position) AS place\n"
             f"FROM (SELECT s.id, c.position, CASE c.position {score_cases} END AS score,\n"
-            f"CASE c.position {margin_cases} END AS above\n"
+            f"CASE c.position {margin_cases} END AS margin\n"
             "FROM textnb_sums s CROSS JOIN textnb_classes c) compared) ranked) judged\n"
             "GROUP BY id;")
 
@@ -109,8 +107,8 @@ def decision_view(bundle: Bundle) -> str:
     If x are the calibrated scores, the log-odds of class k are x_k - log(sum of exp(x_j) over all
     other classes j). The highest of these x_j is subtracted before `exp`, so that nothing
     overflows. For the best class, whose standing is 1, the highest is ``second``, and ``others`` is
-    the sum of the powers ``q``. For other classes it is ``best``, and ``total`` is the sum of the
-    powers ``p``.
+    the sum of q = exp(x - second). For other classes it is ``best``, and ``total`` is the sum of
+    p = exp(x - best).
     """
     conditions = " ".join(
         f"WHEN {k} THEN {_condition(value)}" for k, value in enumerate(bundle.min_log_odds))
@@ -127,7 +125,7 @@ def decision_view(bundle: Bundle) -> str:
             "row_number() OVER (PARTITION BY id ORDER BY 1 - accepted, standing) AS place\n"
             f"FROM (SELECT id, k, name, standing, CASE WHEN CASE k {conditions} END "
             f"THEN 1 ELSE 0 END AS accepted\n"
-            f"FROM (SELECT id, k, name, standing, {log_odds} AS odds\n"
+            f"FROM (SELECT id, k, name, standing, {log_odds} AS log_odds\n"
             f"FROM (SELECT id, k, name, standing, x, best, second, p, sum(p) {window} AS total,\n"
             f"sum(q) {window} AS others\n"
             f"FROM (SELECT id, k, name, standing, x, best, second, {_exp('x - best')} AS p,\n"
@@ -144,7 +142,7 @@ def _condition(min_log_odds: float) -> str:
     """Write the condition that the log-odds of a class reach a threshold."""
     if min_log_odds == inf:
         return "1 = 0"
-    return "1 = 1" if min_log_odds == -inf else f"odds >= {number(min_log_odds)}"
+    return "1 = 1" if min_log_odds == -inf else f"log_odds >= {number(min_log_odds)}"
 
 
 def _calibrated_scores(bundle: Bundle, score: str, source: str) -> str:

@@ -44,7 +44,7 @@ class ClickHouse(Re2Sql):
     # The classes from which this one derives say what each piece of SQL is for.
     text_type = "Nullable(String)"
     number_type = "Nullable(Float64)"
-    # Few and large, because each INSERT makes a part of a table on disk.
+    # Few and large INSERTs, because each makes a part of a table on disk.
     rows_per_insert = 50_000
     hex_literal = "unhex('{}')"
     # `lower` changes ASCII only.
@@ -103,12 +103,12 @@ class ClickHouse(Re2Sql):
         yield "DROP TABLE IF EXISTS textnb_cells;"
         # The codes of all terms are inserted, and decoded by one statement. A statement for each
         # of `WeightRows.groups` would take longer than all rows.
-        coded = weights.codes()
-        if coded is None:
+        numbers_and_codes = weights.codes()
+        if numbers_and_codes is None:
             yield from self.load(
                 "textnb_weights", ("term", *weights.defaults), weights.full_rows())
             return
-        numbers, rows = coded
+        numbers, rows = numbers_and_codes
         yield "CREATE TABLE textnb_cells (term String, cells Array(UInt32)) ENGINE = Memory;"
         yield from self.load("textnb_cells", ("term", "cells"), rows)
         columns = ",\n".join(
@@ -135,6 +135,6 @@ class ClickHouse(Re2Sql):
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if find_spec("chdb") is None:
             raise EngineMissing(f"chdb, which is ClickHouse, is not installed: {self.needs}")
-        lines = queries(bundle)
-        answers = run_in_child(_PROGRAM, [str(path)], user_tables(bundle, rows), "\n".join(lines))
-        return read_answers(bundle, lambda query: answers[lines.index(query)].iter_rows())
+        asked = queries(bundle)
+        answers = run_in_child(_PROGRAM, [str(path)], user_tables(bundle, rows), "\n".join(asked))
+        return read_answers(bundle, lambda query: answers[asked.index(query)].iter_rows())

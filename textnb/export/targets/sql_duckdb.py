@@ -59,7 +59,7 @@ class DuckDb(Re2Sql):
                 frame.write_parquet(file)
                 connection.execute(f"CREATE TEMP TABLE source_{table} AS "
                                    "SELECT * FROM read_parquet(?)", [str(file)])
-            # Nobody vouches for the script: it must not read files.
+            # The script may be of unknown origin: it must not read files.
             connection.execute("SET enable_external_access = false; SET lock_configuration = true")
             connection.execute(path.read_text("utf-8"))
             for table, frame in frames.items():

@@ -72,7 +72,7 @@ class PatternSql(Sql):
     def fold(self, fold: Fold, keys: str, source: str) -> str:
         is_wide = f"{self.byte_length.format('text')} > {self.char_length.format('text')}"
         is_changed = is_wide if fold.ascii_only else self.matches.format(
-            "text", self.pattern(self.one_of(fold.changing)))
+            "text", self.pattern(self.one_of(fold.changing_characters)))
         changed = f"(SELECT {keys}, text FROM t WHERE {is_changed}) h"
         return (f"WITH t AS (SELECT {keys}, text FROM {source})\n"
                 f"SELECT {keys}, {fold.otherwise} AS text FROM t WHERE NOT ({is_changed})\n"

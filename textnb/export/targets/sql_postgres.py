@@ -94,7 +94,7 @@ class Postgres(PatternSql):
         yield "CREATE INDEX ON textnb_weights USING hash (term);"
         yield "ANALYZE textnb_weights;"
 
-    def term(self, term: str, bundle: Bundle) -> str | None:
+    def stored_term(self, term: str, bundle: Bundle) -> str | None:
         return None if "\0" in term else term
 
     def unnest(
@@ -124,7 +124,7 @@ class Postgres(PatternSql):
         members = regex_class(_members_in_any_case(words), self.code)
         text, separate_pairs = "p.text", ""
         if words.unspaced:
-            # Spaces between the characters and pairs of scripts that write none.
+            # Put spaces between the characters and pairs of scripts that have no spaces.
             expression = self.separate_pairs(words, text, "p.wide AND ")
             text = "q.text"
             separate_pairs = f"CROSS JOIN LATERAL (SELECT {expression} AS text OFFSET 0) q\n"
@@ -149,9 +149,9 @@ class Postgres(PatternSql):
         return bool(words.kinds) or super().needs_lower_case(words)
 
     def _prepare_text(self, words: Words) -> str:
-        """Write the text with Σ, İ and ASCII in lower case, which must be so before splitting.
+        """Write the text with Σ, İ and ASCII in lower case.
 
-        `split` converts other characters word by word.
+        They must be so before the text is split; `split` converts other characters word by word.
         """
         # With the collation C, `lower` only changes ASCII, in every version of PostgreSQL. Regular
         # expressions use the collation, too.
@@ -172,7 +172,7 @@ class Postgres(PatternSql):
                 "unnest(string_to_array(text, NULL)) WITH ORDINALITY c(character, place)")
 
     def create_fold_table(self, name: str) -> str:
-        # Of each character its decomposition: a row per part, with its Unicode combining class.
+        # The rows of `Fold.rows`, compared byte by byte.
         return (f'CREATE TABLE {name} (character TEXT COLLATE "C" NOT NULL, '
                 'number INTEGER NOT NULL, part TEXT COLLATE "C" NOT NULL, class INTEGER NOT NULL);')
 
@@ -270,6 +270,7 @@ def _without_nul(bundle: Bundle, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _nul_substitute(bundle: Bundle, frame: pl.DataFrame) -> str:
+    """The character that replaces NUL in the texts of a frame: see `_without_nul`."""
     if bundle.splitter.analyzer == "word":
         return " "
     alphabet = set().union(*bundle.terms)

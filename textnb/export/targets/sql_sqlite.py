@@ -58,6 +58,7 @@ _REPLACEMENT = f"""coalesce((SELECT CASE WHEN last >= unicode(rest) THEN CASE be
         WHERE first <= unicode(rest) ORDER BY first DESC LIMIT 1), ' ')"""
 # The kinds of tokens other than words that need no regular expression: each is one character.
 _PATTERNS = {"emoji": EMOJI, "punctuation": "[!?]"}
+# The text of a document; an empty string if it is null.
 _TEXT_QUERY = "SELECT coalesce(CAST(documents.text AS TEXT), '') AS text"
 # A text is cut into pieces of this many characters, and not into single characters, because each
 # cut copies the rest of the text.
@@ -98,7 +99,7 @@ class Sqlite(Sql):
         # Making the index after all rows were inserted takes half the time.
         yield "CREATE UNIQUE INDEX textnb_weights_by_term ON textnb_weights (term);"
 
-    def term(self, term: str, bundle: Bundle) -> str | None:
+    def stored_term(self, term: str, bundle: Bundle) -> str | None:
         has_character_ngrams = bundle.reads == "text" and bundle.splitter.analyzer != "word"
         return term.replace("\0", _NUL_SUBSTITUTE) if has_character_ngrams else term
 
@@ -217,7 +218,8 @@ WHERE {is_word}{drop_stop_words};""")
                         + [(*pair, 0) for pair in lower.ignorable])
         yield from self.load("textnb_casing", ("first", "last", "cased"), ranges)
         yield "CREATE TABLE textnb_ignorable (characters TEXT NOT NULL);"
-        characters = "".join(chr(c) for a, b in lower.ignorable for c in range(a, b + 1))
+        characters = "".join(chr(code) for first, last in lower.ignorable
+                             for code in range(first, last + 1))
         yield from self.load("textnb_ignorable", ("characters",), [[characters]])
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
@@ -227,7 +229,7 @@ WHERE {is_word}{drop_stop_words};""")
         with (closing(sqlite3.connect(":memory:", isolation_level=None,
                                       check_same_thread=False)) as connection,
               deadline(connection.interrupt)):
-            # Nobody vouches for the script: it must not open other files.
+            # The script may be of unknown origin: it must not open other files.
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             connection.executescript(path.read_text("utf-8"))
             for table, frame in user_tables(bundle, rows).items():

@@ -62,10 +62,10 @@ class Fold:
         return f"textnb_{self.name}_characters"
 
     @property
-    def changing(self) -> Ranges:
+    def changing_characters(self) -> Ranges:
         """The characters beyond ASCII of the table: a text with one of them must be changed.
 
-        If ``ascii_only``, any character beyond ASCII changes the text.
+        If ``ascii_only``, a text with any character beyond ASCII must be changed.
         """
         return ranges_of(c for c in self.parts if not c.isascii())
 
@@ -186,18 +186,19 @@ def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
     statements, source = [], "documents"
     if len(words.columns) > 1:
         fields = "\nUNION ALL ".join(
-            # With the table's name: for ClickHouse, `text` would be the alias.
+            # The table's name is needed: for ClickHouse, `text` would be the alias.
             f"SELECT id, {k} AS field, documents.{target.quote_name(name)} AS text "
             "FROM documents"
             for k, name in enumerate(words.columns))
         statements.append(f"CREATE VIEW textnb_fields AS {fields};")
         source = "textnb_fields"
     if words.normalization is not None:
-        table = words.normalization
+        normalization = words.normalization
         # Marks do not change, but are in the table for their classes. `syllables` are those of
         # Hangul, with their decompositions.
-        marks = dict(zip(table.classes, table.classes, strict=True))
-        fold = Fold("normalized", {**marks, **table.mapping, **syllables()}, table.classes)
+        marks = {mark: mark for mark in normalization.classes}
+        fold = Fold("normalized", {**marks, **normalization.mapping, **syllables()},
+                    normalization.classes)
         statements += _fold_views(target, fold, keys_of(words), source, target.text_or_empty(words))
         source = "textnb_normalized"
     words = replace(words, normalize=None)
@@ -291,14 +292,12 @@ def _cleaning_fold(target: Dialect, words: Words) -> Fold:
         return Fold("cleaned", parts, ascii_only=True, otherwise=otherwise)
     dropped = frozenset(chr(code) for first, last in words.dropped
                         for code in range(first, last + 1))
-    marks = sorted(dropped.union(decomposition.classes))
-    return Fold("cleaned", {**dict(zip(marks, marks, strict=True)), **parts, **syllables()},
-                decomposition.classes, dropped, otherwise=otherwise)
+    marks = {mark: mark for mark in sorted(dropped.union(decomposition.classes))}
+    return Fold("cleaned", {**marks, **parts, **syllables()}, decomposition.classes, dropped,
+                otherwise=otherwise)
 
 
-def _fold_views(
-    target: Dialect, fold: Fold, keys: str, source: str, text: str
-) -> Iterator[str]:
+def _fold_views(target: Dialect, fold: Fold, keys: str, source: str, text: str) -> Iterator[str]:
     """Write the table of a fold, and the view of the texts that it changes."""
     columns = ("character", "number", "part", "class")
     yield target.create_fold_table(fold.table)
@@ -311,7 +310,8 @@ def _fold_views(
 def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
     """Write the query of the parts that characters become, with the columns that sort them.
 
-    ``rows`` is a query of characters. Sorted by run, class, place and number, parts are the text.
+    ``rows`` is a query of characters. In the order of run, class, place and number, the parts are
+    those of the changed text.
     """
     other = "c.character"
     if fold.ascii_only:
