@@ -201,7 +201,7 @@ def test_a_program_answers_with_lists(tmp_path):
 
 
 @pytest.mark.parametrize(("old", "new", "wrong"), [
-    (">= least]", ">= least + 1]", "decisions"),
+    (">= minimum]", ">= minimum + 1]", "decisions"),
     ('"temperature":3.0', '"temperature":3.1', "probabilities"),
     ("[t + b for", "[t + b + 1e-6 for", "scores")])
 def test_verify_names_what_differs(old, new, wrong, tmp_path):
