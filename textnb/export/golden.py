@@ -179,7 +179,7 @@ def decisions(
     # A difference of two log-odds has four scores, each with an error of the tolerance.
     margin = 4 * tolerance * np.maximum(1.0, np.abs(posterior).max(axis=1, keepdims=True))
     min_log_odds = np.array(bundle.min_log_odds)
-    # The difference of two infinite numbers is NaN, which is not near.
+    # inf - inf is NaN, which is not near.
     with np.errstate(invalid="ignore"):
         is_near = (np.abs(class_log_odds - min_log_odds) <= margin).any(axis=1)
     # A class whose threshold is infinite is never chosen.

@@ -9,9 +9,9 @@
     shuffle    ->  sums of the counts of rows with the same label, term and all_documents
     driver     ->  Counts
 
-``all_documents`` is true or null, and true only in rows for lists of labels. ``occurrences``, how
-often a term occurs in all texts, is for models that count the documents with a term; in other rows
-it is null.
+Only lists of labels have rows in which ``all_documents`` is true; it is null in all others.
+``occurrences``, how often a term occurs in all texts, is for models that count the documents with a
+term; it is null in all other rows.
 
 A task holds the terms of its partition in memory; the driver holds the terms of the model.
 """

@@ -76,9 +76,9 @@ class Liblinear(Target):
                 "fewer terms ({top})", terms=len(weights), classes=len(intercept))
         starts = range(0, len(weights), _ROWS_AT_A_TIME)
         rows = (row for start in starts for row in weights[start:start + _ROWS_AT_A_TIME].tolist())
-        classes = [f"nr_class {len(label_order)}", f"label {' '.join(map(str, label_order))}"]
+        class_lines = [f"nr_class {len(label_order)}", f"label {' '.join(map(str, label_order))}"]
         lines = ("".join(f"{w:.17g} " for w in row) for row in chain(rows, [intercept.tolist()]))
-        _write_model(path, _LOGISTIC, classes, len(weights), lines)
+        _write_model(path, _LOGISTIC, class_lines, len(weights), lines)
 
     def usage(self, bundle: Bundle) -> str:
         steps = describe_value_steps(bundle)
@@ -137,11 +137,11 @@ def _values_of(bundle: Bundle, rows: TargetRows) -> sp.csr_array:
 
 
 def _write_model(
-    path: Path, solver: str, classes: Sequence[str], n_features: int, rows: Iterable[str]
+    path: Path, solver: str, class_lines: Sequence[str], n_features: int, rows: Iterable[str]
 ) -> None:
     """Write a model file: rows of weights, and the intercepts as the last row."""
     with path.open("w", encoding="ascii", newline="\n") as file:
-        file.write("\n".join([f"solver_type {solver}", *classes, f"nr_feature {n_features}",
+        file.write("\n".join([f"solver_type {solver}", *class_lines, f"nr_feature {n_features}",
                               "bias 1", "w", ""]))
         file.writelines(f"{row}\n" for row in rows)
 
