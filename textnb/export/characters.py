@@ -23,7 +23,7 @@ none of the tables, as arithmetic decomposes and composes them; engines without 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -123,6 +123,11 @@ def final_sigma(lower: Lowercase, code: str, end: str) -> str:
 def ranges_of(characters: Iterable[str]) -> Ranges:
     """First and last code points of the runs that these distinct characters form, in any order."""
     return _ranges(np.array(sorted(map(ord, characters)), dtype=np.int64))
+
+
+def characters_in(ranges: Ranges) -> Iterator[str]:
+    """The characters in some ranges, in order."""
+    return (chr(code) for first, last in ranges for code in range(first, last + 1))
 
 
 def subtract_ranges(ranges: Ranges, inner: Ranges) -> Ranges:

@@ -199,9 +199,9 @@ def pack(bundle: Bundle) -> bytes:
     center, intercept = bundle.center_and_intercept()
     labels = [_encode_label(label) for label in bundle.labels]
     positive = 0 if bundle.positive is None else bundle.labels.index(bundle.positive)
-    splitting, (stop_words, stop_mask) = _NO_SPLITTING, _pack_table([])
-    # The parts of `_pack_characters` and `_pack_changes`, empty if no texts are read.
-    characters, changes = [b""] * 4, [b""] * 9
+    # If no texts are read, the parts of `_pack_characters` and `_pack_changes` are empty.
+    splitting, characters, changes = _NO_SPLITTING, [b""] * 4, [b""] * 9
+    stop_words, stop_mask = _pack_table([])
     words = bundle.words(executes=WORDS_FIELDS) if bundle.reads == "text" else None
     term_names = [] if bundle.reads == "features" else [term.encode() for term in bundle.terms]
     terms, terms_mask = _pack_table(term_names, words)

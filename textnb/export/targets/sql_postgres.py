@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,14 @@ import polars as pl
 
 from textnb.errors import ExportError, quantity
 from textnb.export.bundle import Bundle
-from textnb.export.characters import Ranges, ranges_of, regex_class
+from textnb.export.characters import Ranges, characters_in, ranges_of, regex_class
 from textnb.export.portable import Words
 from textnb.export.targets.base import EngineMissing, TargetAnswers, TargetRows
 from textnb.export.targets.program import deadline
 from textnb.export.targets.sql import user_tables
 from textnb.export.targets.sql_answers import read_answers
 from textnb.export.targets.sql_patterns import PatternSql
-from textnb.export.targets.sql_texts import keys_of, quote_name, replace_strings
+from textnb.export.targets.sql_texts import CONTROL, keys_of, quote_name, replace_strings
 
 SERVER_ENV = "TEXTNB_POSTGRES"
 _SET_SERVER = (
@@ -29,7 +28,6 @@ _SET_SERVER = (
     "the end")
 # PostgreSQL cuts longer names.
 _MAX_NAME_BYTES = 63
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Postgres(PatternSql):
@@ -81,7 +79,7 @@ class Postgres(PatternSql):
 
     def literal(self, value: str) -> str:
         escaped = value.replace("\\", r"\\").replace("'", "''")
-        escaped = _CONTROL.sub(lambda match: rf"\x{ord(match.group()):02x}", escaped)
+        escaped = CONTROL.sub(lambda match: rf"\x{ord(match.group()):02x}", escaped)
         return f"E'{escaped}'"
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
@@ -214,11 +212,10 @@ class Postgres(PatternSql):
 def _members_in_any_case(words: Words) -> Ranges:
     """The characters whose lower case belongs to words."""
     mapping = words.lower_mapping
-    codes = {code for first, last in words.members for code in range(first, last + 1)}
-    codes -= set(map(ord, mapping))
-    codes |= {ord(capital) for capital, small in mapping.items()
-              if len(small) == 1 and words.is_member(small)}
-    return ranges_of(map(chr, codes))
+    characters = set(characters_in(words.members)) - set(mapping)
+    characters |= {capital for capital, small in mapping.items()
+                   if len(small) == 1 and words.is_member(small)}
+    return ranges_of(characters)
 
 
 def _execute(connection: Any, path: Path) -> None:

@@ -22,6 +22,7 @@ from textnb.export.characters import (
     SIGMA,
     SMALL_SIGMA,
     Lowercase,
+    characters_in,
     members,
     subtract_ranges,
 )
@@ -218,9 +219,8 @@ WHERE {is_word}{drop_stop_words};""")
                         + [(*pair, 0) for pair in lower.ignorable])
         yield from self.load("textnb_casing", ("first", "last", "cased"), ranges)
         yield "CREATE TABLE textnb_ignorable (characters TEXT NOT NULL);"
-        characters = "".join(chr(code) for first, last in lower.ignorable
-                             for code in range(first, last + 1))
-        yield from self.load("textnb_ignorable", ("characters",), [[characters]])
+        yield from self.load("textnb_ignorable", ("characters",),
+                             [["".join(characters_in(lower.ignorable))]])
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if sqlite3.sqlite_version_info < _MIN_VERSION:

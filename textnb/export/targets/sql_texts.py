@@ -20,14 +20,14 @@ from itertools import islice
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, ClassVar
 
-from textnb.export.characters import Lowercase, Ranges, members, ranges_of, syllables
+from textnb.export.characters import Lowercase, Ranges, characters_in, members, ranges_of, syllables
 from textnb.export.portable import Words
 from textnb.text.plan import WHITE
 
 # The views and tables of this module, without textnb_, in an order in which they can be dropped.
 VIEWS = ("pieces", "words", "cleaned", "normalized", "fields")
 TABLES = ("normalized_characters", "cleaned_characters")
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True)
@@ -261,8 +261,7 @@ def _single_spaces(target: Dialect, keys: str, rows: str) -> str:
     ``rows`` is a query of characters. Of a run, the first character becomes the space, and the
     others are left out.
     """
-    white = ", ".join(target.literal(chr(code)) for first, last in members(f"[{WHITE}]")
-                      for code in range(first, last + 1))
+    white = ", ".join(map(target.literal, characters_in(members(f"[{WHITE}]"))))
     return (
         f"SELECT {keys}, place, CASE WHEN white + behind = 2 THEN ' ' ELSE character END\n"
         f"    AS character FROM (\n  SELECT {keys}, place, character, white,\n"
@@ -290,8 +289,7 @@ def _cleaning_fold(target: Dialect, words: Words) -> Fold:
         # NUL is an ASCII character, so what stands for it must not be removed.
         parts |= dict.fromkeys(target.nul, target.nul)
         return Fold("cleaned", parts, ascii_only=True, otherwise=otherwise)
-    dropped = frozenset(chr(code) for first, last in words.dropped
-                        for code in range(first, last + 1))
+    dropped = frozenset(characters_in(words.dropped))
     marks = {mark: mark for mark in sorted(dropped.union(decomposition.classes))}
     return Fold("cleaned", {**marks, **parts, **syllables()}, decomposition.classes, dropped,
                 otherwise=otherwise)
@@ -386,4 +384,4 @@ def chunks(rows: Iterable[Any], size: int) -> Iterator[list[Any]]:
 
 def has_controls(value: str) -> bool:
     """Whether a string holds control characters, which clients and parsers may change."""
-    return _CONTROLS.search(value) is not None
+    return CONTROL.search(value) is not None
