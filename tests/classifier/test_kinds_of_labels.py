@@ -44,7 +44,7 @@ PLACES = {
         "cli.train cli.tune export.describe learning.fitting filter.mailfilter filter.quick "
         "workflow.evaluate workflow.job workflow.run workflow.validate",
 }
-NAMES = {"is_multilabel", "of_lists"}
+NAMES = {"is_multilabel", "of_lists", "has_label_lists"}
 
 
 def asks(node):

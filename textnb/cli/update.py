@@ -92,7 +92,7 @@ def update(
 
     changes = _change(file.model, rows, output, target, with_ledger, "learning", "learned from",
                       partial(steps.update, options=options))
-    if options.on_error and not with_ledger and not changes.learned:
+    if options.on_error and not with_ledger and not changes.n_learned:
         note("no row was misjudged: nothing to learn, and the model is unchanged")
 
 
@@ -177,12 +177,12 @@ def _change(
         for table in inputs:
             note_malformed(table)
         for number, outcome in () if not with_ledger else (
-                (changes.learned, "learned"),
-                (changes.relearned, "learned as another class before: corrected"),
-                (changes.forgotten, "forgotten"),
-                (changes.known, _NOTHING_NEW),
-                (changes.right, "judged rightly: not learned"),
-                (changes.unknown, "not in the ledger: left as it is; --as CLASS forgets what was "
+                (changes.n_learned, "learned"),
+                (changes.n_relearned, "learned as another class before: corrected"),
+                (changes.n_forgotten, "forgotten"),
+                (changes.n_known, _NOTHING_NEW),
+                (changes.n_right, "judged rightly: not learned"),
+                (changes.n_unknown, "not in the ledger: left as it is; --as CLASS forgets what was "
                                 "learned without it")):
             if number:
                 note(f"{quantity(number, 'document')} {outcome}")

@@ -1,4 +1,4 @@
-"""Learn and forget rows by a ledger, the record of what a model has learned: each is learned once.
+"""Learn and forget rows by a ledger, the record of what a model has learned; learn no row twice.
 
     rows -> keys -> classes in the ledger -> learn, forget -> Changes
 """
@@ -30,25 +30,25 @@ class Changes:
     fitted : Fitted
     labels : dict of bytes to label
         The class as which the model has now learned each message; None if it forgot it.
-    learned, relearned, forgotten : int
+    n_learned, n_relearned, n_forgotten : int
         Rows that are new to the ledger, rows that were learned as another class before, and rows
         that are forgotten.
-    known : int
+    n_known : int
         Rows that changed nothing: learned as this class before, or repeated later among the rows.
-    right : int
+    n_right : int
         Rows that were not learned, because the model's answer is right.
-    unknown : int
+    n_unknown : int
         Rows that can't be forgotten: the ledger does not know them, and they have no class.
     """
 
     fitted: Fitted
     labels: dict[bytes, Any] = field(default_factory=dict)
-    learned: int = 0
-    relearned: int = 0
-    forgotten: int = 0
-    known: int = 0
-    right: int = 0
-    unknown: int = 0
+    n_learned: int = 0
+    n_relearned: int = 0
+    n_forgotten: int = 0
+    n_known: int = 0
+    n_right: int = 0
+    n_unknown: int = 0
 
 
 def keys_of(fitted: Fitted, rows: pl.DataFrame) -> list[bytes]:
@@ -98,7 +98,7 @@ def learn(
         [labels[row] for row in to_learn], classes=classes, progress=progress)
     return Changes(
         fitted, {keys[row]: labels[row] for row in to_learn},
-        learned=len(new), relearned=len(wrong), known=n_known, right=n_right)
+        n_learned=len(new), n_relearned=len(wrong), n_known=n_known, n_right=n_right)
 
 
 def forget(
@@ -125,8 +125,8 @@ def forget(
     to_forget = [row for row, label in labels.items() if label is not None]
     fitted = change(fitted, rows[to_forget], [labels[row] for row in to_forget],
                     [None] * len(to_forget), progress=progress)
-    return Changes(fitted, {keys[row]: None for row in to_forget}, forgotten=len(to_forget),
-                   known=rows.height - len(last_rows), unknown=len(last_rows) - len(to_forget))
+    return Changes(fitted, {keys[row]: None for row in to_forget}, n_forgotten=len(to_forget),
+                   n_known=rows.height - len(last_rows), n_unknown=len(last_rows) - len(to_forget))
 
 
 def change(

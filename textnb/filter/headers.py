@@ -21,8 +21,8 @@ _VERDICT_HEADERS = re.compile(
 
 def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
     """The verdict as a header, and its place in the message: before all other headers."""
-    at, line_end, gap = _find_place(message)
-    return at, f"{STATUS}: {verdict.header}".encode("ascii") + line_end + gap
+    offset, line_end, gap = _find_place(message)
+    return offset, f"{STATUS}: {verdict.header}".encode("ascii") + line_end + gap
 
 
 def with_headers(message: bytes, headers: Iterable[str], *, only_headers: bool = False) -> bytes:
@@ -38,15 +38,15 @@ def with_headers(message: bytes, headers: Iterable[str], *, only_headers: bool =
     only_headers : bool
         Leave out the body.
     """
-    at, line_end, gap = _find_place(message)
+    offset, line_end, gap = _find_place(message)
     # For some readers, a line that is not a header ends the headers. Others read on, so a forged
     # header below such a line is removed too, down to the first empty line.
     empty_line = _EMPTY_LINE.search(message)
-    end = max(at, empty_line.start()) if empty_line else len(message)
+    end = max(offset, empty_line.start()) if empty_line else len(message)
     new_headers = b"".join(header.encode("ascii") + line_end for header in headers)
     if gap:
-        return message[:at] + new_headers + gap + (b"" if only_headers else message[at:])
-    return b"".join([message[:at], new_headers, _VERDICT_HEADERS.sub(b"", message[at:end]),
+        return message[:offset] + new_headers + gap + (b"" if only_headers else message[offset:])
+    return b"".join([message[:offset], new_headers, _VERDICT_HEADERS.sub(b"", message[offset:end]),
                      line_end if only_headers else message[end:]])
 
 
@@ -76,11 +76,11 @@ def _find_place(message: bytes) -> tuple[int, bytes, bytes]:
     """
     first_end = message.find(b"\n")
     line_end = b"\r\n" if first_end > 0 and message[first_end - 1:first_end] == b"\r" else b"\n"
-    at = first_end + 1 if message.startswith(b"From ") else 0
+    offset = first_end + 1 if message.startswith(b"From ") else 0
     # A continuation line before any header would continue the new one.
-    while message[at:at + 1] in (b" ", b"\t"):
-        if (end := message.find(b"\n", at)) < 0:
+    while message[offset:offset + 1] in (b" ", b"\t"):
+        if (end := message.find(b"\n", offset)) < 0:
             # Nothing follows that line, so it is a body without headers.
-            return at, line_end, line_end
-        at = end + 1
-    return at, line_end, b""
+            return offset, line_end, line_end
+        offset = end + 1
+    return offset, line_end, b""

@@ -49,7 +49,7 @@ class JudgedMessages:
         self._added: dict[str, tuple[int, int]] = {}
 
     def __contains__(self, path: str) -> bool:
-        # An unknown name has (), which is no state, not even None.
+        # (), which an unknown name has, differs from every state and from None.
         return self._known.get(os.path.basename(path), ()) == _state(path)
 
     def add(self, path: str) -> None:
@@ -99,9 +99,9 @@ class JudgedMessages:
 
 
 def _state(path: str) -> tuple[int, int] | None:
-    """The size and the time of a file, None if it is gone.
+    """The size and the time of a file; None if it is gone.
 
-    They tell messages apart if a name is used twice.
+    By its state, a message differs from an earlier one of the same name.
     """
     try:
         status = os.stat(path)

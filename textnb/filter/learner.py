@@ -27,8 +27,8 @@ _BATCH_SIZE = 1000
 def check(model: str) -> None:
     """Raise TextnbError if a model can't learn message by message."""
     fitted = load_fitted(model)
-    # A model whose weights are fitted may count messages until it is fitted again. All others must
-    # learn by counting alone.
+    # A model whose weights are fitted may count messages beside them. All others must learn by
+    # counting alone.
     if not fitted.model.can_count_without_refit:
         fitting.require_counts(fitted)
 
@@ -53,9 +53,9 @@ def learn(model: str) -> int:
 def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
     """Learn some pending messages, and return their number without those that were dropped."""
     # The last entry of a message counts.
-    last = {entry.id: entry for entry in pending}
-    old_labels = {id: ledger.learned_label(id) for id in last}
-    entries = [entry for id, entry in last.items() if entry.label != old_labels[id]]
+    last_entries = {entry.id: entry for entry in pending}
+    old_labels = {id: ledger.learned_label(id) for id in last_entries}
+    entries = [entry for id, entry in last_entries.items() if entry.label != old_labels[id]]
     if not entries:
         ledger.settle(pending[-1].number)
         return len(pending)

@@ -8,8 +8,8 @@ tables. A learned message is stored as a hash, a class and a date. A pending mes
 whole until the model has learned it, and is then overwritten.
 
 A message is learned once, even if the learning process is killed. The new model is written to a
-file of its own, and then moved over the old model, whose inode, size and time the table ``moving``
-has. If the new file is gone, and the model is not that old file, the move was made.
+file of its own, and then moved over the old model. The table ``moving`` has the inode, size and
+time of the old file. If the new file is gone, and the model is not the old file, it was moved.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Ledger:
             elif (application, version) != (_APPLICATION_ID, _VERSION):
                 raise SourceError(
                     f"{self.path} is no ledger of this version of textnb: move it away")
-        # SQLite goes on if it can't sync the folder of a log that it has made.
+        # SQLite ignores errors when it syncs the folder in which it has made its log.
         sync_path(Path(self.path).parent)
 
     def close(self) -> None:

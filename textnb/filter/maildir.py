@@ -107,7 +107,7 @@ def _report_moved(path: str) -> Iterator[None]:
 
 @cache
 def _sync_folders(*folders: str) -> None:
-    """Once in a process: a loss of power must not take back a folder that was made."""
+    """Sync folders, once in a process, so that a loss of power does not undo new folders."""
     for folder in folders:
         sync_path(Path(folder))
 

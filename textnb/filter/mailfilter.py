@@ -168,8 +168,8 @@ class MailFilter:
         # The temperature, by which calibration divides scores.
         divisor = 1.0 if self.calibration is None else float(
             self.calibration.temperatures(np.array([values.sum()]))[0])
-        weights = zip(terms, self.form.weights[indices].tolist(), strict=True)
-        return deciding_terms([*zip(values.tolist(), weights, strict=True)],
+        weighted_terms = zip(terms, self.form.weights[indices].tolist(), strict=True)
+        return deciding_terms([*zip(values.tolist(), weighted_terms, strict=True)],
                               self.form.intercept.tolist(), self.judging.spam_index, divisor, k)
 
     def _scores(self, row: pl.DataFrame) -> tuple[Floats, float]:

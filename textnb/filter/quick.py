@@ -36,7 +36,7 @@ class QuickFilter:
         A model file. Close the filter, or use it as a context manager.
     max_remembered : int
         Number of terms whose weights stay in memory for later messages.
-    **judging
+    **settings
         ``spam``, ``min_learned`` and ``cutoffs``, as of `MailFilter.load`.
 
     Attributes
@@ -55,7 +55,7 @@ class QuickFilter:
         As `MailFilter.load`.
     """
 
-    def __init__(self, path: str, *, max_remembered: int = 0, **judging: Any) -> None:
+    def __init__(self, path: str, *, max_remembered: int = 0, **settings: Any) -> None:
         self._remembered: dict[str, Weights | None] = {}
         self._max_remembered = max_remembered
         self._reader = reader = TermsReader(path)
@@ -70,8 +70,8 @@ class QuickFilter:
                 path, dict(zip(reader.labels, reader.documents, strict=True)),
                 reader.calibration, reader.decision,
                 are_log_probabilities=reader.are_log_probabilities,
-                # The documents learned and the documents forgotten since; it may be missing.
-                since_fit=sum((reader.document.get("since_fit") or {}).values()), **judging)
+                # The documents learned and forgotten since the fit, if the file has them.
+                since_fit=sum((reader.document.get("since_fit") or {}).values()), **settings)
         except BaseException:
             reader.close()
             raise
@@ -123,9 +123,9 @@ class QuickFilter:
         return temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
 
     def _scores(self, tokens: Sequence[str]) -> tuple[Weights, float, float]:
-        """Scores of the classes, the sum of the mapped counts, and the largest absolute value.
+        """Scores of the classes, the sum of the mapped counts, and a largest absolute value.
 
-        The latter is of all scores and their partial sums, and bounds their rounding errors.
+        The largest value is that of all scores and their partial sums: it bounds rounding errors.
         """
         reader, counts = self._reader, Counter(tokens)
         sums = [0.0] * len(reader.labels)

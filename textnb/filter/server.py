@@ -33,9 +33,9 @@ _BACKLOG = 256
 _SOCKET_MODE = 0o660
 # The time between two looks at the workers.
 _WATCH_SECONDS = 0.2
-# A worker's own alarm may not work if it hangs in a library: so much later, the server kills it.
+# If a worker hangs in a library, its own alarm may fail: this much later, the server kills it.
 _KILL_DELAY_SECONDS = 2.0
-# If a worker ends sooner after its start, it will probably end again: the server waits a little.
+# A worker that ends sooner after its start will probably end again: the server waits this long.
 _MIN_LIFE_SECONDS = 1.0
 # The maximum time that a worker takes to read its models.
 _MAX_START_SECONDS = 120.0
@@ -154,12 +154,12 @@ class Server:
             # Tellers are the users who may correct verdicts.
             if self._settings.tellers:
                 _check_that_models_learn(self._settings.models)
-            started = [self._start(number) for number in range(self._settings.workers)]
-            self._workers = [(worker, time.monotonic()) for worker in started]
-            for worker in started:
+            workers = [self._start(number) for number in range(self._settings.workers)]
+            self._workers = [(worker, time.monotonic()) for worker in workers]
+            for worker in workers:
                 _wait_for(worker)
             log("serving", listen=[_address_of(listener) for listener in self._listeners],
-                workers=len(started), model=self._settings.model)
+                workers=len(workers), model=self._settings.model)
             while not self._signals & {signal.SIGTERM, signal.SIGINT}:
                 self._watch()
                 self._learn()

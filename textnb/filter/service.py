@@ -92,25 +92,25 @@ class Counters:
     descriptor : int
         A file of `counters_size` bytes.
     workers : int
-    own : int
+    slot : int
         The slot of this worker. Only the server writes to slots of others, after they have ended.
     """
 
-    def __init__(self, descriptor: int, workers: int, own: int = 0) -> None:
+    def __init__(self, descriptor: int, workers: int, slot: int = 0) -> None:
         try:
             self._memory = mmap.mmap(descriptor, counters_size(workers))
         except OSError as error:
             raise SourceError(f"the temporary file of the counters can't be mapped into memory: "
                               f"{error.strerror or error}") from error
-        self._workers, self._own = workers, own
+        self._workers, self._slot = workers, slot
 
     def begin(self) -> None:
         """Note that this worker starts to classify a message."""
-        struct.pack_into("<d", self._memory, self._own * _SLOT.size, time.monotonic())
+        struct.pack_into("<d", self._memory, self._slot * _SLOT.size, time.monotonic())
 
     def end(self) -> None:
         """Note that this worker is idle."""
-        self.free(self._own)
+        self.free(self._slot)
 
     def free(self, worker: int) -> None:
         """Note that a worker is idle."""
@@ -119,9 +119,9 @@ class Counters:
     def add(self, name: str) -> None:
         """Count an event of this worker."""
         # In a slot, the time and each of the counters have 8 bytes.
-        at = self._own * _SLOT.size + 8 * (1 + COUNTERS.index(name))
-        number, = struct.unpack_from("<q", self._memory, at)
-        struct.pack_into("<q", self._memory, at, number + 1)
+        offset = self._slot * _SLOT.size + 8 * (1 + COUNTERS.index(name))
+        number, = struct.unpack_from("<q", self._memory, offset)
+        struct.pack_into("<q", self._memory, offset, number + 1)
 
     def busy_seconds(self, worker: int) -> float:
         """How long a worker has been busy with its message; 0 if it is idle."""

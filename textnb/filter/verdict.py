@@ -13,7 +13,7 @@ from textnb.runtime.values import Value
 # Cutoffs are as in `Judging`. Weights are those of a term, or the intercepts: one per class.
 Cutoffs = tuple[float, float]
 Weights = Sequence[float]
-SPAM, HAM, DOUBT = "spam", "ham", "unsure"
+SPAM, HAM, UNSURE = "spam", "ham", "unsure"
 # The minimum numbers of learned messages of spam, and of all others. With fewer, priors and rare
 # words decide, and every message would get the larger class.
 MIN_LEARNED = 10
@@ -160,7 +160,7 @@ class Judging(Value):
         """
         spam_odds = odds[self.spam_index]
         doubt = self._reason_to_doubt(length, spam_odds)
-        status = DOUBT if doubt else self._status(odds, spam_odds, rounding)
+        status = UNSURE if doubt else self._status(odds, spam_odds, rounding)
         return Verdict(status, 0.0 if math.isnan(spam_odds) else spam_odds, self.calibrated, doubt,
                        errors, self.measure, self.since_fit)
 
@@ -178,29 +178,29 @@ class Judging(Value):
     def _status(self, odds: Sequence[float], spam_odds: float, rounding: float | None) -> str:
         if self.cutoffs is None and self.thresholds is not None:
             return self._answer(odds, self.thresholds, rounding)
-        # Without cutoffs, ham is up to 0, and spam is all above.
+        # Without cutoffs, a message is ham up to 0, and spam above.
         low, high = self.cutoffs or (0.0, math.nextafter(0.0, 1.0))
         _check_apart(rounding, _AT_A_THRESHOLD, spam_odds - low, spam_odds - high)
-        return SPAM if spam_odds >= high else HAM if spam_odds <= low else DOUBT
+        return SPAM if spam_odds >= high else HAM if spam_odds <= low else UNSURE
 
     def _answer(
         self, odds: Sequence[float], thresholds: Mapping[Any, float], rounding: float | None
     ) -> str:
         """As `Decision.decide`: the most probable of the classes that reach their thresholds."""
-        accepted = []
+        candidates = []
         for k, label in enumerate(self.learned):
             min_odds = thresholds[label]
             _check_apart(rounding, _AT_A_THRESHOLD, odds[k] - min_odds)
             if odds[k] >= min_odds and min_odds < math.inf:
-                accepted.append((-odds[k], k, label))
+                candidates.append((-odds[k], k, label))
         # The highest log-odds first, and the first class on a tie; labels may not be comparable.
-        accepted.sort(key=lambda answer: answer[:2])
-        if len(accepted) > 1:
+        candidates.sort(key=lambda answer: answer[:2])
+        if len(candidates) > 1:
             _check_apart(rounding, "two classes that are equally probable",
-                         accepted[0][0] - accepted[1][0])
-        if not accepted:
-            return DOUBT
-        return SPAM if accepted[0][2] == self.spam else HAM
+                         candidates[0][0] - candidates[1][0])
+        if not candidates:
+            return UNSURE
+        return SPAM if candidates[0][2] == self.spam else HAM
 
 
 def judging_of(
@@ -302,5 +302,5 @@ def deciding_terms(
     points = [(term, value * (weights[spam] - weights[best_other]) / divisor)
               for value, (term, weights) in features]
     # A term that is impossible under both classes (l = 0) has NaN points, and is left out.
-    comparable = [(term, added) for term, added in points if not math.isnan(added)]
+    comparable = [entry for entry in points if not math.isnan(entry[1])]
     return sorted(comparable, key=lambda entry: (-abs(entry[1]), entry[0]))[:k]

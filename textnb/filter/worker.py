@@ -136,10 +136,10 @@ class Worker:
 
     async def _read(self, reader: asyncio.StreamReader) -> tuple[Request, bytes]:
         """Read a request, and its message, which is empty for commands without one."""
-        first = await _read_line(reader)
-        if not first:
+        command_line = await _read_line(reader)
+        if not command_line:
             raise Refused("EX_PROTOCOL", "closed before a request")
-        request = protocol.parse_command(first)
+        request = protocol.parse_command(command_line)
         if protocol.has_headers(request):
             lines: list[bytes] = []
             while line := (await _read_line(reader)).rstrip(b"\r\n"):
@@ -309,13 +309,13 @@ def main(arguments: Sequence[str]) -> None:
         The settings, the descriptor of the shared counters, the worker's number, and the
         descriptors of the listening sockets.
     """
-    settings_text, shared, number, *descriptors = arguments
+    settings_text, counters_file, number, *descriptors = arguments
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, _raise_too_late)
     settings = Settings.from_text(settings_text)
     try:
-        worker = Worker(settings, Counters(int(shared), settings.workers, int(number)))
+        worker = Worker(settings, Counters(int(counters_file), settings.workers, int(number)))
     except TextnbError as error:
         # The message that names options as the command line has them.
         os.write(1, error.command_line.encode("utf-8", "backslashreplace"))

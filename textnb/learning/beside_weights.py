@@ -15,7 +15,7 @@ from textnb.text.vocabulary import Limits
 def update_counts(fitted: Fitted, documents: LabelledBatches, forget: bool = False) -> Fitted:
     """The model with documents added to its counts, or subtracted; its weights stay as they are.
 
-    Only terms that have weights are counted. The next fit learns others.
+    Only terms that have weights are counted; others get weights at the next fit.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def update_counts(fitted: Fitted, documents: LabelledBatches, forget: bool = Fal
     Raises
     ------
     ParameterError
-        If its counts have sample weights.
+        If the model's counts have sample weights.
     DataError
         If a class is not known, or the model can't have learned some of the documents to forget.
     """

@@ -79,7 +79,7 @@ def counts_of_matrix(
     spec: CountSpec, counts: CountMatrix, terms: pl.Series, labels: Labels,
     weights: NDArray[np.float64] | None = None,
 ) -> Counts:
-    """Counts per class of the rows of a matrix, with the result of `count_by_label`.
+    """Counts per class of the rows of a matrix: those that `count_by_label` gives for the texts.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ def document_term_matrix(
     spec = documents.spec
     # Both lists are filled while ``frames`` are counted, so that batches are read only once.
     label_columns: list[pl.Series] = []
-    weights: list[NDArray[np.float64]] = []
-    frames = _collect_labels(documents, label_columns, weights)
+    weight_blocks: list[NDArray[np.float64]] = []
+    frames = _collect_labels(documents, label_columns, weight_blocks)
     if fixed_terms is not None:
         vocabulary = Vocabulary(spec.tokenizer, fixed_terms)
         counts = stack_blocks(
@@ -131,11 +131,11 @@ def document_term_matrix(
         raise DataError(NO_LABELS)
     if documents.weight is None:
         return DocumentTermMatrix(counts, terms, labels)
-    weight = np.concatenate(weights)
-    if not weight.any():
+    weights = np.concatenate(weight_blocks)
+    if not weights.any():
         raise DataError.naming_settings(
             "{sample_weight} is zero for every document: nothing would be learned")
-    return DocumentTermMatrix(counts, terms, labels, weight)
+    return DocumentTermMatrix(counts, terms, labels, weights)
 
 
 def _collect_labels(
@@ -205,7 +205,7 @@ def sum_moments(
     """
     total: MomentStatistics | None = None
     for rows, labels in batches:
-        # Polars numbers the classes: an array of strings would hold an object for each row.
+        # Polars finds the codes, because an array of strings would hold an object for each row.
         classes = labels.unique().sort()
         codes = classes.search_sorted(labels).to_numpy()
         moments = MomentStatistics.from_matrix(

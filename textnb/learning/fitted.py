@@ -206,9 +206,10 @@ class Fitted:
 
 
 def keep_choices(source: Fitted, fitted: Fitted, since: str) -> Fitted:
-    """A model with the calibration and decision of another one, marked stale.
+    """A model with the calibration and the decision of another one, marked stale.
 
-    These are its choices: they say how scores are answered, and are made after the fit.
+    The calibration and the decision are a model's choices: they are made after the fit, and say how
+    scores become answers.
 
     Parameters
     ----------

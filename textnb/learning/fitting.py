@@ -194,10 +194,10 @@ def forget(
         remove = partial(update_counts, forget=True) if fitted.sample is None else forget_rows
         with naming_source(X):
             return remove(fitted, labelled_batches(fitted.settings, X, y, progress=progress))
-    learned = require_counts(fitted)
-    if learned.has_weights:
+    statistics = require_counts(fitted)
+    if statistics.has_weights:
         raise weights_not_exact()
-    remaining = learned - count(fitted.settings, X, y, progress=progress)
+    remaining = statistics - count(fitted.settings, X, y, progress=progress)
     if not remaining.documents:
         raise DataError("every document would be forgotten and no model would be left; "
                         "the model is unchanged")
@@ -242,12 +242,12 @@ def fit_from_counts(
     before : Fitted, optional
         The model before it learned more or forgot; its calibration and decision are kept, as stale.
     """
-    size = len(statistics.classes), statistics.n_features
-    with explaining_memory_errors(lambda: size):
+    shape = len(statistics.classes), statistics.n_features
+    with explaining_memory_errors(lambda: shape):
         if settings.memory_limit is not None:
             statistics = keep_within(statistics, settings.memory_limit)
         counts, model = settings.select_terms(statistics), settings.model
-        # Called for its error: a model may need presence where counts are counted.
+        # Called for its error: the model, with its parameters, may not be for terms of texts.
         model.presence_above(settings.binary)
         model.check(counts.n_features, len(counts.classes))
         if l is None and before is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 _LOG = logging.getLogger("textnb.learning")
 
 
-def log_learned(verb: str, started: float, size: Callable[[], str]) -> None:
+def log_learned(verb: str, started: float, summary: Callable[[], str]) -> None:
     """Log the size of a model, and how long the call took.
 
     Parameters
@@ -18,8 +18,8 @@ def log_learned(verb: str, started: float, size: Callable[[], str]) -> None:
         "fit", "partial_fit" or "forget".
     started : float
         The value of ``time.perf_counter`` at the start.
-    size : callable
+    summary : callable
         Returns the model and its size in words; called only if the logger is enabled.
     """
     if _LOG.isEnabledFor(logging.INFO):
-        _LOG.info("%s: %s; %.2f s", verb, size(), time.perf_counter() - started)
+        _LOG.info("%s: %s; %.2f s", verb, summary(), time.perf_counter() - started)

@@ -28,14 +28,14 @@ DEFAULTS: Mapping[str, Any] = {
 # words, pairs of them, and subwords: on questions, mail, news and reviews, results were never worse
 # than with words of two or more letters and pairs of them.
 SHORT_WORDS = Tokenizer(pattern=SHORT_WORD, keep=("punctuation",))
-# The default tokenizer, and the numbers of characters of subwords.
+# The tokenizer and the subwords of four characters that these models have by default.
 _LINEAR_TERMS = {"tokenizer": SHORT_WORDS.with_params(ngram_range=(1, 2)), "subwords": (4, 4)}
 
 
 def default_term_settings(model: Model, of_lists: bool = False) -> dict[str, Any]:
     """The tokenizer and subwords of a model for which no tokenizer is given.
 
-    A model that `learns_shared` may share weights among words, and so has other words and subwords.
+    Words of a model that `learns_shared` can share weights: it has other words, and subwords.
     There are no subwords with lists of labels (``of_lists``), for which they don't help, nor for a
     model whose counts can be updated beside its weights, which subwords would prevent.
 
@@ -78,4 +78,4 @@ def to_json_value(value: Any) -> Any:
         return TABLE
     # JSON has no tuples and arrays, which become lists.
     return archive.to_lists(
-        value, lambda other: other.to_dict() if isinstance(other, Tokenizer) else other)
+        value, lambda item: item.to_dict() if isinstance(item, Tokenizer) else item)

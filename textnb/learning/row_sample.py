@@ -26,7 +26,7 @@ class RowSample:
     Attributes
     ----------
     max_rows : int
-        The largest number of rows that it holds.
+        The maximum number of rows.
     codes : int64 (n_rows,)
         The class of each row.
     rows : SparseRows (n_rows, n_terms)
@@ -61,16 +61,16 @@ class RowSample:
 
     def without(self, rows: SparseRows, codes: NDArray[np.int64]) -> tuple[RowSample, int]:
         """The sample without ``rows``, each removed once, and how many of them it does not have."""
-        places = defaultdict(list)
-        for place, key in enumerate(_row_keys(self.rows, self.codes)):
-            places[key].append(place)
-        is_kept, missing = np.ones(len(self.codes), dtype=np.bool_), 0
+        positions = defaultdict(list)
+        for position, key in enumerate(_row_keys(self.rows, self.codes)):
+            positions[key].append(position)
+        is_kept, n_missing = np.ones(len(self.codes), dtype=np.bool_), 0
         for key in _row_keys(rows, codes):
-            if places[key]:
-                is_kept[places[key].pop()] = False
+            if positions[key]:
+                is_kept[positions[key].pop()] = False
             else:
-                missing += 1
-        return replace(self, codes=self.codes[is_kept], rows=self.rows[is_kept]), missing
+                n_missing += 1
+        return replace(self, codes=self.codes[is_kept], rows=self.rows[is_kept]), n_missing
 
     def with_columns(self, new_columns: NDArray[np.int64], n_terms: int) -> RowSample:
         """The same rows among other terms: column ``i`` becomes ``new_columns[i]``.

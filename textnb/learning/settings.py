@@ -30,17 +30,19 @@ from textnb.runtime.settings import (
 from textnb.text.token_settings import TokenSettings
 
 # The maximum number of characters of a subword.
-_MAX_SUBWORD = 8
-_SUBWORDS = Range(f"(min_n, max_n) with 2 <= min_n <= max_n <= {_MAX_SUBWORD}",
+_MAX_SUBWORD_LENGTH = 8
+_SUBWORDS = Range(f"(min_n, max_n) with 2 <= min_n <= max_n <= {_MAX_SUBWORD_LENGTH}",
                   lambda v: isinstance(v, (list, tuple)) and [type(n) for n in v] == [int, int]
-                  and 2 <= v[0] <= v[1] <= _MAX_SUBWORD)
+                  and 2 <= v[0] <= v[1] <= _MAX_SUBWORD_LENGTH)
 
-# Values of ``vectors`` that are no path: the package wordllama, and vectors learned from unlabelled
-# texts.
+# Values of ``vectors`` that are not paths: the package wordllama, and vectors that are learned from
+# unlabelled texts.
 WORDLLAMA, UNLABELLED = "wordllama", "unlabelled"
-# The default and largest ``lexicon``: how many words that no labelled row holds may get a weight.
-MAX_WORDS = 20_000
-_LEXICON = Range(f"an integer from 0 to {MAX_WORDS}", lambda v: is_whole(v) and 0 <= v <= MAX_WORDS)
+# The default and the maximum of ``lexicon``: the number of words that get a weight although no
+# labelled row holds them.
+MAX_LEXICON = 20_000
+_LEXICON = Range(f"an integer from 0 to {MAX_LEXICON}",
+                 lambda v: is_whole(v) and 0 <= v <= MAX_LEXICON)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -81,7 +83,7 @@ class LimitSettings:
         key_of="set", range=between(0, 2))
     lexicon: int | None = setting(
         None, "Maximum number of words that get a weight by vectors or parts alone: the first of "
-              f"the vectors, or those of --unlabelled; by default {MAX_WORDS:,}.", range=_LEXICON)
+              f"the vectors, or those of --unlabelled; by default {MAX_LEXICON:,}.", range=_LEXICON)
 
 
 # The default settings for mail: with them there were the fewest errors on tokens of mail.
@@ -125,11 +127,11 @@ def is_mail_recipe(settings: Mapping[str, Any]) -> bool:
 
 
 def foreign_settings(kind: str) -> set[str]:
-    """Settings that a kind of model lacks, as they are for texts, or for feature tables."""
+    """The settings of texts for a kind of feature tables, and the reverse."""
     from textnb.models.known import table_models
 
     text_settings = {field.name for group in (TokenSettings, LimitSettings)
                      for field, _ in setting_fields(group)}
-    # These are no fields of the groups, but settings of jobs and of the command line for texts.
+    # Jobs and the command line also have these settings for texts.
     text_settings |= {"text", "tokenizer", "sklearn", "weight"}
     return text_settings if kind in table_models() else {"features"}

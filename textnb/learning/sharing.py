@@ -185,13 +185,14 @@ def _term_vectors(
     """The vectors of terms, centered; None if no term has one."""
     from textnb.bayes.sharing import TermVectors
 
-    index = pl.DataFrame({"word": _words(settings, terms)}).join(
-        pl.DataFrame({"word": vectors.words}).with_row_index("index"), on="word", how="left",
-        maintain_order="left")["index"]
-    columns = index.is_not_null().arg_true().to_numpy().astype(np.int64)
+    # For each term, the row of its word among the vectors; null if its word has none.
+    rows = pl.DataFrame({"word": _words(settings, terms)}).join(
+        pl.DataFrame({"word": vectors.words}).with_row_index("row"), on="word", how="left",
+        maintain_order="left")["row"]
+    columns = rows.is_not_null().arg_true().to_numpy().astype(np.int64)
     if not len(columns):
         return None
-    return TermVectors.centered(columns, vectors.values[index.drop_nulls().to_numpy()], len(terms))
+    return TermVectors.centered(columns, vectors.values[rows.drop_nulls().to_numpy()], len(terms))
 
 
 def _choose_weight(
@@ -248,13 +249,13 @@ def _add_terms(
     if (lengths := settings.parameters["subwords"]) is not None:
         # The space stands for an n-gram of words, which has no subwords.
         words = _words(settings, pl.concat([rows.terms, new_words])).fill_null(" ").to_list()
-        parts = subword_matrix(words, *lengths)
-        is_known = np.bincount(parts[:len(rows.terms)].indices, minlength=parts.shape[1]) > 0
-        is_candidate |= parts[len(rows.terms):] @ is_known.astype(np.float64) > 0
+        subwords = subword_matrix(words, *lengths)
+        is_known = np.bincount(subwords[:len(rows.terms)].indices, minlength=subwords.shape[1]) > 0
+        is_candidate |= subwords[len(rows.terms):] @ is_known.astype(np.float64) > 0
     if (limit := settings.limits.max_features) is not None:
         max_added = max(0, min(max_added, limit - len(rows.terms)))
-    added = new_words.filter(pl.Series(is_candidate)).head(max_added)
-    terms = pl.concat([rows.terms, added]).sort()
+    new_terms = new_words.filter(pl.Series(is_candidate)).head(max_added)
+    terms = pl.concat([rows.terms, new_terms]).sort()
     columns = terms.search_sorted(rows.terms).to_numpy().astype(np.int32)
     return replace(rows, terms=terms, counts=choose_columns(rows.counts, columns, len(terms)))
 

@@ -14,7 +14,7 @@ from textnb.bayes.counts import Counts
 from textnb.errors import Mention, ParameterError, VocabularyError
 from textnb.learning.memory_limit import check_memory_limit, memory_size
 from textnb.learning.parameters import DEFAULTS, default_term_settings, detach, is_frame
-from textnb.learning.settings import MAX_WORDS, UNLABELLED, LimitSettings
+from textnb.learning.settings import MAX_LEXICON, UNLABELLED, LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.settings import check_settings, check_values, is_truth
 from textnb.text.counting import CountSpec
@@ -130,7 +130,7 @@ class TextSettings:
         return settings.with_parameters(tokenizer=tokenizer)
 
     def with_parameters(self, *by_default: str, **parameters: Any) -> TextSettings:
-        """The settings with other values of parameters; ``by_default`` names chosen ones."""
+        """The settings with other values of parameters; those in ``by_default`` were chosen."""
         return replace(self, parameters={**self.parameters, **parameters},
                        by_default=self.by_default | {*by_default})
 
@@ -176,7 +176,7 @@ class TextSettings:
     def max_new_words(self) -> int:
         """The maximum number of words that no labelled row holds, and that still get a weight."""
         lexicon = self.parameters["lexicon"]
-        return MAX_WORDS if lexicon is None else int(lexicon)
+        return MAX_LEXICON if lexicon is None else int(lexicon)
 
     @property
     def label(self) -> str:

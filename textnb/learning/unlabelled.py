@@ -116,6 +116,7 @@ def collect_words(settings: TextSettings, texts: pl.LazyFrame) -> pl.Series:
 def tokenize_words(settings: TextSettings, words: pl.Series) -> pl.Series:
     """The terms of words, in their order, as if each word were the text of every column."""
     columns = settings.columns
+    # Each word as a list of one token, for columns of tokens.
     lists = words.reshape((-1, 1)).cast(pl.List(pl.String))
     table = pl.DataFrame([
         (lists if name in settings.token_columns else words).alias(name) for name in columns])

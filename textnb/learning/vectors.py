@@ -36,7 +36,7 @@ from textnb.text.vocabulary import Limits
 _MAX_TEXTS, _MAX_WORDS, _MIN_TEXTS_PER_WORD = 10_000, 30_000, 3
 # The maximum width of these vectors, and the number of texts that each dimension needs.
 _MAX_LEARNED_WIDTH, _TEXTS_PER_DIMENSION = 100, 10
-# A column name that no table of a user has.
+# The column of `_key`: no table of a user has this name.
 _KEY = "__textnb_key"
 INSTALL = "pip install 'textnb[vectors]'"
 # The files in the package wordllama, and the SHA-256 of each in version 0.4.
@@ -353,10 +353,10 @@ def _select(
 ) -> WordVectors:
     """Select the vectors of words and of the source's first words, without zeros; check for NaN."""
     values = values.astype(np.float32)
-    is_bad = ~np.isfinite(values).all(axis=1)
-    if is_bad.any():
-        raise SourceError(f"{source}: the vector of {source_words[int(np.argmax(is_bad))]!r} holds "
-                          "NaN or infinity")
+    is_invalid = ~np.isfinite(values).all(axis=1)
+    if is_invalid.any():
+        raise SourceError(f"{source}: the vector of {source_words[int(np.argmax(is_invalid))]!r} "
+                          "holds NaN or infinity")
     # Most tokenizers give words in lower case, so each first word also gets a vector in that form.
     first_words = source_words.head(n_first).str.to_lowercase()
     words = pl.concat([words, first_words]).unique(maintain_order=True)
@@ -367,6 +367,6 @@ def _select(
     lower = rows.with_columns(pl.col("word").str.to_lowercase()).filter(
         pl.col("word").is_in(words.implode()) & ~pl.col("word").is_in(exact["word"].implode())
     ).unique("word", keep="first", maintain_order=True)
-    chosen = pl.concat([lower, exact.filter(
+    selected = pl.concat([lower, exact.filter(
         (pl.col("row") < n_first) | pl.col("word").is_in(words.implode()))])
-    return WordVectors(chosen["word"], values[chosen["row"].to_numpy()])
+    return WordVectors(selected["word"], values[selected["row"].to_numpy()])

@@ -11,7 +11,8 @@ from textnb.errors import ParameterError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Importing `TableClassifier` would import scikit-learn.
+# A `Fitted` or a `TableClassifier`. Importing them would import Polars, without which a single
+# message is learned.
 AnyModel = Any
 
 

@@ -233,7 +233,7 @@ def with_threshold(fitted: Any, options: TrainOptions) -> Trained:
 
     If the user has asked for a threshold, the reason is raised as an error.
     """
-    # Imported here, as it imports SciPy.
+    # Imported here, because most models get no threshold.
     from textnb.evaluation.decisions import with_spam_threshold
     from textnb.filter.verdict import SPAM
 

@@ -108,11 +108,11 @@ def update(
         return by_ledger.learn(
             model, ledger, _collect(model, rows), classes, progress=progress,
             answer=partial(_answers, model) if options.on_error else None)
-    learned = 0
+    n_learned = 0
     if options.on_error:
         # Collected here, because the model must judge all rows before it learns any.
         mistakes = [_mistakes(model, each, options.within) for each in rows]
-        learned = sum(frame.height for frame in mistakes)
+        n_learned = sum(frame.height for frame in mistakes)
         for each, frame in zip(rows, mistakes, strict=True):
             each.frame = frame.lazy()
         rows = [each for each, frame in zip(rows, mistakes, strict=True) if frame.height]
@@ -123,7 +123,7 @@ def update(
                      fitting.learn_more(model, model.settings, each.frame, classes=classes,
                                         progress=progress))
         each.refuse_unreadable()
-    return Changes(model, learned=learned)
+    return Changes(model, n_learned=n_learned)
 
 
 def _mistakes(model: AnyModel, rows: Rows, within: float | None) -> pl.DataFrame:
