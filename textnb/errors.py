@@ -123,7 +123,7 @@ class TextnbError(Exception):
         return error
 
     def message(self, write_setting: Callable[[Mention], str]) -> str:
-        """The message for a job or the command line, where ``write_setting`` returns a setting."""
+        """The message for a job or the command line; ``write_setting`` writes its settings."""
         if self._command_line is not None or not self._parts:
             return self.command_line
         return "".join(
@@ -368,7 +368,7 @@ class SchemaError(DataError):
 
     @classmethod
     def missing_column(cls, column: str, columns: Sequence[str], role: str) -> SchemaError:
-        """The column of a role is missing, such as "label"; the role is its parameter, too."""
+        """The column of a role, such as "label", is missing; a parameter has the role's name."""
         word = role.removeprefix("sample_")
         error = cls.with_advice(
             f"no column {column!r} (the {word} column){suggestion(column, columns)}; the columns "
@@ -389,10 +389,10 @@ class SchemaError(DataError):
     @classmethod
     def wrong_type(cls, column: str, role: str, expected: str, got: object) -> SchemaError:
         is_list = role == "label" and str(got).startswith(("List(", "Array("))
-        to = "pl.List(pl.String)" if is_list else "pl.String"
+        target_type = "pl.List(pl.String)" if is_list else "pl.String"
         return cls.with_advice(
             f"{role} column {column!r} must be {expected}; it is {got}. ",
-            f"Cast it: frame.with_columns(pl.col({column!r}).cast({to}))",
+            f"Cast it: frame.with_columns(pl.col({column!r}).cast({target_type}))",
             "Write it as such in the file, or cast it in the query")
 
     @classmethod

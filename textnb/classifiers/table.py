@@ -120,11 +120,11 @@ class TableClassifier(Parameters):
             if estimator.from_moments:
                 estimator.fit_statistics(sum_moments(batches_of_rows, estimator.diagonal))
             else:
-                collected = list(batches_of_rows)
-                if not collected:
+                all_batches = list(batches_of_rows)
+                if not all_batches:
                     raise DataError.no_rows("the input")
-                rows = np.concatenate([rows for rows, _ in collected])
-                labels = pl.concat([labels for _, labels in collected])
+                rows = np.concatenate([rows for rows, _ in all_batches])
+                labels = pl.concat([labels for _, labels in all_batches])
                 estimator.fit_rows(rows, labels.to_numpy())
         self.set_fitted(estimator, columns, names, parameters,
                         has_separate_labels=labels_are_separate(X, y))
@@ -169,10 +169,10 @@ class TableClassifier(Parameters):
             else:
                 columns, names = fitted.columns, fitted.feature_names
                 frame = fitted.scan(scan_rows(X, y, parameters))
-            added = sum_moments(read_rows(frame, columns, label, progress), estimator.diagonal)
+            moments = sum_moments(read_rows(frame, columns, label, progress), estimator.diagonal)
         known = ([] if fitted is None else fitted.labels.to_list()) + announced
-        check_known(added.classes.tolist(), known if known else added.classes.tolist())
-        total = added if fitted is None else fitted.estimator.statistics_ + added
+        check_known(moments.classes.tolist(), known if known else moments.classes.tolist())
+        total = moments if fitted is None else fitted.estimator.statistics_ + moments
         if announced:
             total = total.with_classes(np.array(announced, dtype=total.classes.dtype))
         estimator.name_features(names)

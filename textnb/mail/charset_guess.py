@@ -16,7 +16,7 @@ from functools import cached_property
 from textnb.mail.charset_names import codecs_of
 
 WESTERN = "cp1252"
-# The codecs that a guess may be; for each, the letters of its script and their minimum share of all
+# The codecs that can be guessed; for each, the letters of its script and their minimum share of all
 # letters beyond ASCII. The share is needed because a charset of two-byte characters decodes nearly
 # all bytes to something. With more codecs here, more guesses would be wrong.
 _CYRILLIC, _KANA, _IDEOGRAPHS = "\u0400-\u04ff", "\u3040-\u30ff", "\u3007\u4e00-\u9fff"
@@ -85,7 +85,7 @@ def decode_strictly(raw: bytes, codec: str) -> str | None:
 def decode_replacing(raw: bytes, codec: str) -> tuple[str, bool]:
     """The text with U+FFFD for invalid bytes, and whether it is mostly valid.
 
-    It is if at most a fourth of its characters beyond ASCII are U+FFFD.
+    It is mostly valid if at most a fourth of its characters beyond ASCII are U+FFFD.
     """
     try:
         text = replace_surrogates(raw.decode(codec, "replace"))
@@ -104,8 +104,8 @@ def meta_charset(html: bytes) -> str | None:
 def has_other_script(raw: bytes, min_high_bytes: int = _MIN_HIGH_BYTES) -> bool:
     """Whether a text is in a script other than Latin.
 
-    It is if at least 40% of its high bytes stand together, and the words that have high bytes
-    consist of at least 60% of them.
+    It is so if at least 40% of its high bytes stand together, and words with high bytes consist of
+    high bytes to at least 60%.
     """
     # Repeated dashes, dots and spaces beyond ASCII draw lines, and are not letters.
     reduced = _REPEATED_BYTE.sub(rb"\1", raw)

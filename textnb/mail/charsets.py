@@ -42,15 +42,15 @@ def note(notes: Notes, kind: str, detail: object = "") -> None:
 
 def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> str:
     """Decode bytes by the declared charset, or by a guess if the declared one does not fit."""
-    declared = codecs_of(charset or "")
-    if declared is None:
+    declared_codecs = codecs_of(charset or "")
+    if declared_codecs is None:
         note(notes, "unknown charset", charset)
-    if not declared:
+    if not declared_codecs:
         return _decode_undeclared(raw, notes, guess)
-    for codec in declared:
+    for codec in declared_codecs:
         if (text := decode_strictly(raw, codec)) is not None:
             return text
-    text_replaced, mostly_valid = decode_replacing(raw, declared[0])
+    text_with_replacements, mostly_valid = decode_replacing(raw, declared_codecs[0])
     kind = "charset not as declared"
     # A whole text that is valid UTF-8 is hardly ever in another charset.
     if not raw.isascii() and (text := decode_strictly(raw, "utf-8")) is not None:
@@ -59,7 +59,7 @@ def decode_text(raw: bytes, charset: str | None, notes: Notes, guess: Guess) -> 
     guess_and_note = None if raw.isascii() or mostly_valid else guess.read(raw)
     if guess_and_note is None:
         note(notes, "undecodable bytes replaced", charset)
-        return text_replaced
+        return text_with_replacements
     text, detail = guess_and_note
     note(notes, kind, f"{charset}, {detail}")
     return text
@@ -93,19 +93,19 @@ def _decode_undeclared(raw: bytes, notes: Notes, guess: Guess) -> str:
 def charset_of_html(declared: str | None, html: bytes, notes: Notes) -> str | None:
     """The declared charset of an HTML part, or else the one that the document itself declares.
 
-    A document that declares windows-1252 is not believed: any bytes are valid in it, and many
-    documents declare it wrongly. One that declares UTF-16 can't be in it, as its tags are read as
-    ASCII.
+    A document that declares windows-1252 is not believed: any bytes are valid in that charset, and
+    many documents declare it wrongly. A document whose declaration of UTF-16 can be read as ASCII
+    is not in UTF-16.
     """
     if declared and codecs_of(declared):
         return declared
-    in_document = meta_charset(html)
-    names = codecs_of(in_document) if in_document is not None else None
+    document_charset = meta_charset(html)
+    names = codecs_of(document_charset) if document_charset is not None else None
     if not names or names[0] == WESTERN or names[0].startswith("utf-16"):
         return declared
     if declared and codecs_of(declared) is None:
         note(notes, "unknown charset", declared)
-    return in_document
+    return document_charset
 
 
 def header_text(value: str, notes: Notes, guess: Guess) -> str:

@@ -1,6 +1,6 @@
 """The columns of one message that a model reads: texts, and lists of tokens.
 
-    bytes, names of columns ─> message, structure ─> by name a text or a list, and the message
+    bytes, names of columns ─> message, structure ─> a text or list by name, and the message
 
 The structure also has what tokens need: all headers, the MIME parts, and the alternatives that are
 not shown.
@@ -19,7 +19,7 @@ TOKENS = "tokens"
 
 
 def message_columns(
-    message: bytes, columns: Sequence[str], tokens: Collection[str]
+    message: bytes, columns: Sequence[str], lists: Collection[str]
 ) -> tuple[dict[str, str | list[str] | None], MailMessage]:
     """The columns of a message by name, as in a table of `scan_mail`, and the message itself.
 
@@ -29,8 +29,8 @@ def message_columns(
         At most 64 MiB of it are read.
     columns : sequence of str
         A name that is not one of a mail table's columns is the name of a header.
-    tokens : collection of str
-        Those of the columns that are lists of tokens.
+    lists : collection of str
+        The columns that are lists of tokens.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def message_columns(
     ('Hi', ['subject:hi', 'to:count:0'], ())
     """
     parsed, structure = read_message(message[:MAX_MESSAGE], columns)
-    return {name: _list_column(name, parsed, structure) if name in tokens else parsed.column(name)
+    return {name: _list_column(name, parsed, structure) if name in lists else parsed.column(name)
             for name in columns}, parsed
 
 

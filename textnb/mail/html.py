@@ -21,7 +21,7 @@ from textnb.mail.charsets import Notes, note
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
 
-# The maximum number of tags: a tree of more takes long to build if they are nested.
+# The maximum number of tags: a tree of more nested tags takes long to build.
 MAX_TAGS = 20_000
 # Each paragraph opens all formatting elements again that are not closed (HTML, "reconstruct the
 # active formatting elements"), which can take gigabytes. So formatting tags are removed before the
@@ -198,6 +198,6 @@ def _text_between_tags(html: str) -> str:
             inside = "" if piece.lower().startswith(f"</{inside}") else inside
         elif piece == "<!--":
             inside = piece
-        elif opened := re.match(r"<(script|style)\b", piece, re.I):
-            inside = opened[1].lower()
+        elif match := re.match(r"<(script|style)\b", piece, re.I):
+            inside = match[1].lower()
     return entities.unescape(_LONG_CHARACTER_NUMBER.sub("\ufffd", "".join(texts)))

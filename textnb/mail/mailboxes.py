@@ -155,8 +155,8 @@ def archive_label(path: str) -> str | None:
     """
     if _kind(path) != "archive":
         return None
-    first = next(read_messages(MailFile(path, "archive")), None)
-    return None if first is None else _top_folder(first.path.removeprefix(f"{path}:"))
+    message = next(read_messages(MailFile(path, "archive")), None)
+    return None if message is None else _top_folder(message.path.removeprefix(f"{path}:"))
 
 
 def read_messages(mail_file: MailFile) -> Iterator[RawMessage]:

@@ -19,9 +19,9 @@ from textnb.mail.charsets import Notes, header_text, note
 from textnb.mail.parts import PartHeaders, PartReader, mime_headers, split_headers
 from textnb.runtime.values import Value
 
-# Bytes: servers let through some tens of MiB.
+# The maximum size of a message, and the error of a larger one. Servers accept some tens of MiB.
 MAX_MESSAGE, MESSAGE_TOO_LARGE = 64 << 20, "message beyond 64 MiB not read"
-# Bytes of one header, above what servers let through: Postfix 100 KiB.
+# The maximum size of one header, which is more than servers accept (Postfix: 100 KiB).
 MAX_HEADER = 128 << 10
 
 _ENVELOPE_LINE = re.compile(rb"From [^\r\n]*+(?:\r?\n|\r|\Z)")

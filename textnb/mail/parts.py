@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 from textnb.mail.charset_guess import Guess, replace_surrogates
 from textnb.mail.charsets import Notes, charset_of_html, decode_text, header_text, note
 
-# Mailers nest parts to about 5, chains of forwarded messages to 10 or so.
+# The maximum depth. Mailers nest about 5 parts, and chains of forwarded messages 10 or so.
 MAX_DEPTH = 20
 # Digests of mailing lists hold some hundreds; each part costs as much as a small message.
 MAX_PARTS = 1000
-# Bytes of all headers of a part, above what servers let through: Exchange Online 256 KiB.
+# The maximum size of all headers of a part, more than servers accept (Exchange Online: 256 KiB).
 MAX_HEADERS = 512 << 10
-# Characters of a header: the standard library divides a list of parameters in time that is
-# quadratic in its length.
-_MAX_PARAMETERS = 8 << 10
+# The maximum number of characters of a header with parameters: the standard library splits them in
+# time that is quadratic in their length.
+_MAX_PARAMETERS_LENGTH = 8 << 10
 # A text/plain alternative of fewer words may only say that the message is in HTML.
 MAX_STUB_WORDS = 20
 
@@ -86,11 +86,11 @@ def split_headers(raw: bytes, notes: Notes) -> tuple[list[tuple[str, str]], byte
 
 
 def mime_headers(lines: Sequence[tuple[str, str]]) -> Message:
-    """Those headers that say how to read a body; each character stands for a byte."""
+    """The headers that say how to read a body; each character stands for a byte."""
     mime = Message()
     for name, value in lines:
         if name.lower() in _MIME_HEADERS and name not in mime:
-            raw = value[:_MAX_PARAMETERS].encode("utf-8", "surrogateescape")
+            raw = value[:_MAX_PARAMETERS_LENGTH].encode("utf-8", "surrogateescape")
             mime[name] = raw.decode("latin-1")
     return mime
 
@@ -129,8 +129,8 @@ class PartReader:
             return PartText("", html=False)
         kind, charset, boundary, name = self._read_parameters(mime)
         headers = PartHeaders(
-            kind, str(charset or "").lower(), _first_word(mime, "content-transfer-encoding"),
-            _first_word(mime, "content-disposition"), name)
+            kind, str(charset or "").lower(), _value_of(mime, "content-transfer-encoding"),
+            _value_of(mime, "content-disposition"), name)
         self.parts.append(headers)
         if kind.startswith("multipart/"):
             parts = self._split_parts(body, boundary)
@@ -246,7 +246,7 @@ class PartReader:
         return PartText(page.text, html=True)
 
 
-def _first_word(mime: Message, header: str) -> str:
+def _value_of(mime: Message, header: str) -> str:
     """A header's value without its parameters, in lower case; empty if absent."""
     return str(mime.get(header, "")).split(";")[0].strip().lower()
 
@@ -264,25 +264,25 @@ def split_multipart(body: bytes, boundary: bytes, max_parts: int) -> tuple[list[
     """
     delimiter, data = b"\n--" + boundary, b"\n" + body
     parts: list[bytes] = []
-    # The start of the current part, -1 before the first one; and the place of the next boundary.
-    start, at = -1, data.find(delimiter)
-    while at >= 0:
-        after = at + len(delimiter)
+    # The start of the current part, -1 before the first one; and the position of the next boundary.
+    start, position = -1, data.find(delimiter)
+    while position >= 0:
+        after = position + len(delimiter)
         end = data.find(b"\n", after)
         end = len(data) if end < 0 else end
         closing = data.startswith(b"--", after)
         # The closing boundary ends in two dashes.
         if data[after + 2 * closing:end].strip(b" \t\r"):
             # A longer line, perhaps an inner part's boundary that begins like this one.
-            at = data.find(delimiter, after)
+            position = data.find(delimiter, after)
             continue
         if start >= 0:
-            parts.append(data[start:at].removesuffix(b"\r"))
+            parts.append(data[start:position].removesuffix(b"\r"))
         if closing or len(parts) > max_parts:
             return parts, closing
         start = end + 1
         # The line end of this boundary may also be the one before the next boundary.
-        at = data.find(delimiter, end)
+        position = data.find(delimiter, end)
     if start >= 0:
         parts.append(data[start:])
     return parts, False

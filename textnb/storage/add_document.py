@@ -49,7 +49,7 @@ _REFUSED_ARRAYS = {"terms/documents", "terms/kept", "terms/total"}
 # Settings that limit or weight terms, and the values with which they have no effect.
 _NO_LIMITS = {"min_df": 1, "max_df": 1.0, "max_features": None, "vocabulary": None,
               **dict.fromkeys(name for name in OPTIONAL_SETTINGS if name not in WEIGHT_SETTINGS)}
-# The counts of one document can be added to this sum, and it is still exact.
+# If a sum is below this, the counts of one document can be added to it, and it stays exact.
 _MAX_SUM = EXACT_LIMIT - (1 << 20)
 
 
@@ -242,24 +242,24 @@ def _add_counts(
                          dtype=np.int64)
     is_known = np.array([position < n_terms and term_at(position) == term
                          for position, term in zip(positions, terms, strict=True)], dtype=np.bool_)
-    to_add = np.ones(len(terms), dtype=np.int64) if counts_presence else occurrences
+    increments = np.ones(len(terms), dtype=np.int64) if counts_presence else occurrences
     if not adds_terms:
         terms = [term for term, known in zip(terms, is_known, strict=True) if known]
         # From here on, all terms are known.
         positions, occurrences = positions[is_known], occurrences[is_known]
-        to_add, is_known = to_add[is_known], is_known[is_known]
+        increments, is_known = increments[is_known], is_known[is_known]
     classes, values = arrays["counts/classes"], arrays["counts/values"].astype(np.int64)
     # The first axis of these ends has one item; in earlier releases, one for each period of time.
     counts_per_term = np.diff(arrays["counts/ends"][0].astype(np.int64), prepend=0)
-    # Counts are sorted by term and class, so a key has both. The count of a new term is inserted
-    # before the counts of the term that is at its position: those begin with class 0.
+    # Counts are sorted by a key, of term and class. The count of a new term is inserted before the
+    # counts of the term that is at its position, which begin with class 0.
     n_classes = int(classes.max(initial=class_code)) + 1
     keys = np.repeat(np.arange(n_terms) * n_classes, counts_per_term) + classes
     keys_of_terms = positions * n_classes + np.where(is_known, class_code, 0)
     cells = np.searchsorted(keys, keys_of_terms)
     # -1 stands for the key after the last one, which no term has.
     has_cell = is_known & (np.append(keys, -1)[cells] == keys_of_terms)
-    values[cells[has_cell]] += to_add[has_cell]
+    values[cells[has_cell]] += increments[has_cell]
     counts_per_term[positions[is_known & ~has_cell]] += 1
     new_terms = [term for term, known in zip(terms, is_known, strict=True) if not known]
     lengths, new_positions = np.array([*map(len, new_terms)], dtype=np.int64), positions[~is_known]
@@ -276,7 +276,7 @@ def _add_counts(
         **term_arrays,
         "counts/ends": narrow(np.cumsum(np.insert(counts_per_term, new_positions, 1)))[None, :],
         "counts/classes": np.insert(classes, cells[~has_cell], class_code),
-        "counts/values": narrow(np.insert(values, cells[~has_cell], to_add[~has_cell])),
+        "counts/values": narrow(np.insert(values, cells[~has_cell], increments[~has_cell])),
         **({_WEIGHTS: arrays[_WEIGHTS]} if _WEIGHTS in arrays else {})}
 
 

@@ -1,8 +1,8 @@
 """Checks the arrays of a model of texts, and derives others from them, with only NumPy.
 
 `textnb.storage.layout` describes each array, and checks types and shapes before the checks here.
-The limits are those of a model on its terms, such as ``min_df`` and ``max_features``; a file also
-has the counts of terms that are beyond them.
+In this module, limits are a model's limits on terms, such as ``min_df`` and ``max_features``. A
+file also has the counts of terms beyond them.
 """
 
 from __future__ import annotations
@@ -211,8 +211,8 @@ def derived_arrays(
 class _Sums:
     """Sums of each class over the terms within the limits: a method for each array of ``totals/``.
 
-    A sum of logarithms is computed in two parts: the sum that a class would have if all its counts
-    were 0, and the differences that its counts make. For a count, `log_without` gives this
+    A sum of logarithms is computed in two steps: the base sum, which a class would have if all its
+    counts were 0, and the differences that its counts make. For a count, `log_without` gives the
     difference: log((total - count + l) / (total + l)).
     """
 
@@ -238,17 +238,17 @@ class _Sums:
         """Σ log(1 - p), where p is the smoothed share of a class's documents that hold a term."""
         documents, l = self._documents, self._l
         n_within = int(self._within.sum())
-        if_all_0: NDArray[np.float64] = n_within * np.log((documents + l) / (documents + 2.0 * l))
-        return if_all_0 + self._per_class(log_without(self._values, documents[self._classes], l))
+        base_sums: NDArray[np.float64] = n_within * np.log((documents + l) / (documents + 2.0 * l))
+        return base_sums + self._per_class(log_without(self._values, documents[self._classes], l))
 
     def norms(self) -> NDArray[np.float64]:
         """Σ log θ, where θ is the smoothed share of a term in the counts of all other classes."""
         l, counts, n_within = self._l, self.counts(), int(self._within.sum())
-        of_terms = np.bincount(self._terms, weights=self._values, minlength=len(self._within))
-        if_all_0: NDArray[np.float64] = np.log(
-            of_terms[self._within] + l).sum() - n_within * np.log(
+        term_counts = np.bincount(self._terms, weights=self._values, minlength=len(self._within))
+        base_sums: NDArray[np.float64] = np.log(
+            term_counts[self._within] + l).sum() - n_within * np.log(
                 counts.sum() - counts + l * n_within)
-        return if_all_0 + self._per_class(log_without(self._values, of_terms[self._terms], l))
+        return base_sums + self._per_class(log_without(self._values, term_counts[self._terms], l))
 
 
 def _index(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:

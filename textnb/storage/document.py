@@ -244,13 +244,13 @@ def check_classes(path: str, classes: Mapping[str, Any], is_multilabel: bool = F
     refuse_unknown(path, "the value of the classes", classes, _CLASSES_KEYS)
     labels, documents = check_labels(classes), classes["documents"]
     # With sample weights, documents are sums of weights, and "rows" is their number.
-    number = float if "rows" in classes else int
+    number_type = float if "rows" in classes else int
     require(all(a < b for a, b in pairwise(labels)), "labels are not sorted")
     require(type(documents) is list and len(documents) == len(labels)
-            and all(type(n) is number and n >= 0 for n in documents)
+            and all(type(n) is number_type and n >= 0 for n in documents)
             and sum(documents) < EXACT_LIMIT, "documents per class are not counts")
     require(is_multilabel == ("total" in classes) and (not is_multilabel or (
-        type(classes["total"]) is number and 0 <= classes["total"] < EXACT_LIMIT)),
+        type(classes["total"]) is number_type and 0 <= classes["total"] < EXACT_LIMIT)),
         "its documents have one label each and lists of labels")
 
 
@@ -279,12 +279,12 @@ def _check_settings(
     return settings, columns, _plan(path, settings["tokenizer"], columns)
 
 
-def _plan(path: str, stored: Mapping[str, Any], columns: Collection[str]) -> Plan:
+def _plan(path: str, tokenizer: Mapping[str, Any], columns: Collection[str]) -> Plan:
     defaults = {field.name: field.default for field in fields(TokenSettings)}
-    refuse_unknown(path, "the tokenizer's setting", stored, defaults)
-    settings = {**defaults, **add_missing_settings(stored)}
+    refuse_unknown(path, "the tokenizer's setting", tokenizer, defaults)
+    settings = {**defaults, **add_missing_settings(tokenizer)}
     try:
-        check_json(TokenSettings, stored)
+        check_json(TokenSettings, tokenizer)
         plan = plan_of(settings)
     except ParameterError as error:
         raise ValueError(f"the tokenizer: {error}") from None

@@ -1,8 +1,8 @@
 """The layout of a model file: its arrays, and the keys of its model.json.
 
     of texts    terms/            the UTF-8 of the sorted terms, one after the other, and where
-                                  each ends; for each term, the number of documents that hold it,
-                                  of its occurrences, its count over all documents, and a bit that
+                                  each ends; for each term, the numbers of its documents and of
+                                  its occurrences, its count over all documents, and a bit that
                                   says whether it is within the limits
                 index/            every 256th term, to find a term without reading all of them
                 counts/           the counts that are not 0, term by term, and their classes
@@ -109,7 +109,7 @@ DOCUMENT_KEYS = frozenset((
 _CALIBRATION_KEYS = frozenset((
     "temperature", "length_exponent", "documents", "method", "shift", "link", "stale", "sigmoids"))
 _DECISION_KEYS = frozenset(("thresholds", "positive", "evidence", "stale", "at_least", "at_most"))
-# Of what was chosen for a fitted model.
+# The keys of each entry that was chosen for a fitted model.
 CHOICE_KEYS = {"calibration": _CALIBRATION_KEYS, "decision": _DECISION_KEYS}
 # The sizes that follow from the number of terms: one item for so many terms.
 _TERMS_PER_ITEM = {"entries": INDEX_STEP, "bytes of bits": 8}

@@ -151,8 +151,8 @@ def _follow_from_columns(names: list[str], columns: list[str]) -> bool:
     A column has its own name, or, if it holds arrays, a name for each of their elements:
     "column[0]", "column[1]", ...
     """
-    # How many names the columns so far may have used. The first element of an array column may have
-    # the name of another column, so there may be several answers.
+    # The possible numbers of names that the columns so far have. There may be several, because an
+    # element of an array column may have the name of another column.
     ends = {0}
     for column in columns:
         next_ends = set()
@@ -189,7 +189,7 @@ def _pack_density(estimator: PlugInBayes) -> dict[str, Any]:
 
 def _unpack_density(entry: Any) -> Any:
     require(entry["name"] in _densities_by_name(), f"density {entry['name']!r} is unknown")
-    # Beyond it, no float holds an integer.
+    # A larger integer does not fit into a float.
     require(not any(isinstance(value, int) and abs(value) >= 1 << 1023
                     for value in entry["parameters"].values()), "a number is too large")
     return _densities_by_name()[entry["name"]](**entry["parameters"])

@@ -147,8 +147,8 @@ class TermsReader(ExitStack):
         last_entry, count = -1, 0
 
         # Reads the group that the loop has opened last.
-        def term_at(place: int) -> bytes:
-            return text[bounds[place] - bounds[0]:bounds[place + 1] - bounds[0]]
+        def term_at(position: int) -> bytes:
+            return text[bounds[position] - bounds[0]:bounds[position + 1] - bounds[0]]
 
         for term in terms:
             entry = bisect_right(self._index, term) - 1
@@ -158,10 +158,10 @@ class TermsReader(ExitStack):
                 last_entry = entry
                 count, bounds, text = self._group(entry)
                 require(term_at(0) == self._index[entry], "its index is not that of its terms")
-            place = bisect_right(range(count), term, key=term_at) - 1
-            row = entry * INDEX_STEP + place
+            position = bisect_right(range(count), term, key=term_at) - 1
+            row = entry * INDEX_STEP + position
             # A byte of the mask has the bits of eight rows.
-            if place >= 0 and term_at(place) == term and (
+            if position >= 0 and term_at(position) == term and (
                     self._mask is None or self._mask[row >> 3] >> (row & 7) & 1):
                 yield term, row
 
@@ -210,11 +210,11 @@ class TermsReader(ExitStack):
                   for name in model.sums}
         if 0.0 in totals.get("norms", ()) or 0 in (model.class_prior or ()):
             raise Unsupported("a norm or a prior of 0")
-        # The totals are over all terms. This reader reads few terms, so it checks only the range:
-        # sums other than of counts are of logarithms of probabilities.
-        for name, of_classes in totals.items():
+        # The totals are over all terms, of which this reader reads few, so it checks only their
+        # range. All totals except those of counts are sums of logarithms of probabilities.
+        for name, sums_of_classes in totals.items():
             require(all(0 <= value < EXACT_LIMIT if name == "counts" else value <= 0
-                        for value in of_classes), f"a sum of {name} is out of range")
+                        for value in sums_of_classes), f"a sum of {name} is out of range")
         n_terms = self._count_scored_terms(contents.settings["max_features"])
         sums = TermSums(float(contents.l), n_terms, self.documents, **totals)
         self.intercept = model.intercept_of(sums, self._log_prior(model))
@@ -233,10 +233,10 @@ class TermsReader(ExitStack):
         return weigh
 
     def _log_prior(self, model: Any) -> Weights:
-        n, rows = len(self.labels), sum(self.documents)
-        priors = model.class_prior or [None] * n
+        n_classes, n_rows = len(self.labels), sum(self.documents)
+        priors = model.class_prior or [None] * n_classes
         # `log_ratio` computes with Python's numbers, as there is no NumPy here.
-        return [log_prior(documents, rows, n, prior, model.fit_prior, log_ratio)
+        return [log_prior(documents, n_rows, n_classes, prior, model.fit_prior, log_ratio)
                 for documents, prior in zip(self.documents, priors, strict=True)]
 
     def _count_scored_terms(self, max_features: int | None) -> int:

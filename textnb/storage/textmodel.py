@@ -207,10 +207,10 @@ def pack_text(fitted: Fitted) -> Packed:
         document["classes"]["total"] = counts.rows
     n_terms, n_classes = len(terms), len(counts.classes)
     text, ends = bytes_of(terms)
-    sums = {"documents": counts.document_frequency, "occurrences": counts.occurrences,
+    totals = {"documents": counts.document_frequency, "occurrences": counts.occurrences,
             "total": counts.total}
     basic = {"terms/bytes": text, "terms/ends": narrow(ends),
-             **{f"terms/{name}": narrow(values) for name, values in sums.items()
+             **{f"terms/{name}": narrow(values) for name, values in totals.items()
                 if values is not None},
              "counts/ends": narrow(counts.ends)[None, :],
              "counts/classes": counts.codes.astype(smallest_type(n_classes)),
@@ -294,7 +294,7 @@ def unpack_text(
         parameters = {name: value for name, value in contents.settings.items()
                       if name != CLASS_WEIGHT}
         parameters["tokenizer"] = Tokenizer.from_file(parameters["tokenizer"])
-        # Files hold all values; here those that are the defaults count as not given again.
+        # Files hold all values; those that are the defaults count as not given.
         settings = TextSettings.of(model, **without_defaults(parameters, model)).restore_defaults()
         counts = _unpack_counts(path, document, arrays, contents, model, max_bytes)
         # Checked before the fit, which needs much more memory.
@@ -378,9 +378,9 @@ def _unpack_counts(
         n_weighted=n_documents, pruned=None if pruned is None else Pruned.from_dict(pruned))
     require(not counts.totals_are_too_small, "a label has more than all documents")
     # The model with the number that l "auto" chose. Not all models can have sparse weights.
-    solved = model if document.get("l") is None else model.with_smoothing(contents.l)
+    model_with_l = model if document.get("l") is None else model.with_smoothing(contents.l)
     if counts_are_sparse and not (hasattr(model, "has_sparse_weights") and stays_sparse(
-            solved, counts, np.asarray(solved.l, dtype=np.float64))):
+            model_with_l, counts, np.asarray(model_with_l.l, dtype=np.float64))):
         # Dense weights of 8 bytes.
         check_size(path, 8 * n_classes * len(terms), max_bytes)
     n_rows = int(counts.n_rows) if n_documents is None else n_documents
@@ -398,11 +398,11 @@ def _check_fits_in_memory(
     """
     counts_are_sparse = from_counts and is_sparse(*shape, n_counts)
     # A sparse count has its class and its term beside it.
-    needed = 24 * n_counts if counts_are_sparse else 8 * shape[0] * shape[1]
-    check_size(path, needed, max_bytes)
+    n_bytes = 24 * n_counts if counts_are_sparse else 8 * shape[0] * shape[1]
+    check_size(path, n_bytes, max_bytes)
     # Weights take as much memory as counts.
-    if not fits_in_memory(2 * needed):
-        raise ModelFileError.no_room(path, *shape, 2 * needed, free_memory() or 0)
+    if not fits_in_memory(2 * n_bytes):
+        raise ModelFileError.no_room(path, *shape, 2 * n_bytes, free_memory() or 0)
     return counts_are_sparse
 
 
