@@ -37,7 +37,7 @@ from textnb.frames.scan import check_columns
 from textnb.frames.sizes import size_of
 from textnb.learning import fitting
 from textnb.learning.fitted import Fitted
-from textnb.learning.fitting import Weight
+from textnb.learning.fitting import RowWeights
 from textnb.learning.merging import merge
 from textnb.learning.parameters import DEFAULTS
 from textnb.learning.settings import ColumnSettings, LimitSettings
@@ -152,7 +152,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         return advice_on_setting(cls, name)
 
     def fit(
-        self, X: Rows, y: ArrayLike | None = None, *, sample_weight: Weight = None,
+        self, X: Rows, y: ArrayLike | None = None, *, sample_weight: RowWeights = None,
         warm_start: bool = False, keep_sample: int | None = None, unlabelled: Rows | None = None,
         progress: Progress | bool | None = None,
     ) -> Self:
@@ -232,7 +232,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
     def partial_fit(
         self, X: Rows, y: ArrayLike | None = None, classes: Iterable[Any] | None = None, *,
-        sample_weight: Weight = None, progress: Progress | None = None,
+        sample_weight: RowWeights = None, progress: Progress | None = None,
     ) -> Self:
         """Learn from more documents; the model is that of one `fit` on all of them, to the bit.
 

@@ -20,7 +20,7 @@ _VERDICT_HEADERS = re.compile(
 
 
 def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
-    """The verdict as a header, and its place in the message: before all other headers."""
+    """The offset for the header of a verdict, before all other headers, and the header."""
     offset, line_end, gap = _find_place(message)
     return offset, f"{STATUS}: {verdict.header}".encode("ascii") + line_end + gap
 

@@ -104,12 +104,12 @@ class Ledger:
             self._database = sqlite3.connect(
                 self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             try:
-                self._begin()
+                self._set_up()
             except BaseException:
                 self._database.close()
                 raise
 
-    def _begin(self) -> None:
+    def _set_up(self) -> None:
         run = self._database.execute
         run("PRAGMA journal_mode = WAL")
         # Sync fully, because an answer promises a client that the message is safe.

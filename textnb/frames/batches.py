@@ -10,7 +10,7 @@ import polars as pl
 
 from textnb.runtime.forks import check_polars_threads
 
-# The default limits of a batch of rows, and of a group of items, which are read in Python.
+# The default limits of a batch of rows, and of a list of items: see `groups`.
 MAX_ROWS, MAX_BYTES = 4096, 2 << 20
 _MAX_ITEMS, _MAX_GROUP_BYTES = 512, 8 << 20
 Item = TypeVar("Item")

@@ -31,7 +31,7 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
     Raises
     ------
     ParameterError
-        If it is not a condition on the frame's columns.
+        If ``condition`` is not a condition on the frame's columns.
 
     Examples
     --------

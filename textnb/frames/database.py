@@ -294,7 +294,8 @@ def _frame_of_rows(
     names: Sequence[str], rows: Sequence[Any], schema: Mapping[str, Any] | None
 ) -> pl.DataFrame:
     """Make a frame of rows of Python objects; without a schema, types are inferred from values."""
-    columns = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
+    values_of_columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    columns = dict(zip(names, values_of_columns, strict=True))
     series = []
     for name in names if schema is None else schema:
         values, dtype = columns[name], None if schema is None else schema[name]

@@ -133,16 +133,16 @@ def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
     return pl.Schema({name: schema[name] for name in [*keys, *sorted(set(schema) - set(keys))]})
 
 
-def _scan_csv(source: Any, numeric: NumericColumns | None, **options: Any) -> pl.LazyFrame:
+def _scan_csv(source: Any, find_numeric: NumericColumns | None, **options: Any) -> pl.LazyFrame:
     """Scan a CSV file: with inferred types, or with strings except for the numeric columns.
 
-    ``numeric`` returns the names of these columns. It is called with a function that infers the
+    ``find_numeric`` returns the names of these columns. Its argument is a function that infers the
     schema, for which the whole file is read. ``options`` are arguments of `polars.scan_csv`.
     """
-    if numeric is None:
+    if find_numeric is None:
         return _read_all_columns(pl.scan_csv(source, infer_schema_length=None, **options))
     strings = _read_all_columns(pl.scan_csv(source, infer_schema=False, **options))
-    if numeric is no_numeric_columns:
+    if find_numeric is no_numeric_columns:
         return strings
 
     def infer_schema() -> pl.Schema:
@@ -153,7 +153,7 @@ def _scan_csv(source: Any, numeric: NumericColumns | None, **options: Any) -> pl
         pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),
                     pl.col(name).replace_strict({"true": 1.0, "false": 0.0}, default=None,
                                                 return_dtype=pl.Float64)).alias(name)
-        for name in numeric(infer_schema) if name in strings.collect_schema())
+        for name in find_numeric(infer_schema) if name in strings.collect_schema())
 
 
 def _read_all_columns(frame: pl.LazyFrame) -> pl.LazyFrame:

@@ -1,5 +1,5 @@
-"""Prepares labels for models: splits texts of several labels, makes lists of a column for each
-label, and replaces labels by the classes to which they belong.
+"""Prepares labels for models: splits texts of several labels, makes lists from columns of 0 and 1
+for each label, and replaces labels by the classes to which they belong.
 """
 
 from __future__ import annotations

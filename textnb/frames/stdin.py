@@ -43,7 +43,8 @@ def spool_stdin() -> tuple[str, str]:
 def format_of_stdin() -> str | None:
     """The format of standard input by its first bytes; None if it is empty.
 
-    Wait for a byte that is not blank, and leave it unread. `take_blanks` returns the bytes before.
+    Wait for a byte that is not blank, and leave it unread. `take_blanks` returns the blank bytes
+    before it.
     """
     global _blanks
     if sys.stdin is None:

@@ -67,12 +67,12 @@ from textnb.text.coverage import BlankTexts, warn_of_terms_seen_once
 from textnb.text.limited import count_within, keep_within
 from textnb.text.matrix import Vocabulary
 
-Weight = str | ArrayLike | None
+RowWeights = str | ArrayLike | None
 Result = TypeVar("Result")
 
 
 def fit(
-    settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
+    settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: RowWeights = None,
     start: Fitted | None = None, left_out: bool = False, keep_sample: int | None = None,
     unlabelled: Any = None, progress: Progress | None = None, blank: BlankTexts | None = None,
 ) -> Fitted:
@@ -137,7 +137,7 @@ def fit(
 
 def learn_more(
     fitted: Fitted | None, settings: TextSettings, X: Any, y: ArrayLike | None = None,
-    classes: Iterable[Any] | None = None, *, sample_weight: Weight = None,
+    classes: Iterable[Any] | None = None, *, sample_weight: RowWeights = None,
     progress: Progress | None = None, blank: BlankTexts | None = None,
 ) -> Fitted:
     """Learn from more texts: see `TextClassifier.partial_fit`.
@@ -207,7 +207,7 @@ def forget(
 
 
 def count(
-    settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: Weight = None,
+    settings: TextSettings, X: Any, y: ArrayLike | None = None, *, sample_weight: RowWeights = None,
     progress: Progress | None = None, blank: BlankTexts | None = None,
 ) -> Counts:
     """Count texts as `fit` does: the counts add and subtract."""
@@ -283,7 +283,7 @@ def fit_from_weights(settings: TextSettings, terms: pl.Series, learned: Learned)
 
 
 def labelled_batches(
-    settings: TextSettings, X: Any, y: ArrayLike | None = None, sample_weight: Weight = None,
+    settings: TextSettings, X: Any, y: ArrayLike | None = None, sample_weight: RowWeights = None,
     progress: Progress | None = None, blank: BlankTexts | None = None,
 ) -> LabelledBatches:
     """The texts and labels of a table, or of sequences, in batches.
@@ -392,7 +392,7 @@ def _not_additive_error(model: Model) -> ParameterError:
         "shall have learned, begins from its weights")
 
 
-def _check_weights(settings: TextSettings, sample_weight: Weight) -> None:
+def _check_weights(settings: TextSettings, sample_weight: RowWeights) -> None:
     if sample_weight is not None and is_auto(settings.model.l):
         raise ParameterError.naming_settings(
             "{l='auto'} leaves out one document at a time, and knows no weights: give {l} as a "

@@ -201,9 +201,9 @@ def _check_empty(rest: Counts) -> None:
     if rest.rows:
         raise mismatch_error(
             f"it has learned {quantity(rest.rows, 'document')} without labels more than are given")
-    for left in (rest.total_counts, rest.document_frequency, rest.occurrences):
-        if left is not None and left.any():
-            term = rest.terms[int(np.flatnonzero(left)[0])]
+    for numbers in (rest.total_counts, rest.document_frequency, rest.occurrences):
+        if numbers is not None and numbers.any():
+            term = rest.terms[int(np.flatnonzero(numbers)[0])]
             raise mismatch_error(f"the term {term!r} was learned more often than is given")
 
 

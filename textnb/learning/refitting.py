@@ -103,10 +103,8 @@ def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     if len(np.unique(sample.codes)) < len(fitted.classes):
         raise DataError("the sample would hold no document of a class, from which weights could "
                         "be learned: fit again without these documents; the model is unchanged")
-    since = fitted.since_fit
-    if n_missing:
-        since = since or SinceFit()
-        since = replace(since, forgotten=since.forgotten + n_missing)
+    since = fitted.since_fit or SinceFit()
+    since = replace(since, forgotten=since.forgotten + n_missing)
     # Terms that no document has any more are dropped, if they were not given or limited.
     is_kept: NDArray[np.bool_] = np.ones(len(fitted.terms), dtype=np.bool_)
     if _learns_new_terms(fitted.settings):
@@ -115,7 +113,7 @@ def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     # The new column of each term that stays; no row of the sample has a term that is dropped.
     sample = sample.with_columns(np.cumsum(is_kept) - 1, int(is_kept.sum()))
     return _refit(fitted, replace(
-        fitted, since_fit=since, vocabulary=Vocabulary(
+        fitted, since_fit=since if since.documents else None, vocabulary=Vocabulary(
             fitted.settings.tokenizer, fitted.terms.filter(pl.Series(is_kept))),
         learned=replace(fitted.learned, counts=statistics.select(is_kept))),
         sample.rows, sample.codes)

@@ -51,11 +51,13 @@ class RowSample:
         scores, all_rows = form.scores(rows), np.arange(len(codes))
         own_scores = scores[all_rows, codes].copy()
         scores[all_rows, codes] = -np.inf
+        # By margin, the lowest first.
         order = np.argsort(own_scores - scores.max(axis=1), kind="stable")
         rows_per_class = max_rows // len(form.classes)
         is_kept = np.zeros(len(codes), dtype=np.bool_)
         for k in range(len(form.classes)):
             is_kept[order[codes[order] == k][:rows_per_class]] = True
+        # Fill the sample with the other rows of the lowest margins, of any class.
         is_kept[order[~is_kept[order]][:max_rows - int(is_kept.sum())]] = True
         return cls(max_rows, codes[is_kept], rows[is_kept])
 

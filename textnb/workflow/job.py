@@ -207,6 +207,7 @@ def as_key(setting: Mention, section: str = "model") -> str:
     """
     name, all_groups = setting.name, _groups()
     key = "model.kind" if name == "kind" else name
+    # Several sections may have a setting of this name: the one that the job works on comes first.
     for each in dict.fromkeys([section, "model", *all_groups]):
         names: dict[str, str] = {}
         for group in all_groups[each]:
@@ -266,6 +267,7 @@ def read_job(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Job:
     sections: dict[str, Any] = {
         name: table.fill(group, values[name], (name,)) for name, group in SECTIONS.items()
         if name in values and name not in ("model", "exports")}
+    # The defaults of [model] depend on [input].
     if "model" in values or sections["input"] is not None:
         sections["model"] = _model(table, values.get("model", {}), sections["input"])
     if "exports" in values:

@@ -127,6 +127,7 @@ class _LineReader:
     def __init__(self, fitted: Fitted, answers: Answers, columns: Sequence[str] | None) -> None:
         self._token_columns = fitted.token_columns
         self._answer_keys = answer_schema(fitted, answers)
+        # One value of the option may be several names: id,predicted.
         names = None if columns is None else [name for each in columns for name in each.split(",")]
         line_keys = [name for name in names or () if name not in self._answer_keys]
         names = columns_to_write(names, line_keys, self._answer_keys)

@@ -341,8 +341,9 @@ def check_job(job: Job) -> None:
     with train_rows(job) as rows:
         schema = rows.frame.collect_schema()
     check_columns(job, schema)
-    for each in (test_rows, rows_to_predict):
-        with each(job):
+    for open_source in (test_rows, rows_to_predict):
+        with open_source(job):
+            # To open rows is to check them.
             pass
     if job.model.learning.warm_start is not None:
         with naming_key_in("model"):

@@ -18,7 +18,7 @@ from textnb.files.archive import write_document
 from textnb.files.cleanup import cleanup
 from textnb.files.replace import real_path, replace_folder, report_write_errors, sync_path
 
-# The file in an output that lists the files of the run, and its format.
+# The file in an output that lists the files of the run, and the format that it states.
 RECORD_NAME, _FORMAT = "run.json", "textnb-run"
 
 

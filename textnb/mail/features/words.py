@@ -78,11 +78,11 @@ def style_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[
     text = message.body[:_MAX_TEXT_LENGTH].rstrip()
     for run in _PUNCTUATION_RUN.findall(text):
         yield f"run:{run}" if len(run) <= 6 else f"run:{run[:3]}..."
-    letters = sum(map(str.isalpha, text))
-    if letters:
-        # In tenths: more than a half is one token.
-        capitals = 10 * sum(map(str.isupper, text)) // letters
-        yield f"capitals:{min(capitals, 5)}0%"
+    n_letters = sum(map(str.isalpha, text))
+    if n_letters:
+        # All shares of a half and more are one token.
+        tenths = 10 * sum(map(str.isupper, text)) // n_letters
+        yield f"capitals:{min(tenths, 5)}0%"
     yield f"characters:{round_down_to_power(len(text))}"
     yield f"lines:{round_down_to_power(text.count(chr(10)) + 1)}"
     if not text.isascii() and _INVISIBLE.search(text):
