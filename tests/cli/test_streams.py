@@ -121,7 +121,7 @@ def test_no_line_of_progress_runs_into_answers_on_the_same_terminal(trained, wor
 def test_a_line_with_a_fault_is_answered_by_its_error(run, trained, monkeypatch, line, error):
     from textnb.workflow import lines
 
-    monkeypatch.setattr(lines, "MAX_LINE", 2500 if "aaa" in str(line) else lines.MAX_LINE)
+    monkeypatch.setattr(lines, "MAX_LINE_SIZE", 2500 if "aaa" in str(line) else lines.MAX_LINE_SIZE)
     good = b'{"text": "free money"}'
     whole = b"\n".join([good, line if isinstance(line, bytes) else line.encode(), good, b"2]}"])
     ran = run("predict", trained, "-", "--probability", input=whole).checked(1)

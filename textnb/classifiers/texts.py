@@ -109,9 +109,9 @@ def advice_on_setting(classifier: type, name: str) -> str:
     if suggestion in token_settings:
         return (f"{suggestion} is a setting of its tokenizer, {classifier.__name__}"
                 f"(tokenizer=Tokenizer({suggestion}={token_settings[suggestion]!r}))")
-    for model in () if similar else text_models().values():
+    for model in text_models().values():
         parameters = model().get_params(deep=False)
-        if name in parameters:
+        if name in parameters and not similar:
             return (f"{name} is a setting of its estimator, "
                     f"{classifier.__name__}({model.name}({name}={parameters[name]!r}))")
     return ""

@@ -123,9 +123,9 @@ class QuickFilter:
         return temperature if not exponent else 1.0 + (temperature - 1.0) * length ** exponent
 
     def _scores(self, tokens: Sequence[str]) -> tuple[Weights, float, float]:
-        """Scores of the classes, the sum of the mapped counts, and a largest absolute value.
+        """Scores of the classes, the sum of the mapped counts, and the largest absolute sum.
 
-        The largest value is that of all scores and their partial sums: it bounds rounding errors.
+        The sums are all scores and their partial sums: the largest one bounds rounding errors.
         """
         reader, counts = self._reader, Counter(tokens)
         sums = [0.0] * len(reader.labels)

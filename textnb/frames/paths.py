@@ -23,7 +23,8 @@ from textnb.frames.stdin import shown_name
 # What a path may be other than a file or a folder: tests of its mode, and words for errors.
 _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
           (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
-# Byte-order marks. The longer ones come first: the mark of UTF-32 begins with that of UTF-16.
+# The byte-order marks of encodings that are refused. The mark of UTF-32 comes first, because it
+# begins with the mark of UTF-16.
 _WIDE_MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
                (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 _GZIP = b"\x1f\x8b"

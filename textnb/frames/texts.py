@@ -39,7 +39,7 @@ def table_of_texts(
     columns : sequence of str
         The text columns that the classifier reads: there must be one.
     tokens : collection of str
-        The column, if it must hold lists of tokens.
+        Columns that must hold lists of tokens; others must hold texts.
 
     Raises
     ------
@@ -156,14 +156,14 @@ def _series_of_labels(y: Any) -> pl.Series:
                              "[label] where there is one, [] where there is none")
     labels: list[Any] = [label for item in items if item is not None for label in item] if (
         are_lists) else items
-    kinds = {str if isinstance(label, str) else type(label) for label in labels} - {type(None)}
-    if len(kinds) > 1 or not kinds <= {str, int, bool}:
-        raise ParameterError.out_of_range("y", _EXPECTED_Y, sorted(kind.__name__ for kind in kinds))
-    for number in labels if kinds == {int} else ():
+    types = {str if isinstance(label, str) else type(label) for label in labels} - {type(None)}
+    if len(types) > 1 or not types <= {str, int, bool}:
+        raise ParameterError.out_of_range("y", _EXPECTED_Y, sorted(kind.__name__ for kind in types))
+    for number in labels if types == {int} else ():
         if number is not None and not -2**63 <= number < 2**63:
             raise DataError.label_beyond_int64(number)
-    dtype = {str: pl.String(), int: pl.Int64(), bool: pl.Boolean()}[kinds.pop()] if (
-        kinds) else pl.Null()
+    dtype = {str: pl.String(), int: pl.Int64(), bool: pl.Boolean()}[types.pop()] if (
+        types) else pl.Null()
     with unicode_errors(items, "label"):
         return pl.Series(items, dtype=pl.List(dtype) if are_lists else dtype)
 

@@ -32,7 +32,7 @@ from textnb.workflow.predict import Predicted, columns_to_write
 # The number of bytes of one read, and about the maximum of a batch of lines.
 _BLOCK_SIZE, _MAX_BATCH_SIZE = 1 << 16, 1 << 20
 # The maximum number of bytes of a line.
-MAX_LINE = 1 << 26
+MAX_LINE_SIZE = 1 << 26
 # The types of a text. Lists of tokens have another one, so their lines are read one by one.
 _TEXT_TYPES = {str, type(None)}
 
@@ -209,7 +209,7 @@ class _LineReader:
 
     def _parse(self, line: bytes | None) -> dict[str, Any]:
         if line is None:
-            raise DataError(f"the line has more than {MAX_LINE >> 20} MiB")
+            raise DataError(f"the line has more than {MAX_LINE_SIZE >> 20} MiB")
         try:
             row = self._decode(line.decode("utf-8"))
         except UnicodeDecodeError:
@@ -275,10 +275,10 @@ def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]
             # Remove the byte-order mark of UTF-8.
             block, is_first = (beginning + block).removeprefix(b"\xef\xbb\xbf"), False
         *whole, rest = (rest + block).split(b"\n")
-        lines = [None if len(line) > MAX_LINE else line.strip() for line in whole]
+        lines = [None if len(line) > MAX_LINE_SIZE else line.strip() for line in whole]
         if is_too_long and lines:
             lines[0], is_too_long = None, False
-        if is_too_long or len(rest) > MAX_LINE:
+        if is_too_long or len(rest) > MAX_LINE_SIZE:
             rest, is_too_long = b"", True
         if lines:
             yield lines
