@@ -200,10 +200,11 @@ def _json_fault(path: str) -> str | None:
                 row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"),
                                  parse_constant=_refuse_constant)
             except ValueError as error:
+                # Without the place, which Python's message counts from the start of this line.
                 reason = str(error).split(": line ")[0]
-                place = getattr(error, "colno", None)
+                column = getattr(error, "colno", None)
                 return (f"line {number} is not JSON ({reason}"
-                        + ("" if place is None else f", at column {place}")
+                        + ("" if column is None else f", at column {column}")
                         + "); NDJSON has one object per line")
             if not isinstance(row, dict):
                 return (f"line {number} is not a JSON object but {line[:40].decode()!r}; NDJSON "

@@ -104,9 +104,9 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
             raise SchemaError.wrong_type(column, "label", "Boolean, or of integers 0 and 1", dtype)
     conditions = [_has_label(column, schema[column]) for column in names]
     lists = pl.concat_list([
-        pl.when(has).then(pl.lit(column))
-        for has, column in zip(conditions, names, strict=True)]).list.drop_nulls()
-    is_complete = pl.all_horizontal(has.is_not_null() for has in conditions)
+        pl.when(has_label).then(pl.lit(column))
+        for has_label, column in zip(conditions, names, strict=True)]).list.drop_nulls()
+    is_complete = pl.all_horizontal(each.is_not_null() for each in conditions)
     return frame.with_columns(pl.when(is_complete).then(lists).alias(name))
 
 

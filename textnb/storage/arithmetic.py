@@ -43,7 +43,7 @@ def smallest_type(n: int) -> type[np.integer[Any]]:
 
 
 def check_ends(ends: NDArray[Any], length: int, name: str) -> NDArray[np.int64]:
-    """Check that ends never fall and that the last is ``length``; return them as 64 bits."""
+    """Check that ends never decrease and that the last is ``length``; return them as 64 bits."""
     ends = ends.astype(np.int64)
     require(not len(ends) or (int(ends[0]) >= 0 and bool((np.diff(ends) >= 0).all())
                               and int(ends[-1]) == length),

@@ -84,7 +84,7 @@ def _table_name(value: Any) -> Any:
 READERS.update(FileName=_file_name, TableName=_table_name)
 
 
-def _safe_csv() -> Any:
+def _safe_csv_setting() -> Any:
     return setting(False, "Put an apostrophe before each text of a CSV file that a spreadsheet "
                           "could take for a formula.")
 
@@ -127,7 +127,7 @@ class Terms(TermsOptions):
     """The k most distinctive terms of each class."""
 
     file: TableName = setting("terms.csv", "File to write, by its ending.")
-    safe_csv: bool = _safe_csv()
+    safe_csv: bool = _safe_csv_setting()
 
     @property
     def file_format(self) -> str:
@@ -147,7 +147,7 @@ class Predictions(PredictOptions):
     format: str | None = setting(None, "Format of the input, if its name does not tell.")
     file: TableName = setting("predictions.parquet", "File to write, by its ending.")
     probability: bool = setting(True, "Add the probability of the predicted class.")
-    safe_csv: bool = _safe_csv()
+    safe_csv: bool = _safe_csv_setting()
 
     def check(self) -> None:
         """Raise ParameterError if the file can't hold the answers."""

@@ -76,10 +76,11 @@ def learn_message(
     from textnb.storage.add_document import ModelToExtend
 
     try:
-        stored = ModelToExtend(model)
-        label = parse_label(as_class, type(stored.labels[0]))
-        text_columns, token_columns = set(stored.columns) - set(stored.lists), set(stored.lists)
-        if (label not in stored.labels or stored.label in _ALL_COLUMNS
+        old_model = ModelToExtend(model)
+        label = parse_label(as_class, type(old_model.labels[0]))
+        token_columns = set(old_model.lists)
+        text_columns = set(old_model.columns) - token_columns
+        if (label not in old_model.labels or old_model.label in _ALL_COLUMNS
                 or not text_columns <= _TEXT_COLUMNS or not token_columns <= _TOKEN_COLUMNS):
             return None
         message = _read_one_message(input)
@@ -87,9 +88,9 @@ def learn_message(
             return None
         from textnb.mail.columns import message_columns
 
-        columns, parsed = message_columns(message, stored.columns, stored.lists)
+        columns, parsed = message_columns(message, old_model.columns, old_model.lists)
         if not with_ledger:
-            return stored.add(columns, label, target)
+            return old_model.add(columns, label, target)
         # Imported here: without a ledger, SQLite is not loaded.
         from textnb.filter.ledger import Ledger, message_key
 
@@ -103,7 +104,7 @@ def learn_message(
             learned_label = ledger.learned_label(key)
             if learned_label is not None:
                 return "known" if learned_label == label else None
-            updated = stored.add(columns, label, ledger.next_model)
+            updated = old_model.add(columns, label, ledger.next_model)
             # last=0: no pending message was learned.
             ledger.replace_model(last=0, labels={key: label})
             ledger.drop_oldest()
