@@ -115,7 +115,7 @@ def test_selected_added_and_removed_columns_and_classes(features):
     a = counts_of(0)
     assert len((a - a).values) == 0
     assert np.array_equal(a.select(features).feature_count, a.feature_count[:, features])
-    assert np.array_equal(a.without(np.array([2, 5])).feature_count,
+    assert np.array_equal(a.without_classes(np.array([2, 5])).feature_count,
                           np.delete(a.feature_count, [2, 5], axis=0))
     more = a.with_classes([-1, 3, 20])
     assert np.array_equal(np.delete(more.feature_count, [0, 8], axis=0), a.feature_count)

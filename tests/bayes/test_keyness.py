@@ -94,5 +94,5 @@ def test_ranking_in_blocks_of_classes_gives_the_same_table(monkeypatch):
         model = TextClassifier(estimator).fit(NEWS)
         whole = model.top(9)
         with monkeypatch.context() as patched:
-            patched.setattr("textnb.scoring.explain._MAX_WEIGHTS", 1)
+            patched.setattr("textnb.scoring.explain._MAX_WEIGHTS_AT_A_TIME", 1)
             assert model.top(9).equals(whole)

@@ -11,7 +11,7 @@ from tests.bayes.samples import liblinear
 from tests.classifier.models import NEWS, SPAM
 from textnb import NBLinear, TextClassifier, Tokenizer
 from textnb.bayes.features import row_blocks
-from textnb.bayes.sharing import MAX_WEIGHT, Sharing, default_subword_weight
+from textnb.bayes.sharing import MAX_SUBWORD_WEIGHT, Sharing, default_subword_weight
 
 # Words with common parts, and a pair of words, which has none.
 WORDS = ["sent", "sender", "sends", "resend", "card", "cards", "carded", "discard", "bill",
@@ -115,7 +115,7 @@ def test_fewer_words_have_a_larger_weight():
         holders = np.sum([np.arange(201) < n for n in words], axis=0)
         return default_subword_weight(terms, holders, len(words))
 
-    assert weight(1) == weight(0, 0) == weight(6, 6) == MAX_WEIGHT
+    assert weight(1) == weight(0, 0) == weight(6, 6) == MAX_SUBWORD_WEIGHT
     assert weight(16, 9) == 5.5 / 12.5**0.5
     # A pair is no word.
     assert (weight(100), weight(201, 0)) == (0.55, 0.55)

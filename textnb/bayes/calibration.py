@@ -66,7 +66,7 @@ class Calibration:
     stale : str
         Why the calibration no longer fits its model; empty if it does.
     link : {"softmax", "sigmoid", "labels"}
-        Which of these formulas makes probabilities of scores.
+        Which of the formulas above turns scores into probabilities.
     shift : float
         The shift of the link "sigmoid"; 0 for other links.
     sigmoids : tuple of (float, float)
@@ -130,7 +130,7 @@ class Calibration:
                 type(pair) is tuple and len(pair) == 2 for pair in self.sigmoids):
             raise ParameterError.out_of_range(
                 "sigmoids", "a pair of slope and shift for each label", self.sigmoids)
-        # A slope is 1 / T, and the bounds of T are those of 1 / T too.
+        # A slope is 1 / T. The bounds of T, 1e-9 and 1e9, are also those of 1 / T.
         for slope, shift in self.sigmoids:
             _check_within("a slope", slope, *_BOUNDS["temperature"])
             _check_within("a shift", shift, *_BOUNDS["shift"])
@@ -154,10 +154,11 @@ class Calibration:
         return 1.0 + (self.temperature - 1.0) * lengths ** self.length_exponent
 
     def apply(self, scores: Floats, lengths: NDArray[Any]) -> Floats:
-        """Scores whose softmax is the probability of each class: float64 (n_documents, n_classes).
+        """Calibrated scores: float64 (n_documents, n_classes).
 
-        For the link "softmax" they are scores / T, and for "sigmoid" log σ(score / T + shift): both
-        keep the order of the scores. For the link "labels" they are the log-odds of each label.
+        For the link "softmax" they are scores / T, and for "sigmoid" log σ(score / T + shift). Both
+        keep the order of the scores, and their softmax is the probability of each class. For the
+        link "labels" they are the log-odds of each label.
 
         Parameters
         ----------

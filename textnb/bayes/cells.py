@@ -57,34 +57,33 @@ def cells_of(table: NDArray[Any]) -> Cells:
     # A cumulative sum over features takes less memory than one over all entries.
     ends = np.cumsum(np.count_nonzero(is_cell.reshape(n_features, n_classes), axis=1))
     places = np.flatnonzero(is_cell)
-    # max: a table without classes has no cells.
+    # Without classes there are no places, and `max` avoids a division by 0.
     return ends, (places % max(1, n_classes)).astype(np.int32), by_feature[places]
 
 
-def cells_by_class(counts: Iterable[Ints], n_features: int) -> Cells:
-    """As `cells_of`, from the counts of one class after the other, without a dense table.
-
-    Each class's counts are int64 (n_features,).
+def cells_of_classes(counts: Iterable[Ints], n_features: int) -> Cells:
+    """As `cells_of`, from the counts of each class, int64 (n_features,), without a dense table.
 
     Examples
     --------
-    >>> [each.tolist() for each in cells_by_class([np.array([3, 0, 1]), np.array([0, 0, 2])], 3)]
+    >>> [each.tolist() for each in cells_of_classes([np.array([3, 0, 1]), np.array([0, 0, 2])], 3)]
     [[1, 1, 3], [0, 0, 1], [3, 1, 2]]
     """
     index_type = np.int32 if n_features < 2**31 else np.int64
     n_cells = np.zeros(n_features, dtype=np.int64)
-    classes = deque[tuple[NDArray[Any], Ints]]()
+    # The features and the counts of the cells of each class.
+    cells_per_class = deque[tuple[NDArray[Any], Ints]]()
     for class_counts in counts:
         features = np.flatnonzero(class_counts).astype(index_type)
         n_cells[features] += 1
-        classes.append((features, class_counts[features]))
+        cells_per_class.append((features, class_counts[features]))
     # The place of the next cell of each feature; after the loop, the end of the feature.
     places = np.cumsum(n_cells) - n_cells
     codes = np.empty(int(n_cells.sum()), dtype=np.int32)
     values = np.empty(len(codes), dtype=np.int64)
-    for k in range(len(classes)):
-        # Removed from the queue, so that their memory is freed once they are placed.
-        features, class_values = classes.popleft()
+    for k in range(len(cells_per_class)):
+        # Each class is removed from the queue, so that its memory is free for the next one.
+        features, class_values = cells_per_class.popleft()
         cells = places[features]
         codes[cells], values[cells] = k, class_values
         places[features] += 1

@@ -92,8 +92,8 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
     (0.5108, 0.6667)
     """
     scores, labels, countable = left_out.scores, left_out.labels, left_out.countable
-    # A loss is log Σ exp(difference), over the differences of scores to that of the right answer.
-    # ``row`` is the row that each loss belongs to.
+    # The loss of an answer is log Σ exp(d), where d are the differences of all scores to the score
+    # of the right answer. ``row`` is the row of each answer.
     if not labels.is_multilabel:
         # A row that no class can have produced counts as wrong.
         possible = ~np.isneginf(scores).all(axis=1)
@@ -102,15 +102,16 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
         own = posterior[np.arange(len(posterior)), labels.codes[countable]]
         with np.errstate(invalid="ignore"):
             differences = posterior - own[:, None]
-        row, n_rows, is_finite = np.arange(len(own)), len(own), bool(np.isfinite(own).all())
+        row, n_rows, are_finite = np.arange(len(own)), len(own), bool(np.isfinite(own).all())
     else:
         actual = labels.mask
         accuracy = float(((scores > 0) == actual).mean())
         margins = np.where(actual, scores, -scores)[countable]
+        # If the right answer for a label scores 0, the wrong one scores minus the margin.
         differences = np.stack([np.zeros(len(margins)), -margins], axis=1)
         row, n_rows = np.nonzero(countable)[0], len(labels)
-        is_finite = not np.isneginf(margins).any()
-    if not is_finite:
+        are_finite = not np.isneginf(margins).any()
+    if not are_finite:
         return SmoothingResult(
             l, log_loss=np.inf, accuracy=accuracy, temperature=np.nan, calibrated_log_loss=np.inf,
             standard_error=np.nan, rows=n_rows)
@@ -180,7 +181,7 @@ def measure_path(left_out: Iterable[LeftOut], grid: Iterable[float]) -> list[Smo
 
 
 def choose_l(left_out: Iterable[LeftOut], probabilistic: bool) -> float:
-    """Choose the ``l`` that ``l="auto"`` stands for: the best of `GRID`, by left-out rows.
+    """Choose the value for ``l="auto"``: the best of `GRID`, by left-out rows.
 
     ``left_out`` has the scores for each value of `GRID`; ``probabilistic`` is whether they are
     log-probabilities.
@@ -189,13 +190,15 @@ def choose_l(left_out: Iterable[LeftOut], probabilistic: bool) -> float:
 
 
 def _check_can_choose(labels: Labels, countable: NDArray[np.bool_]) -> None:
-    per_label = labels.is_multilabel
-    if not per_label and len(labels.classes) < 2:
+    is_multilabel = labels.is_multilabel
+    if not is_multilabel and len(labels.classes) < 2:
         raise DataError("a smoothing parameter is chosen by how well classes are told apart, and "
                         "there is one class: give l as a number")
-    if not (countable[labels.rows, labels.codes] if per_label else countable).any():
+    # With lists of labels, a pair of a row and a label matters here if the row has the label.
+    if not (countable[labels.rows, labels.codes] if is_multilabel else countable).any():
+        noun = "label" if is_multilabel else "class"
         raise DataError("a smoothing parameter is chosen by leaving rows out, and no "
-                        f"{'label' if per_label else 'class'} has two of them: give l as a number")
+                        f"{noun} has two of them: give l as a number")
 
 
 def _best_log_temperature(differences: Floats) -> float:

@@ -81,10 +81,10 @@ def class_weights(
 
 
 def weight_of_label(class_weight: Any, classes: NDArray[Any], k: int) -> Any:
-    """The class weight for the two classes of label ``k``: False, the rows without it, and True.
+    """The ``class_weight`` for two classes: False, the rows without label ``k``, and True.
 
     "balanced" stays, as it balances the rows with the label and those without. The weight that a
-    mapping has for the label is the weight of True.
+    mapping has for the label is the weight of the class True.
 
     Examples
     --------
@@ -93,6 +93,7 @@ def weight_of_label(class_weight: Any, classes: NDArray[Any], k: int) -> Any:
     """
     if class_weight is None or isinstance(class_weight, str):
         return class_weight
+    # The weights of a mapping do not depend on the counts of the classes.
     weights = class_weights(class_weight, classes, np.ones(len(classes)))
     assert weights is not None
     return {True: float(weights[k])}

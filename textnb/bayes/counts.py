@@ -111,7 +111,7 @@ class Counts(ReadOnly):
     document_frequency : int64 (n_features,) or None
         Documents that hold each term, if limits of the vocabulary need them.
     occurrences : int64 (n_features,) or None
-        Occurrences of each term in all documents, if ``values`` are documents.
+        Occurrences of each term in all documents, if ``values`` count documents.
     n_weighted : int or None
         The number of documents, if counts of texts have sample weights: limits on terms ignore
         weights.
@@ -141,7 +141,7 @@ class Counts(ReadOnly):
         check_int64(self.classes)
         super().__post_init__()
 
-    # Counts of rows, tables and cells.
+    # Counts from rows, tables and cells.
 
     @classmethod
     def from_matrix(
@@ -241,7 +241,7 @@ class Counts(ReadOnly):
 
     @property
     def link(self) -> Link:
-        """Whether classes exclude each other, or a row has any number of labels."""
+        """Softmax if classes exclude each other, sigmoid if a row has any number of labels."""
         return "softmax" if self.total is None else "sigmoid"
 
     @property
@@ -277,7 +277,7 @@ class Counts(ReadOnly):
 
     @property
     def keys(self) -> Ints:
-        """A number of each cell, feature * n_classes + class, in ascending order."""
+        """A number for each cell: feature * n_classes + class. They ascend."""
         return self.columns * len(self.classes) + self.codes
 
     @property
@@ -309,7 +309,8 @@ class Counts(ReadOnly):
             # Floats are added in the order of cells, as their sum depends on it.
             sums = sum_by_index(self.columns, self.values, self.n_features)
         else:
-            sums = np.diff(np.append(0, np.cumsum(self.values))[self.ends], prepend=0)
+            sums_before_cells = np.append(0, np.cumsum(self.values))
+            sums = np.diff(sums_before_cells[self.ends], prepend=0)
         sums.flags.writeable = False
         return sums
 
@@ -343,10 +344,10 @@ class Counts(ReadOnly):
 
     @property
     def totals_are_too_small(self) -> bool:
-        """Whether a count of all rows is below that of the rows with some label: it can't be."""
+        """Whether a count of all rows is below the count of a label's rows, which can't be."""
         if self.rows is None or self.total is None:
             return False
-        # Sums of weights that were added in other orders differ in their last bits.
+        # The last bits of sums of weights depend on the order in which they were added.
         allowed = 1.0 if self.total.dtype.kind == "i" else 1.0 + _ROUNDING
         return bool(self.rows < 0 or (self.total < 0).any()
                     or (self.class_count > self.rows * allowed).any()
@@ -410,9 +411,9 @@ class Counts(ReadOnly):
             raise DataError.never_learned(f"term {other.terms.filter(~known)[0]!r} was never "
                                           "learned")
         rest = self._subtract(other.select(known.to_numpy()))
-        # A class that already had no documents before stays: the caller had named it.
+        # A class that had no documents before, because a caller named it, stays.
         before = self.with_classes(rest.classes).class_count
-        rest = rest.without(rest.classes[(before > 0) & (rest.class_count == 0)])
+        rest = rest.without_classes(rest.classes[(before > 0) & (rest.class_count == 0)])
         return rest.select(rest.total_occurrences > 0)
 
     def _subtract(self, other: Counts) -> Counts:
@@ -428,8 +429,7 @@ class Counts(ReadOnly):
             return self, f"class {unknown[0]!r} was never learned"
         left, right = _align([self, other])
         rest = left._add([right], sign=-1)
-        # Differences of integers are exact; a difference of sums of weights may be below 0 by
-        # rounding.
+        # Integers are exact; a difference of sums of weights may be below 0 by rounding.
         are_integers = rest.values.dtype.kind == "i" and rest.class_count.dtype.kind == "i"
         slack = 0.0 if are_integers else 1e-9
         problem = rest._shortage(left, right, slack)
@@ -442,7 +442,7 @@ class Counts(ReadOnly):
         return rest, problem
 
     def _shortage(self, left: Counts, right: Counts, slack: float) -> str | None:
-        """A message if a count of this, ``left - right``, is below ``-slack``; None otherwise."""
+        """A message if one of these counts, ``left - right``, is below ``-slack``; else None."""
         if (self.class_count < -slack).any():
             k = int(self.class_count.argmin())
             return (f"class {left.classes.tolist()[k]!r} has learned "
@@ -481,7 +481,7 @@ class Counts(ReadOnly):
         return replace(self, classes=union, codes=new_codes[self.codes].astype(np.int32),
                        class_count=put_into_zeros(self.class_count, new_codes, len(union)))
 
-    def without(self, classes: NDArray[Any]) -> Counts:
+    def without_classes(self, classes: NDArray[Any]) -> Counts:
         """The same counts without some classes."""
         keep = ~np.isin(self.classes, classes)
         if keep.all():
@@ -505,8 +505,8 @@ class Counts(ReadOnly):
                                  "labels; here each has one class")
         own, counts = self.class_count[k], self.of_class(k)
         return CountTable(
-            np.array([False, True]), np.append(_without(np.array([self.rows]), own), own),
-            np.stack([_without(self.total, counts), counts]))
+            np.array([False, True]), np.append(_rest_of(np.array([self.rows]), own), own),
+            np.stack([_rest_of(self.total, counts), counts]))
 
     def scaled(self, weights: NDArray[np.float64]) -> Counts:
         """Each class's counts times a number: float64."""
@@ -527,7 +527,7 @@ class Counts(ReadOnly):
             self, ends=np.cumsum(ends - begins), codes=self.codes[cells],
             values=self.values[cells],
             terms=None if self.terms is None else self.terms.gather(features),
-            **{name: values[features] for name, values in self._of_features.items()})
+            **{name: values[features] for name, values in self._feature_attributes.items()})
 
     def widened(self, columns: Ints, n_features: int) -> Counts:
         """The same counts among more features: feature ``i`` moves to ``columns[i]``, which
@@ -536,7 +536,7 @@ class Counts(ReadOnly):
             return self
         sizes = put_into_zeros(np.diff(self.ends, prepend=0), columns, n_features)
         wide: dict[str, Any] = {name: put_into_zeros(values, columns, n_features)
-                                for name, values in self._of_features.items()}
+                                for name, values in self._feature_attributes.items()}
         return replace(self, ends=np.cumsum(sizes), **wide)
 
     def over(self, terms: Any) -> Counts:
@@ -560,7 +560,7 @@ class Counts(ReadOnly):
                        values=self.values[keep])
 
     @property
-    def _of_features(self) -> dict[str, Any]:
+    def _feature_attributes(self) -> dict[str, Any]:
         """The optional attributes that have a number per feature, if they are set."""
         optional = {name: getattr(self, name) for name in (
             "total", "document_frequency", "occurrences")}
@@ -592,8 +592,8 @@ def weights_not_exact() -> ParameterError:
                           "documents can't be subtracted exactly: fit again without them")
 
 
-def _without(total: NDArray[Any], own: Any) -> NDArray[Any]:
-    """``total - own``; of sums of weights, a difference that rounding explains is 0."""
+def _rest_of(total: NDArray[Any], own: Any) -> NDArray[Any]:
+    """``total - own``; 0 where a difference of sums of weights may be only rounding."""
     rest: NDArray[Any] = total - own
     if rest.dtype.kind == "f":
         rest[rest <= _ROUNDING * total] = 0.0

@@ -96,12 +96,12 @@ def factorise(
     if (variance > 0).all():
         deviation = np.sqrt(variance)
         correlation = covariance / deviation / deviation[:, None]
-        norm = np.abs(correlation).sum(axis=0).max()
+        one_norm = np.abs(correlation).sum(axis=0).max()
         # Cholesky: correlation = lower lowerᵀ.
         lower, failed = scipy.linalg.lapack.dpotrf(correlation, lower=True, clean=True)
         if not failed:
             # An estimate of the reciprocal of the condition number.
-            rcond, _ = scipy.linalg.lapack.dpocon(lower, norm, uplo="L")
+            rcond, _ = scipy.linalg.lapack.dpocon(lower, one_norm, uplo="L")
             if rcond > _MIN_RCOND * len(variance):
                 # The inverse of the triangular factor.
                 inverse, _ = scipy.linalg.lapack.dtrtri(lower, lower=True)
@@ -143,7 +143,7 @@ def dependent_columns(covariance: Floats) -> tuple[NDArray[np.int64], NDArray[np
     return constant.astype(np.int64), np.array(collinear, dtype=np.int64)
 
 
-def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth: float) -> float:
+def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth_moment: float) -> float:
     """Shrinkage b² / d² that minimises the expected squared error [1]_.
 
     With m = tr(Σ) / p and the squared Frobenius norm |.|²: d² = |Σ - m I|² / p, and b² is
@@ -152,10 +152,10 @@ def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth: float) -> float:
     Parameters
     ----------
     covariance : float64 (n_features, n_features)
-        With divisor n.
+        Divided by n.
     n : float
         The number of rows.
-    fourth : float
+    fourth_moment : float
         The sum of |x - mean|⁴ over the rows.
 
     Returns
@@ -167,8 +167,8 @@ def ledoit_wolf_shrinkage(covariance: Floats, n: float, fourth: float) -> float:
     mean_variance = np.trace(covariance) / p
     squared_norm = float((covariance**2).sum())
     d2 = (squared_norm - p * mean_variance**2) / p
-    b2 = (fourth / n - squared_norm) / (p * n)
-    # If d² is 0, as with one feature, the covariance is already what shrinkage leads to.
+    b2 = (fourth_moment / n - squared_norm) / (p * n)
+    # If d² is 0, as with one feature, shrinkage would not change the covariance.
     return 0.0 if b2 <= 0 or d2 <= 0 else float(min(b2, d2) / d2)
 
 

@@ -145,12 +145,12 @@ class Decision:
                 raise ParameterError.out_of_range(name, f"a number of labels >= {minimum}", number)
         if self.at_most is not None and self.at_most < self.at_least:
             raise ParameterError.naming_settings(
-                "{at_most} must be {at_least} or more; got {most} and {least}",
-                most=self.at_most, least=self.at_least)
+                "{at_most} must be {at_least} or more; got {upper} and {lower}",
+                upper=self.at_most, lower=self.at_least)
 
     @property
     def ranks(self) -> dict[str, int]:
-        """``at_least`` and ``at_most``, if they are set."""
+        """The limits of the number of labels, ``at_least`` and ``at_most``, if they are set."""
         return {name: value for name, value in (
             ("at_least", self.at_least), ("at_most", self.at_most)) if value}
 
@@ -203,14 +203,13 @@ class Decision:
         """
         import numpy as np
 
-        self.check_classes(classes)
-        thresholds = np.array([self.thresholds[label] for label in classes], dtype=np.float64)
+        thresholds = label_thresholds(classes, self)
         # A class whose threshold is inf is never the answer, even if only it is possible.
         accepted = (odds >= thresholds) & (thresholds < np.inf)
-        ranked = np.where(accepted, odds, -np.inf)
+        accepted_odds = np.where(accepted, odds, -np.inf)
         # Where all accepted classes have log-odds of -inf, the first of them is the answer.
-        best = np.where(np.isneginf(ranked).all(axis=1), accepted.argmax(axis=1),
-                        ranked.argmax(axis=1))
+        best = np.where(np.isneginf(accepted_odds).all(axis=1), accepted.argmax(axis=1),
+                        accepted_odds.argmax(axis=1))
         return np.where(accepted.any(axis=1), best, UNSURE).astype(np.int64)
 
     def to_dict(self) -> dict[str, Any]:
@@ -261,10 +260,10 @@ def choose_labels(
 ) -> NDArray[np.bool_]:
     """Which labels documents have, by a model of lists of labels.
 
-    A label is predicted if its score, which is not calibrated, is above its threshold: 0 without a
-    decision. Labels are ranked by score minus threshold; of equal ones, the first is better. If
-    fewer than ``at_least`` labels are above their thresholds, the best others are added; if more
-    than ``at_most`` are, only the best of them are predicted. A label whose score is -inf or whose
+    A label is predicted if its score, which is not calibrated, is above its threshold, which is 0
+    without a decision. If fewer than ``at_least`` labels are predicted, the best others are added;
+    if more than ``at_most`` are, only the best of them stay. The best labels have the highest score
+    minus threshold; of equal ones, the first is better. A label whose score is -inf or whose
     threshold is inf is never predicted. With a threshold of -inf, any other score is enough.
 
     Parameters
@@ -290,10 +289,10 @@ def choose_labels(
     import numpy as np
 
     thresholds = label_thresholds(classes, decision)
-    never = np.isneginf(scores) | np.isposinf(thresholds)
+    is_excluded = np.isneginf(scores) | np.isposinf(thresholds)
     with np.errstate(invalid="ignore"):
-        margins = np.where(never, -np.inf, scores - thresholds)
-    chosen: NDArray[np.bool_] = (scores > thresholds) & ~never
+        margins = np.where(is_excluded, -np.inf, scores - thresholds)
+    chosen: NDArray[np.bool_] = (scores > thresholds) & ~is_excluded
     if decision is None or not decision.ranks:
         return chosen
     order = np.argsort(-margins, axis=1, kind="stable")
@@ -301,7 +300,7 @@ def choose_labels(
     np.put_along_axis(rank, order, np.arange(scores.shape[1])[None, :], axis=1)
     if decision.at_most is not None:
         chosen &= rank < decision.at_most
-    return chosen | ((rank < decision.at_least) & ~never)
+    return chosen | ((rank < decision.at_least) & ~is_excluded)
 
 
 def _check_evidence(evidence: Mapping[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """Dual coordinate descent, pass by pass, until no row is far from its optimum.
 
 Each pass is a loop of `textnb.bayes.native.descent`, which has the objective, and describes its
-arrays: ``ridge``, ``squares``, ``state``, ``bounds``. A problem, which has a number >= 0 for each
-row, its dual, is solved alone, or in one of the `LANES` of a loop that solves several at once.
+arrays: ``ridge``, ``squares``, ``state``, ``bounds``. A problem has a dual for each row, a number
+>= 0. It is solved alone, or in one of the `LANES` of a loop that solves several at once.
 """
 
 from __future__ import annotations
@@ -169,8 +169,9 @@ def descend_together(
 
 
 def _zeros_in_cache_lines(n_rows: int, n_columns: int) -> Floats:
-    """Zeros, each row of which begins where a line of the cache does."""
+    """Zeros whose rows begin where cache lines do, if each row fills a number of lines."""
     size, line_size = n_rows * n_columns, _CACHE_LINE // np.float64().nbytes
     buffer = np.zeros(size + line_size)
-    first = -buffer.ctypes.data % _CACHE_LINE // np.float64().nbytes
-    return buffer[first:first + size].reshape(n_rows, n_columns)
+    # The number of values before the next cache line begins.
+    n_before = -buffer.ctypes.data % _CACHE_LINE // np.float64().nbytes
+    return buffer[n_before:n_before + size].reshape(n_rows, n_columns)

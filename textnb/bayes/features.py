@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 Floats = NDArray[np.float64]
-# The number of stored values in a block of rows, for feature maps and for counting.
-_MAPPED_AT_ONCE, _COUNTED_AT_ONCE = 1 << 18, 1 << 20
+# The numbers of stored values in a block of rows, for feature maps and for counting.
+_MAP_BLOCK_SIZE, _COUNT_BLOCK_SIZE = 1 << 18, 1 << 20
 
 
 class Step(ReadOnly, Value):
@@ -46,7 +46,7 @@ class Step(ReadOnly, Value):
     name : str
         The name in files and messages.
     place : int
-        Steps of a map are in ascending order of their places.
+        The place in a map, whose steps are in ascending order of their places.
     """
 
     name: ClassVar[str]
@@ -182,7 +182,7 @@ class FeatureMap(Value):
         return FeatureMap((Presence(above), *others))
 
     def check(self, known: tuple[type[Step], ...], executor: str) -> None:
-        """Raise ParameterError, which names the executor, if that does not know a step."""
+        """Raise ParameterError if the executor, which the error names, does not know a step."""
         for step in self.steps:
             if type(step) not in known:
                 raise unknown_step(step, executor, known)
@@ -255,7 +255,7 @@ class FeatureMap(Value):
             for name, value in vars(step).items()}} for step in self.steps]}
 
     @classmethod
-    def from_dict(cls, described: Mapping[str, Any]) -> FeatureMap:
+    def from_dict(cls, description: Mapping[str, Any]) -> FeatureMap:
         """The map that `to_dict` describes.
 
         Raises
@@ -263,10 +263,10 @@ class FeatureMap(Value):
         ParameterError, KeyError, TypeError
             If a step is not known, or lacks a key, or has an unknown one.
         """
-        if set(described) != {"steps"} or not isinstance(described["steps"], list):
+        if set(description) != {"steps"} or not isinstance(description["steps"], list):
             raise ParameterError.out_of_range("features", 'an object with a list "steps"',
-                                              described)
-        return cls(tuple(_read_step(step) for step in described["steps"]))
+                                              description)
+        return cls(tuple(_read_step(step) for step in description["steps"]))
 
 
 IDENTITY = FeatureMap()
@@ -314,8 +314,8 @@ def _map_values(step: Step, columns: Any, values: Any, indptr: NDArray[Any]) -> 
             raise unknown_step(step, "rows of counts", (Presence, Sublinear, Idf, Length))
 
 
-def _read_step(described: Mapping[str, Any]) -> Step:
-    values = dict(described)
+def _read_step(description: Mapping[str, Any]) -> Step:
+    values = dict(description)
     name = values.pop("step")
     by_name = {kind.name: kind for kind in _STEP_TYPES}
     if name not in by_name:
@@ -347,17 +347,17 @@ def canonical(rows: sp.csr_array) -> sp.csr_array:
 
 
 def row_blocks(
-    rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None, values: int = _MAPPED_AT_ONCE
+    rows: sp.csr_array, chosen: NDArray[np.bool_] | None = None, block_size: int = _MAP_BLOCK_SIZE
 ) -> Iterator[tuple[int, SparseRows]]:
     """Blocks of the chosen rows, or of all, each with the number of chosen rows before it.
 
-    A block is cut from rows with about ``values`` stored values. Work that is done block by block
-    needs no second matrix of the size of all rows.
+    A block is cut from rows that together store about ``block_size`` values. Work that is done
+    block by block needs no second matrix of the size of all rows.
     """
     all_rows = SparseRows.of(rows)
     start = before = 0
     while start < rows.shape[0]:
-        end = np.searchsorted(rows.indptr, rows.indptr[start] + values, side="right") - 1
+        end = np.searchsorted(rows.indptr, rows.indptr[start] + block_size, side="right") - 1
         end = max(start + 1, int(end))
         block = all_rows[start:end]
         if chosen is not None:
@@ -372,7 +372,7 @@ def count_by_column(
     """How many values the chosen rows, or all, store in each column: int64 (n_columns,)."""
     counts = np.zeros(rows.shape[1], dtype=np.int64)
     # Block by block, as `bincount` copies the indices to integers of 64 bits.
-    for _, block in row_blocks(rows, chosen, _COUNTED_AT_ONCE):
+    for _, block in row_blocks(rows, chosen, _COUNT_BLOCK_SIZE):
         counts += np.bincount(block.indices, minlength=rows.shape[1])
     return counts
 
@@ -391,11 +391,5 @@ def presence(
     import scipy.sparse as sp
 
     rows = canonical(rows)
-    is_present = rows.data > above
-    ones = np.ones(len(rows.data), dtype=dtype)
-    present = sp.csr_array((ones, rows.indices, rows.indptr), shape=rows.shape)
-    if not is_present.all():
-        present = present.copy()
-        present.data[~is_present] = 0
-        present.eliminate_zeros()
-    return present
+    is_present = (rows.data > above).astype(dtype)
+    return without_zeros(sp.csr_array((is_present, rows.indices, rows.indptr), shape=rows.shape))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 # The number of rows that are whitened at a time.
-_BLOCK = 2048
+_BLOCK_SIZE = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +274,7 @@ class RequiredTermsForm(LinearForm):
 
         rows = rows.to_csr() if isinstance(rows, SparseRows) else rows
         scores = super()._scores(rows)
-        # How many required terms each row lacks: its values are 0 or 1.
+        # How many required terms each row lacks, as the values of rows are 0 or 1.
         missing = self.required.sum(axis=0) - rows @ self.required.astype(np.float64)
         scores[np.asarray(missing.todense() if sp.issparse(missing) else missing) > 0] = -np.inf
         return scores
@@ -295,8 +295,8 @@ class GaussianForm(LinearForm):
     Attributes
     ----------
     relative : LinearForm
-        The same scores, minus a number that all classes of a row share. Its weights are smaller, so
-        that differences between classes lose fewer digits to cancellation.
+        A form whose scores are smaller by a number for each row, which is the same for all classes.
+        Its weights are smaller, so that differences between classes lose fewer digits.
     """
 
     relative: LinearForm = field(kw_only=True)
@@ -351,9 +351,9 @@ class QuadraticForm(ReadOnly):
 
         _check_width(X, self.mean.shape[1])
         scores = np.empty((X.shape[0], len(self.classes)))
-        for start in range(0, X.shape[0], _BLOCK):
+        for start in range(0, X.shape[0], _BLOCK_SIZE):
             for k, whiten in enumerate(self.whiten):
-                z = X[start:start + _BLOCK] - self.mean[k]
+                z = X[start:start + _BLOCK_SIZE] - self.mean[k]
                 if whiten.ndim == 1:
                     z *= whiten
                 elif self.triangular[k]:
@@ -363,7 +363,7 @@ class QuadraticForm(ReadOnly):
                 else:
                     z = z @ whiten
                 # |z|² of each row.
-                scores[start:start + _BLOCK, k] = np.einsum("ij,ij->i", z, z)
+                scores[start:start + _BLOCK_SIZE, k] = np.einsum("ij,ij->i", z, z)
         rank = np.array([whiten.shape[-1] for whiten in self.whiten])
         constant = self.log_prior - 0.5 * (self.log_det + rank * np.log(2.0 * np.pi))
         scores *= -0.5

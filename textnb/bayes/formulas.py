@@ -1,8 +1,9 @@
 """From arrays of counts to linear forms, by the formulas of `textnb.bayes.ratios`.
 
-Those formulas also work on single numbers, so each is handed a `log_ratio`; here, that of arrays.
-A probability is one ratio of sums (count + l), and the logarithm is taken last. So there is little
-rounding, and multiplying all counts and ``l`` by a power of two changes no bit.
+Those formulas also work on single numbers, so each takes a function for the logarithm of a ratio:
+here `log_ratio`, which works on arrays. A probability is one ratio of sums (count + l), and the
+logarithm is taken last. So there is little rounding, and multiplying all counts and ``l`` by a
+power of two changes no bit.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from textnb.errors import ParameterError
 from textnb.runtime.threads import run_in_threads
 
 Smoothing = float | Floats
-# The numbers of terms and classes in a tile, which fits the cache while `_in_tiles` transposes it.
+# The numbers of terms and classes in a tile of `_compute_in_tiles`, which fits the cache.
 _TILE_TERMS, _TILE_CLASSES = 1 << 12, 1 << 4
 
 
@@ -40,7 +41,7 @@ def log_ratio(numerator: Any, denominator: Any) -> Floats:
     # weighted sums may be negative by rounding.
     np.maximum(numerator, 0, out=ratio)
     positive = np.asarray(denominator) > 0
-    # np.divide with a mask is slow, so it is used only if a denominator is 0.
+    # np.divide with a mask is slow, so there is a mask only if a denominator is 0.
     np.divide(ratio, denominator, out=ratio, where=True if positive.all() else positive)
     with np.errstate(divide="ignore"):
         np.log(ratio, out=ratio)
@@ -82,11 +83,11 @@ def multinomial_log_prob(feature_count: NDArray[Any], l: Smoothing) -> Floats:
     """
     total = feature_count.sum(axis=1, keepdims=True)
     l_of_term, total_l = _smoothing(l, feature_count.shape[1])
-    return _in_tiles(feature_count.shape, lambda classes, terms: ratios.multinomial(
+    return _compute_in_tiles(feature_count.shape, lambda classes, terms: ratios.multinomial(
         feature_count[classes, terms], total[classes], l_of_term[terms], total_l, log_ratio))
 
 
-def _in_tiles(shape: tuple[int, ...], derive: Callable[[slice, slice], Floats]) -> Floats:
+def _compute_in_tiles(shape: tuple[int, ...], derive: Callable[[slice, slice], Floats]) -> Floats:
     """Compute a table, float64 (n_classes, n_features).
 
     Its transpose is contiguous, so that it becomes `LinearForm.weights` without a copy.
@@ -139,15 +140,15 @@ def complement_weights(feature_count: NDArray[Any], l: Smoothing, norm: bool) ->
     -------
     float64 (n_classes, n_features)
     """
-    over_classes = feature_count.sum(axis=0)
+    term_count = feature_count.sum(axis=0)
     if feature_count.dtype.kind == "i":
-        total = over_classes.sum() - feature_count.sum(axis=1, keepdims=True)
+        others = term_count.sum() - feature_count.sum(axis=1, keepdims=True)
     else:
         # A difference of sums of floats could be off by rounding, so each complement is summed.
-        total = np.array([[(over_classes - counts).sum()] for counts in feature_count])
+        others = np.array([[(term_count - counts).sum()] for counts in feature_count])
     l_of_term, total_l = _smoothing(l, feature_count.shape[1])
-    log_theta = _in_tiles(feature_count.shape, lambda classes, terms: ratios.complement(
-        feature_count[classes, terms], over_classes[terms], total[classes], l_of_term[terms],
+    log_theta = _compute_in_tiles(feature_count.shape, lambda classes, terms: ratios.complement(
+        feature_count[classes, terms], term_count[terms], others[classes], l_of_term[terms],
         total_l, log_ratio))
     if norm:
         # NumPy sums contiguous rows pairwise, with less rounding error.

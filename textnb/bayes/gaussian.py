@@ -20,36 +20,36 @@ from textnb.bayes.forms import Floats, LinearForm, QuadraticForm
 from textnb.bayes.moments import MomentStatistics
 
 # If the absolute value of a score is larger, a term of its sum may have overflowed: such rows are
-# scored again by `far_scores`. The limit is a bit below the maximum of float64, 1.8e308.
+# scored again by `far_scores`. The maximum of float64 is 1.8e308.
 _MAX_SCORE = 1e300
 
 
 # Covariances
 
 
-def variances(moments: MomentStatistics, added: float, shared: bool) -> Floats:
-    """Maximum-likelihood variances plus ``added``: float64 (n_classes, n_features).
+def variances(moments: MomentStatistics, epsilon: float, shared: bool) -> Floats:
+    """Maximum-likelihood variances plus ``epsilon``: float64 (n_classes, n_features).
 
     Parameters
     ----------
     moments : MomentStatistics
         Of variances, without covariances.
-    added : float
-        It is also the variance of a class without rows.
+    epsilon : float
+        Added to each variance, so it is the variance of a class without rows.
     shared : bool
         Whether all classes have the same variances.
     """
     count = moments.class_count[:, None]
     if shared:
-        variance: Floats = moments.within() / moments.class_count.sum() + added
+        variance: Floats = moments.within() / moments.class_count.sum() + epsilon
         return np.tile(variance, (len(moments.classes), 1))
     own: Floats = np.divide(moments.scatter, count, out=np.zeros_like(moments.scatter),
                             where=count > 0)
-    return own + added
+    return own + epsilon
 
 
 def class_covariance(
-    moments: MomentStatistics, k: int, shrinkage: float | None, fourth: Floats | None
+    moments: MomentStatistics, k: int, shrinkage: float | None, fourth_moment: Floats | None
 ) -> Floats:
     """Covariance of class k, divided by its number of rows n_k, after shrinkage.
 
@@ -59,31 +59,31 @@ def class_covariance(
     k : int
         The index of the class.
     shrinkage : float or None
-        From 0 to 1; None for no shrinkage. Ignored with ``fourth``.
-    fourth : float64 (n_classes,) or None
+        From 0 to 1; None for no shrinkage. Ignored with ``fourth_moment``.
+    fourth_moment : float64 (n_classes,) or None
         The result of `fourth_moments`. With it, the shrinkage is Ledoit and Wolf's, of standardised
         features.
     """
     covariance: Floats = moments.scatter[k] / moments.class_count[k]
-    if fourth is None:
+    if fourth_moment is None:
         return covariance if shrinkage is None else shrink(covariance, float(shrinkage))
     deviation = np.sqrt(np.diag(covariance))
     deviation[deviation == 0] = 1.0
     correlation = covariance / deviation / deviation[:, None]
     shrinkage = ledoit_wolf_shrinkage(
-        correlation, float(moments.class_count[k]), float(fourth[k]))
+        correlation, float(moments.class_count[k]), float(fourth_moment[k]))
     return shrink(correlation, shrinkage) * deviation * deviation[:, None]
 
 
 def fourth_moments(X: NDArray[Any], y: NDArray[Any], moments: MomentStatistics) -> Floats:
-    """``Σ |z|⁴`` per class, where z are the rows, standardised within their class."""
-    fourth = np.zeros(len(moments.classes))
+    """``Σ |z|⁴`` per class, where z are its rows, standardised within the class."""
+    fourth_moment = np.zeros(len(moments.classes))
     for k, label in enumerate(moments.classes):
         deviation = np.sqrt(np.diag(moments.scatter[k]) / moments.class_count[k])
         deviation[deviation == 0] = 1.0
         z = (X[y == label] - moments.mean[k]) / deviation
-        fourth[k] = (np.einsum("ij,ij->i", z, z) ** 2).sum()
-    return fourth
+        fourth_moment[k] = (np.einsum("ij,ij->i", z, z) ** 2).sum()
+    return fourth_moment
 
 
 def restrict(covariance: Floats, kind: str) -> Floats:
@@ -159,6 +159,7 @@ def gaussian_scores(
     """
     with np.errstate(over="ignore", invalid="ignore"):
         scores: Floats = form.scores(rows)
+        # Not `>=`, as NaN also comes from an overflow.
         far = np.flatnonzero(~(np.abs(scores[:, possible]) < _MAX_SCORE).all(axis=1))
     if len(far):
         scores[far] = far_scores(form, np.asarray(rows)[far].astype(np.float64))
@@ -166,7 +167,7 @@ def gaussian_scores(
 
 
 def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
-    """Scores of rows so far away that products or squares overflow.
+    """Scores of rows so far from the means that products or squares overflow.
 
     Rows are scaled down first. If all scores of a row are below the range of float64, the best
     class gets the lowest float64, and the others get -inf. The scores of a linear form are only
@@ -203,8 +204,8 @@ def far_scores(form: LinearForm | QuadraticForm, rows: Floats) -> Floats:
         rank = np.array([whiten.shape[-1] for whiten in form.whiten])
         scores: Floats = form.log_prior - 0.5 * (
             np.exp(log_distance) + form.log_det + rank * np.log(2.0 * np.pi))
-        is_impossible = np.asarray(np.isneginf(scores).all(axis=1))
+        are_below_range = np.asarray(np.isneginf(scores).all(axis=1))
         log_distance[:, np.isneginf(form.log_prior)] = np.inf
         smallest = log_distance.min(axis=1, keepdims=True)
         nearest = np.asarray(log_distance == smallest)
-        return np.where(is_impossible[:, None] & nearest, np.finfo(np.float64).min, scores)
+        return np.where(are_below_range[:, None] & nearest, np.finfo(np.float64).min, scores)

@@ -15,7 +15,7 @@ from textnb.runtime.settings import is_whole
 
 MAX_BINS = 1_000_000
 _RULES = ("auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges")
-_BINS = f"a number of bins from 1 to {MAX_BINS}, one of {', '.join(_RULES)}, or increasing edges"
+_ALLOWED = f"a number of bins from 1 to {MAX_BINS}, one of {', '.join(_RULES)}, or increasing edges"
 
 
 def edges_of(column: Floats, bins: Any, n_bins: int, name: Any) -> Floats:
@@ -87,15 +87,15 @@ def bins_per_column(X: Floats, bins: Any, names: Sequence[Any]) -> list[int]:
         return [_bins_by_rule(column, bins, name) for column, name in zip(X.T, names, strict=True)]
     if np.ndim(bins) == 0:
         if not is_whole(bins) or not 1 <= bins <= MAX_BINS:
-            raise ParameterError.out_of_range("bins", _BINS, bins)
+            raise ParameterError.out_of_range("bins", _ALLOWED, bins)
         return [int(bins)] * X.shape[1]
     try:
         edges = np.asarray(bins, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ParameterError.out_of_range("bins", _BINS, bins) from None
+        raise ParameterError.out_of_range("bins", _ALLOWED, bins) from None
     if (edges.ndim != 1 or not 2 <= len(edges) <= MAX_BINS + 1
             or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all()):
-        raise ParameterError.out_of_range("bins", _BINS, bins)
+        raise ParameterError.out_of_range("bins", _ALLOWED, bins)
     return [len(edges) - 1] * X.shape[1]
 
 

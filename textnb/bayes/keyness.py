@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 
+# Terms by their columns.
 Terms = NDArray[np.int64]
 # A function such as `dirichlet_z`, with its parameters: statistics, total, k, terms.
 TermZ = Callable[[Counts, NDArray[Any], int, Terms], Floats]

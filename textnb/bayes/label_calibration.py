@@ -30,7 +30,7 @@ _MAX_STEPS, _MAX_HALVINGS, _TOLERANCE = 100, 40, 1e-9
 def label_sigmoids(
     scores: Floats, positive: NDArray[np.bool_], weight: Floats | None = None
 ) -> Floats:
-    """Slope and shift of each label under which its rows are most likely [1]_.
+    """The slope and the shift of each label that have the maximum likelihood [1]_.
 
     One sigmoid is fitted to all pairs of a row and a label, and then one to each label, which stays
     near it if the label has few rows. Each label needs its own sigmoid, because naive Bayes
@@ -88,8 +88,8 @@ def _fit_sigmoid(
     """Slope and shift of the lowest loss, with a normal prior around the center [2]_.
 
     loss = Σ weight · log(1 + exp(± (slope · score + shift))) + Σ precision · (point - center)² / 2,
-    where point is (slope, shift), as are the center and the precision, and ± is - for rows that
-    have the label.
+    where ± is - for rows that have the label, and point is (slope, shift). The center and the
+    precision also have a number for the slope and one for the shift.
     """
     mean, precisions = np.array(center), np.array(precision)
     signs = np.where(positive, -1.0, 1.0)

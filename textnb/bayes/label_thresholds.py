@@ -60,7 +60,7 @@ def best_threshold(
 def steady_threshold(
     scores: Floats, positive: NDArray[np.bool_], weight: Floats | None = None
 ) -> float:
-    """The mean of five best thresholds, each without another fifth of the rows.
+    """The mean of five best thresholds, each of them chosen without another fifth of the rows.
 
     The best threshold of a rare label depends on a few rows. The mean depends less on each of these
     rows, and is better on new rows [3]_.
@@ -77,8 +77,8 @@ def steady_threshold(
     """
     folds = np.arange(len(scores)) % _FOLDS
     return float(np.mean([
-        best_threshold(scores[rest], positive[rest], None if weight is None else weight[rest])
-        for rest in (folds != left_out for left_out in range(_FOLDS))]))
+        best_threshold(scores[rows], positive[rows], None if weight is None else weight[rows])
+        for rows in (folds != fold for fold in range(_FOLDS))]))
 
 
 def cheapest_threshold(
@@ -108,9 +108,9 @@ def micro_f1_thresholds(scores: Floats, positive: NDArray[np.bool_]) -> Floats:
     """The thresholds of all labels that have the best micro-F1 together: float64 (n_labels,).
 
     Micro-F1 is at least F if 2 · right - F · (predicted + actual) is at least 0. This is a sum over
-    the labels, and predicted = right + wrong. So, for F, the best threshold of each label is the
-    cheapest one for the costs F of a wrong label and 2 - F of a missed label. F begins at 0, and is
-    the micro-F1 of the step before, until it no longer rises [2]_.
+    the labels, with predicted = right + wrong and right = actual - missed. So, for F, the best
+    threshold of each label is the cheapest one if a wrong label costs F, and a missed one 2 - F. F
+    begins at 0, and is then the micro-F1 of the step before, until it no longer rises [2]_.
 
     Parameters
     ----------
@@ -159,11 +159,11 @@ Ranking = tuple[Floats, NDArray[Any], NDArray[Any], NDArray[np.bool_]]
 def _rank(
     scores: Floats, positive: NDArray[np.bool_], counts: NDArray[Any] | None = None
 ) -> Ranking:
-    """Scores from high to low, and what a threshold below each of them means.
+    """Scores from high to low, and for a threshold just below each: how many rows get the label
+    rightly, how many rows get it, and whether there is such a threshold.
 
-    That is how many rows it predicts rightly, how many rows it predicts, and whether there is such
-    a threshold: rows with the same score get the label together, and rows of -inf never. A row
-    counts as many rows as ``counts`` says, by default one.
+    Rows with the same score get the label together, and rows with -inf never get it. ``counts``
+    says how many rows each row counts as, by default one.
     """
     counts = np.ones(len(scores), dtype=np.int64) if counts is None else counts
     order = np.argsort(-scores, kind="stable")

@@ -28,7 +28,8 @@ NO_LABELS = "no document has a label: all lists of labels are empty, and nothing
 
 # Integer labels are from -_INT64_END to _INT64_END - 1.
 _INT64_END = 2**63
-_INTEGER_TYPES = (int, np.uint64)
+# The types of integers that may be beyond these limits.
+_WIDE_TYPES = (int, np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +119,9 @@ class Labels:
         DataError
             For a label of a row that is not among them.
         """
-        has_rows = np.unique(self.codes)
+        codes_with_rows = np.unique(self.codes)
         new_codes = np.zeros(len(self.classes), dtype=np.int64)
-        new_codes[has_rows] = class_codes(self.classes[has_rows], classes)
+        new_codes[codes_with_rows] = class_codes(self.classes[codes_with_rows], classes)
         return replace(self, classes=classes, codes=new_codes[self.codes])
 
     def without_unused(self) -> Labels:
@@ -172,7 +173,7 @@ def check_int64(labels: Any) -> None:
             return
         labels = labels.reshape(-1).tolist() if labels.dtype == object else [int(labels.max())]
     for label in labels:
-        if type(label) in _INTEGER_TYPES and not -_INT64_END <= label < _INT64_END:
+        if type(label) in _WIDE_TYPES and not -_INT64_END <= label < _INT64_END:
             raise DataError.label_beyond_int64(label)
 
 
@@ -196,6 +197,7 @@ def classes_and_codes(
 def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """Index of each label among the sorted classes; DataError for a label that is not there."""
     codes = np.searchsorted(classes, y)
+    # A label after the last class differs from every class, such as the first.
     codes[codes == len(classes)] = 0
     unknown = np.unique(y[classes[codes] != y])
     if len(unknown):

@@ -43,11 +43,12 @@ class Learned:
     form : LinearForm
         The weights.
     n_iter : int or None
-        The maximum over the classes of the steps of a solver, if a solver learned the weights.
+        The steps of the solver, the maximum over the classes; None if no solver learned the
+        weights.
     calibration : Calibration or None
         From scores to probabilities, if it was fitted while learning.
     left_out : LeftOutScores or None
-        If they were asked for. A model file does not store them.
+        Scores of the learned rows, if they were asked for. A model file does not store them.
     decision : Decision or None
         Thresholds of labels, if they were chosen while learning.
     chosen_l : float or None
@@ -80,15 +81,15 @@ class WarmStart:
     Attributes
     ----------
     form : LinearForm
-    place : int64 (n_terms,)
-        The row of the form's weights for each term to be learned; -1 for a term without weights.
+    weight_rows : int64 (n_terms,)
+        For each term to be learned, its row in the form's weights; -1 for a term without weights.
     """
 
     form: LinearForm
-    place: NDArray[np.int64]
+    weight_rows: NDArray[np.int64]
 
-    def of(self, label: Any, columns: NDArray[np.int64]) -> tuple[Floats, float] | None:
-        """Weights of some columns and the intercept; None for a class without weights.
+    def weights_for(self, label: Any, columns: NDArray[np.int64]) -> tuple[Floats, float] | None:
+        """Weights of some columns, and the intercept; None for a class without weights.
 
         Parameters
         ----------
@@ -105,8 +106,8 @@ class WarmStart:
             k, sign = 1, 1.0 if k == 1 else -1.0
         # Columns of subwords and of vectors come after the columns of terms, and the form has no
         # weights of them: the -1 that is appended stands for all of them.
-        place = np.append(self.place, -1)[np.minimum(columns, len(self.place))]
-        weights = np.where(place >= 0, sign * self.form.weights[place, k], 0.0)
+        rows = np.append(self.weight_rows, -1)[np.minimum(columns, len(self.weight_rows))]
+        weights = np.where(rows >= 0, sign * self.form.weights[rows, k], 0.0)
         return weights, sign * float(self.form.intercept[k])
 
 

@@ -3,9 +3,9 @@
 Nothing is fitted again. If n_ct is the count of term t in class c, and a row of class c with counts
 x is left out, the count becomes n_ct - x_t. Class c also has one row less in its prior, and the
 columns are the features that are still within the limits on terms. Other classes keep their counts,
-so that all rows share one table of logarithms. Only the row's own class is computed again, and
-features that become columns or are no longer columns without the row. Sparse products do it, in
-O(features of the row + classes) per row.
+so that all rows share one table of logarithms. Only the row's own class, and features that become
+or stop being columns without the row, are computed again: by sparse products, in O(features of the
+row + classes) per row.
 
 >>> import scipy.sparse as sp
 >>> X, y = np.array([[2, 1], [1, 0], [0, 3]]), np.array([0, 0, 1])
@@ -172,7 +172,7 @@ class LeaveOneOut(ABC):
         self._base_columns = (np.ones(len(self.counts), dtype=np.bool_) if within is None
                               else within.columns())
         self._fit_prior = fit_prior
-        # With a row for each class of the row that is left out.
+        # Both have a row for each class that the row that is left out may have.
         self._log_prior, self._is_empty = _priors(statistics.class_count, class_prior, fit_prior)
 
     @abstractmethod
@@ -210,8 +210,7 @@ class LeaveOneOut(ABC):
     def keep_empty(self, k: int) -> None:
         """Keep class k possible if its last row is left out.
 
-        Of one label, the two classes are the rows with it and the rows without, which is class k:
-        there may be none of them.
+        For a label, class k is the rows without it: a label may have no such rows.
         """
         remaining = self.statistics.class_count.copy()
         remaining[k] -= 1
@@ -348,7 +347,7 @@ class BernoulliLeaveOneOut(LeaveOneOut):
         own_absence = _Absence(
             np.minimum(self.counts, n_other_rows), n_other_rows, l_column, self._base_columns,
             self.counts < n_rows)
-        weights = np.where(absence.never, 0.0, log_p - absence.log)
+        weights = np.where(absence.is_certain, 0.0, log_p - absence.log)
 
         def scores(rows: LeaveOneOutRows) -> Floats:
             all_rows, codes, values = np.arange(len(rows)), rows.codes, rows.values
@@ -357,32 +356,33 @@ class BernoulliLeaveOneOut(LeaveOneOut):
             own_rows, l_of_values = n_other_rows[codes], _l_of_entries(l, values)
             own_log_p = log_ratio(rows.own_counts - 1 + l_of_values,
                                   own_rows[_row_of(values)] + 2.0 * l_of_values)
-            value_at, change_at = _cells(values, codes), _cells(rows.change, codes)
+            value_cells, change_cells = _cells(values, codes), _cells(rows.change, codes)
             own = (own_absence.total[codes]
-                   + _row_sums(values, own_log_p - own_absence.log[value_at])
-                   + _row_sums(rows.change, own_absence.log[change_at]))
+                   + _row_sums(values, own_log_p - own_absence.log[value_cells])
+                   + _row_sums(rows.change, own_absence.log[change_cells]))
             result[all_rows, codes] = self._intercept[codes, codes] + own
-            if absence.never.any() or own_absence.never.any():
+            if absence.is_certain.any() or own_absence.is_certain.any():
                 # The number of terms that a class requires and the row lacks.
-                n_missing = absence.never_total + (
-                    rows.change - values) @ absence.never.astype(float)
+                n_missing = absence.n_certain + (
+                    rows.change - values) @ absence.is_certain.astype(float)
                 n_missing[all_rows, codes] = (
-                    own_absence.never_total[codes]
-                    + _row_sums(rows.change, own_absence.never[change_at])
-                    - _row_sums(values, own_absence.never[value_at]))
+                    own_absence.n_certain[codes]
+                    + _row_sums(rows.change, own_absence.is_certain[change_cells])
+                    - _row_sums(values, own_absence.is_certain[value_cells]))
                 result[n_missing > 0] = -np.inf
                 # As in `bernoulli_form`: without smoothing, classes without rows are impossible.
-                result[:, (n_rows == 0) & absence.never.any(axis=0)] = -np.inf
+                result[:, (n_rows == 0) & absence.is_certain.any(axis=0)] = -np.inf
             return result
 
         return scores
 
 
 class _Absence:
-    """log(1-p) of each term and class, as ``log``; 0 if p is 1, which is only so for ``l = 0``:
-    then ``never`` is True. The totals are over ``base_columns``.
+    """log(1-p) of each term and class, as ``log``, and its ``total`` over ``base_columns``.
 
-    ``counts``, (n_features, n_classes), are how many of the ``n_rows``, (n_classes,), hold a term.
+    With ``l = 0``, p may be 1: then ``is_certain`` is True, and ``log`` is 0. ``n_certain`` is the
+    number of such terms among ``base_columns``. ``counts``, (n_features, n_classes), are how many
+    of the ``n_rows``, (n_classes,), hold a term.
     """
 
     def __init__(
@@ -393,11 +393,11 @@ class _Absence:
         if is_defined is not None:
             # The value is not used, as every row of the class has the term.
             self.log[~is_defined] = 0.0
-        self.never = np.isneginf(self.log)
-        self.log[self.never] = 0.0
+        self.is_certain = np.isneginf(self.log)
+        self.log[self.is_certain] = 0.0
         # In the same order as in `bernoulli_form`: along each class.
         self.total = np.ascontiguousarray(self.log[base_columns].T).sum(axis=1)
-        self.never_total = self.never[base_columns].sum(axis=0).astype(np.float64)
+        self.n_certain = self.is_certain[base_columns].sum(axis=0).astype(np.float64)
 
 
 def _priors(

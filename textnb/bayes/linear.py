@@ -128,7 +128,7 @@ def _fit(
 ) -> tuple[Learned, dict[int, sp.csr_array]]:
     """What is learned, and the duals of each class, from which a solver may begin again.
 
-    A dual is a number >= 0 for each row, most of which are 0: see `LinearSolution`.
+    The duals are numbers >= 0, one for each row, and most are 0: see `LinearSolution`.
     ``counts_more_rows`` is whether the statistics also count rows that are not in ``prepared``.
     """
     statistics = prepared.statistics
@@ -138,7 +138,7 @@ def _fit(
     weights, intercept = np.zeros((statistics.n_features, len(classes))), problems.intercept
     duals, n_iter = dict[int, sp.csr_array](), 0
     start_weights = None if start is None else [
-        start.of(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
+        start.weights_for(classes.tolist()[k], problems.rows.columns) for k in problems.positives]
     for k, solution in problems.solve("fitting", weights=start_weights):
         solution.write_weights(weights[:, k])
         intercept[k] = solution.intercept
@@ -225,7 +225,7 @@ def learn_and_calibrate(
     if weight is not None and not weight[~held_out].any():
         return learned
     scores = scorer.score(held_out)
-    if left_out and weight is None and _every_class_is_outside_each(folds, labels.codes):
+    if left_out and weight is None and _no_fold_has_a_whole_class(folds, labels.codes):
         all_scores = scorer.score_folds(folds, last)
         all_scores[held_out] = scores
         learned = replace(learned, left_out=LeftOutScores(all_scores, labels.codes, last + 1))
@@ -289,8 +289,8 @@ def _are_as_low(losses: Floats, k: int, weight: Floats | None) -> NDArray[np.boo
         excess.std(axis=1) / excess.shape[1] ** 0.5))
 
 
-def _every_class_is_outside_each(folds: NDArray[np.int64], codes: NDArray[np.int64]) -> bool:
-    """Whether every class has rows outside each fold."""
+def _no_fold_has_a_whole_class(folds: NDArray[np.int64], codes: NDArray[np.int64]) -> bool:
+    """Whether each class has rows outside of each fold."""
     n_rows = np.zeros((int(codes.max()) + 1, int(folds.max()) + 1), dtype=np.int64)
     np.add.at(n_rows, (codes, folds), 1)
     return bool((n_rows.sum(axis=1, keepdims=True) > n_rows).all())
@@ -400,10 +400,10 @@ class _Problems:
     positives : sequence of int
         The classes that have a problem, of which they are the positive class.
     intercept : float64 (n_classes,)
-        The intercepts of classes without a problem, and 0 for the others. The first of two classes
-        scores 0, so that the margin is the score of the second. A label that no row has, or every
-        row, has the best intercept of a model without weights, so that its scores are comparable
-        in all folds.
+        The intercepts of classes without a problem; for the others, solutions have them. The first
+        of two classes scores 0, so that the margin is the score of the second. A label that no row
+        has, or every row, has the best intercept of a model without weights, so that its scores are
+        comparable in all folds.
     C : float
     """
 
@@ -467,13 +467,13 @@ class _Problems:
         ``phase`` names the work in the line of progress. The solver begins from ``duals``, or from
         ``weights`` and intercepts.
         """
-        def solve_block(places: range) -> list[LinearSolution]:
-            classes = [self.positives[place] for place in places]
+        def solve_block(block: range) -> list[LinearSolution]:
+            classes = [self.positives[i] for i in block]
             return self.solver.solve(
                 self.rows, [self.labels.has(k) for k in classes],
                 [self._costs_for(k) for k in classes], [self.scales.compute(k) for k in classes],
-                None if duals is None else [duals[place] for place in places],
-                None if weights is None else [weights[place] for place in places])
+                None if duals is None else [duals[i] for i in block],
+                None if weights is None else [weights[i] for i in block])
 
         if not self.positives:
             return
@@ -520,8 +520,8 @@ def _statistics_of_columns(
 ) -> Counts:
     """How many of the chosen rows hold each term, as counts of one class, for a feature map.
 
-    ``rows_with_term`` has these numbers. With ``weight``, that of each chosen row, the sum of the
-    weights of the rows that hold a term takes their place.
+    ``rows_with_term`` has these numbers. With ``weight``, float64 (n_rows,), the weights of the
+    chosen rows are added up instead.
     """
     if weight is None:
         return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), rows_with_term[None, :])
@@ -540,14 +540,14 @@ def _assign_folds(codes: NDArray[np.int64], share: float) -> NDArray[np.int64] |
     n_folds = round(1.0 / share)
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)
-    # The place of each row among the rows of its class.
-    place = np.empty(len(codes), dtype=np.int64)
-    place[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    # A class with fewer rows than folds would have no row in the last fold. So rows of all such
-    # classes are counted together, but the first of each class stays in the first fold.
-    rare = order[(sizes[codes[order]] < n_folds) & (place[order] > 0)]
-    place[rare] = np.arange(len(rare))
-    folds: NDArray[np.int64] = place % n_folds
+    # The number of each row among the rows of its class.
+    number = np.empty(len(codes), dtype=np.int64)
+    number[order] = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    # A class with fewer rows than folds would have no row in the last fold. So the rows of all such
+    # classes are numbered together, but the first of each class stays in the first fold.
+    rare = order[(sizes[codes[order]] < n_folds) & (number[order] > 0)]
+    number[rare] = np.arange(len(rare))
+    folds: NDArray[np.int64] = number % n_folds
     held_out = folds == n_folds - 1
     if held_out.sum() < _MIN_HELD_OUT or len(np.unique(codes[held_out])) < 2:
         return None

@@ -259,8 +259,8 @@ class LinearSolver:
         if descent is not None and descent.converged and not self._is_tight:
             return problem.solution(
                 descent.weights, descent.bias, descent.duals, descent.passes, converged=True)
-        # Steps are counted on from the passes of descent, but passes beyond _MAX_PASSES take none
-        # from Newton's method.
+        # Passes of descent count as steps, but passes beyond _MAX_PASSES take none from Newton's
+        # method.
         extra_passes = 0 if descent is None else max(descent.passes - _MAX_PASSES, 0)
         end = _newton(problem, self._start(problem, descent, duals, start), self.tol,
                       self.max_iter + extra_passes)
@@ -276,7 +276,7 @@ class LinearSolver:
             return _State.at(problem.at(descent.weights, descent.bias), descent.passes)
         if start is None and duals is not None:
             start = problem.of_duals(duals)
-        # Squares of larger weights overflow, as could be with those of a changed model file.
+        # Squares of larger weights, such as those of a changed model file, could overflow.
         if start is None or not np.abs(np.r_[start.bias, start.v, start.scores]).max() < 1e100:
             return _approach(problem, max(self.tol, _LOOSE_TOL), self.max_iter)
         return _State.at(start)
@@ -330,7 +330,7 @@ class _State:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """The objective, with 1 or -1 as ``y``, for the shared columns of ``all_rows``: ``rows``."""
+    """The objective of a class: ``rows`` are the shared columns of ``all_rows``, y is 1 or -1."""
 
     all_rows: SolverRows
     rows: sp.csr_array
@@ -401,8 +401,8 @@ class _Problem:
         return replace(self, cost=np.minimum(self.cost, max_cost))
 
     def multiple_of_scale(self) -> _Point:
-        """About the best point whose v is one number v0 for all features: Newton's method finds
-        x = (v0, bias) in at most ten steps, roughly, which is enough for a start."""
+        """About the best point whose v is one number v0 for all features: ten steps of Newton's
+        method, or fewer, find x = (v0, bias) well enough for a start."""
         # The rows' scores for v0 = 1 and no bias.
         unit_scores = self.rows @ self.scale
         # At least 1, so that there is a solution without columns.
@@ -460,8 +460,8 @@ class _Problem:
 
 
 def _approach(problem: _Problem, tol: float, max_steps: int) -> _State:
-    """Where Newton's method begins without earlier weights; if costs are large, near the optimum of
-    smaller costs."""
+    """The state from which Newton's method begins without earlier weights: if costs are large, near
+    the optimum of smaller costs."""
     max_cost = _COST_FACTOR
     state = _State.at(problem.capped(max_cost).multiple_of_scale())
     while max_cost < problem.cost.max():
@@ -557,7 +557,7 @@ class _Model:
         """Unknowns that gain at least nine tenths of what the model can gain, and whether conjugate
         gradients found them within the maximum number of steps."""
         # The model's value at the point.
-        here = point.penalty + 0.5 * _dot(self.row_hessian * self.misses, self.misses)
+        value_at_point = point.penalty + 0.5 * _dot(self.row_hessian * self.misses, self.misses)
         ridge = 1.0 / self.row_hessian
         residual = self.target - (self._multiply(unknowns) + ridge * unknowns)
         # Conjugate gradients are preconditioned by the ridge.
@@ -569,9 +569,9 @@ class _Model:
             if square <= negligible:
                 return unknowns, True
             image = self._multiply(direction) + ridge * direction
-            length = square / _dot(direction, image)
-            unknowns = unknowns + length * direction
-            residual -= length * image
+            step = square / _dot(direction, image)
+            unknowns = unknowns + step * direction
+            residual -= step * image
             scaled = self.row_hessian * residual
             previous_square, square = square, _dot(scaled, residual)
             misses = residual + ridge * unknowns
@@ -580,7 +580,7 @@ class _Model:
             primal = 0.5 * (norm + _dot(self.row_hessian * misses, misses))
             # The minimum of the model is not below its dual.
             dual = _dot(unknowns, self.target) - 0.5 * (norm + _dot(ridge * unknowns, unknowns))
-            if primal - dual <= _CG_SHARE * (here - dual):
+            if primal - dual <= _CG_SHARE * (value_at_point - dual):
                 return unknowns, True
             direction *= square / previous_square
             direction += scaled

@@ -37,7 +37,7 @@ _MAX_LENGTH = 1e150
 # The relative rounding errors that a mean, and a sum of squares or weights, may have.
 _MEAN_ROUNDING, _SUM_ROUNDING = 64 * np.finfo(np.float64).eps, 1e-9
 # The number of values of scatter matrices that are added at a time.
-_BLOCK = 1 << 20
+_BLOCK_SIZE = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,14 +125,14 @@ class MomentStatistics(ReadOnly):
 
     def __add__(self, other: MomentStatistics) -> MomentStatistics:
         self._check_like(other)
-        known, count, mean, scatter = self._copy_with_classes(
+        union, count, mean, scatter = self._copy_with_classes(
             unite_labels(self.classes, other.classes))
-        codes = class_codes(other.classes, known)
+        codes = class_codes(other.classes, union)
         count_before = count[codes]
         count = count.astype(np.result_type(self.class_count, other.class_count), copy=False)
         count[codes] += other.class_count
         # Scatter matrices are large: temporary arrays are only made for some classes at a time.
-        n_classes = max(1, _BLOCK // max(1, int(np.prod(self.scatter.shape[1:]))))
+        n_classes = max(1, _BLOCK_SIZE // max(1, int(np.prod(self.scatter.shape[1:]))))
         # `check_size` refuses overflow later, with the names of the columns.
         with np.errstate(over="ignore", invalid="ignore"):
             share = _ratio(other.class_count, count[codes])
@@ -144,7 +144,7 @@ class MomentStatistics(ReadOnly):
                 block_scatter += other.scatter[block]
                 block_scatter += self._products(shift[block], (count_before * share)[block])
                 scatter[codes[block]] = block_scatter
-        return MomentStatistics(known, count, mean, scatter)
+        return MomentStatistics(union, count, mean, scatter)
 
     def __sub__(self, other: MomentStatistics) -> MomentStatistics:
         """The moments without the rows of ``other``.
@@ -159,15 +159,15 @@ class MomentStatistics(ReadOnly):
         left, right = self.with_classes(other.classes), other.with_classes(self.classes)
         count = left.class_count - right.class_count
         # Differences of integers are exact; differences of sums of weights have rounding errors.
-        slack = 0.0 if count.dtype.kind == "i" else (
+        count_slack = 0.0 if count.dtype.kind == "i" else (
             _SUM_ROUNDING * float(left.class_count.max(initial=1)))
-        if (count < -slack).any():
+        if (count < -count_slack).any():
             k = int(count.argmin())
             raise DataError.never_learned(
                 f"class {left.classes.tolist()[k]!r} has learned {left.class_count[k]} rows, fewer "
                 f"than the {right.class_count[k]} given")
-        if slack:
-            count = np.where(np.abs(count) <= slack, 0.0, count)
+        if count_slack:
+            count = np.where(np.abs(count) <= count_slack, 0.0, count)
         # Chan's update, backwards.
         shift = right.mean - left.mean
         ratio = _ratio(right.class_count, count)[:, None]
@@ -181,40 +181,40 @@ class MomentStatistics(ReadOnly):
         error = _MEAN_ROUNDING * (1.0 + ratio) * (np.abs(left.mean) + np.abs(right.mean))
         slack = (_SUM_ROUNDING * (squares + weight[:, None] * difference**2)
                  + left.class_count[:, None] * error * (2.0 * np.abs(difference) + error))
-        diagonal = rest if self.diagonal else np.einsum("kii->ki", rest)
+        rest_squares = rest if self.diagonal else np.einsum("kii->ki", rest)
         is_empty = ((count == 0) & (left.class_count > 0))[:, None]
-        is_impossible = (diagonal < -slack) | (is_empty & (
-            (np.abs(diagonal) > slack)
+        is_impossible = (rest_squares < -slack) | (is_empty & (
+            (np.abs(rest_squares) > slack)
             | (left.class_count[:, None] * shift**2 > slack)))
         if is_impossible.any():
             k, i = np.argwhere(is_impossible)[0]
             raise DataError.never_learned(
                 f"the rows given are not among those of class {left.classes.tolist()[k]!r}: what "
                 f"would be left has no variance that feature {i} could have")
-        # `diagonal` may be a view of ``rest``.
-        np.maximum(diagonal, 0.0, out=diagonal)
+        # This may be a view of `rest`, and then changes its diagonals.
+        np.maximum(rest_squares, 0.0, out=rest_squares)
         rest[count == 0] = 0.0
         return MomentStatistics(left.classes, count, mean, rest)
 
     def with_classes(self, classes: ArrayLike) -> MomentStatistics:
         """The same moments among more classes."""
-        known = unite_labels(self.classes, classes)
-        if len(known) == len(self.classes):
+        union = unite_labels(self.classes, classes)
+        if len(union) == len(self.classes):
             return self
-        return MomentStatistics(*self._copy_with_classes(known))
+        return MomentStatistics(*self._copy_with_classes(union))
 
     def _copy_with_classes(
-        self, known: NDArray[Any]
+        self, union: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any], Floats, Floats]:
-        """These classes, which include all of `classes`, and copies of their counts, means and
-        scatters, which may be changed."""
-        if len(known) == len(self.classes):
+        """``union``, which has all of `classes`, and the counts, means and scatters of its classes:
+        copies, which may be changed."""
+        if len(union) == len(self.classes):
             return self.classes, self.class_count.copy(), self.mean.copy(), self.scatter.copy()
-        rows = class_codes(self.classes, known)
-        count, mean, scatter = _zeros(len(known), self.n_features, self.diagonal)
+        rows = class_codes(self.classes, union)
+        count, mean, scatter = _zeros(len(union), self.n_features, self.diagonal)
         count = count.astype(self.class_count.dtype)
         count[rows], mean[rows], scatter[rows] = self.class_count, self.mean, self.scatter
-        return known, count, mean, scatter
+        return union, count, mean, scatter
 
     def scaled(self, weights: Floats) -> MomentStatistics:
         """The moments with a weight for the rows of each class; means do not change."""

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from textnb.bayes.cells import cells_by_class
+from textnb.bayes.cells import cells_of_classes
 from textnb.bayes.class_weight import class_weights, with_class_weight
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import canonical, count_by_column, presence
@@ -33,8 +33,8 @@ from textnb.runtime.progress import Size, current_progress
 _LIBLINEAR_LOCK = Lock()
 # With larger values LIBLINEAR's steps are 0, and it does not end.
 _MAX_VALUE = 1e30
-# For each loss, a tolerance of LIBLINEAR with which accuracy on text is that of the optimum.
-TOLERANCE = {"log": 4.0, "hinge": 2.0}
+# For each loss, a tolerance of LIBLINEAR that is as accurate on texts as the optimum.
+_TOLERANCES = {"log": 4.0, "hinge": 2.0}
 
 
 def log_count_ratio(feature_count: NDArray[Any], l: Smoothing) -> Floats:
@@ -76,7 +76,7 @@ def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     """
     n_rows, total = (len(labels), count_by_column(rows)) if labels.is_multilabel else (None, None)
     by_class = (count_by_column(rows, labels.has(k)) for k in range(len(labels.classes)))
-    ends, codes, values = cells_by_class(by_class, rows.shape[1])
+    ends, codes, values = cells_of_classes(by_class, rows.shape[1])
     return Counts(labels.classes, labels.sizes, ends, codes, values, rows=n_rows, total=total)
 
 
@@ -191,11 +191,11 @@ def learn_from_rows(
         weight = class_weight if weight is None else class_weight * weight
     # Of two classes, the first scores 0, so that the posterior is the logistic function of the
     # score of the second.
-    first = len(classes) - len(ratio)
+    first_class = len(classes) - len(ratio)
     weights, intercept = np.zeros((rows.shape[1], len(classes))), np.zeros(len(classes))
     n_steps, progress = 0, current_progress()
     progress.begin("fitting", Size(len(ratio)), "class")
-    for k, r in enumerate(ratio, start=first):
+    for k, r in enumerate(ratio, start=first_class):
         solver = _solve(model, scale_columns(rows, r), labels.has(k), weight)
         w, intercept[k] = solver.coef_[0], solver.intercept_[0]
         if not (np.isfinite(w).all() and np.isfinite(intercept[k])):
@@ -219,7 +219,7 @@ def _solve(
 
     _check_rows(rows)
     solver = LogisticRegression(solver="liblinear") if model.loss == "log" else LinearSVC()
-    tol = TOLERANCE[model.loss] if model.tol is None else model.tol
+    tol = _TOLERANCES[model.loss] if model.tol is None else model.tol
     solver.set_params(dual=True, C=model.C, tol=tol, max_iter=model.max_iter,
                       random_state=model.random_state)
     with _LIBLINEAR_LOCK:

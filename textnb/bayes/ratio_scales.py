@@ -24,8 +24,8 @@ from textnb.bayes.statistics import as_smoothing
 class RatioScales:
     """Computes |r| ** power for one class at a time; r is its log-count ratio to all others [1]_.
 
-    There is one for each shared column of ``rows``, which two or more rows hold, and for each own
-    column of a row, which no other row holds.
+    There is one scale for each shared column of ``rows``, which two or more rows hold, and for each
+    own column of a row, which no other row holds.
 
     The power and the smoothing are those of ``model``, an `NBLinear`. Ratios are of the counts in
     ``statistics``, which may count more rows, or else of ``rows``, with their ``weight``, float64
@@ -66,6 +66,7 @@ class RatioScales:
             weight is None and class_weight is None) else weigh_by_column(shared, self._row_weight)
         ends = shared.indptr
         if self._has_no_ratio.any():
+            # Only values in columns that have a ratio are counted.
             ends = np.append(0, np.cumsum(~self._has_no_ratio[shared.indices]))[ends]
         # The mass of a row, class or label is the sum of its counts over all columns.
         row_mass = self._row_weight * (np.diff(ends) + np.bincount(rows.row, minlength=len(labels)))

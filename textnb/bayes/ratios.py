@@ -54,8 +54,8 @@ def log_prior(
     class_rows: Any, rows: Any, n_classes: int, prior: Any, fit_prior: bool,
     log_ratio: LogRatio,
 ) -> Any:
-    """log π of a class: of its ``prior`` if there is one, else of ``class_rows / rows``, or without
-    ``fit_prior`` of ``1 / n_classes``.
+    """log π of a class. If its ``prior`` is None, π is ``class_rows / rows`` with ``fit_prior``,
+    and ``1 / n_classes`` without.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def log_prior(
 
 
 def multinomial(count: Any, total: Any, l: Any, total_l: Any, log_ratio: LogRatio) -> Any:
-    """log θ = log((n_kt + l_t) / (Σ_t n_kt + Σ_t l_t)) [1]_: eq. 13.7 with l_t for 1.
+    """log θ = log((n_kt + l_t) / (Σ_t n_kt + Σ_t l_t)) [1]_: eq. 13.7 with l_t instead of 1.
 
     ``count`` is n_kt, how often class k has term t; ``total`` is Σ_t n_kt, ``total_l`` Σ_t l_t.
 
@@ -81,7 +81,7 @@ def multinomial(count: Any, total: Any, l: Any, total_l: Any, log_ratio: LogRati
 
 
 def bernoulli(present: Any, rows: Any, l: Any, log_ratio: LogRatio) -> tuple[Any, Any]:
-    """log p and log(1-p), p = (n_kt + l_t) / (n_k + 2 l_t) [1]_, fig. 13.3 with l_t for 1.
+    """log p and log(1-p), p = (n_kt + l_t) / (n_k + 2 l_t) [1]_: fig. 13.3 with l_t instead of 1.
 
     ``rows`` is n_k, the rows of class k, and ``present`` is n_kt, how many of them have term t.
     1-p is computed as (n_k - n_kt + l_t) / (n_k + 2 l_t), which keeps its digits where p is near 1.

@@ -11,7 +11,7 @@ and rare terms learn from others. The score x·w + (x U)·u is x·(w + U u), so 
 explanations and exports need only one weight per term.
 
 >>> from textnb.bayes.features import IDENTITY
->>> sharing = Sharing(sp.csr_array([[1, 1, 0], [0, 1, 1]]), weight=0.5)
+>>> sharing = Sharing(sp.csr_array([[1, 1, 0], [0, 1, 1]]), subword_weight=0.5)
 >>> rows = sp.csr_array([[1, 0], [1, 1], [0, 2]])
 >>> extra = sharing.extra_columns(rows, IDENTITY)
 >>> extra.factors.toarray().tolist()
@@ -41,7 +41,7 @@ WEIGHT_OF_OWN_VECTORS = 1.5
 # With more rows per class, vectors help less.
 _FEW_ROWS = 250
 # Subwords help less if texts have more words: see `weight_for_row_length`.
-_LENGTH_FACTOR, MAX_WEIGHT = 5.5, 1.6
+_LENGTH_FACTOR, MAX_SUBWORD_WEIGHT = 5.5, 1.6
 # If texts have more words and there are more rows, subwords only take time.
 _MAX_WORDS, _MAX_ROWS = 100, 10_000
 
@@ -74,7 +74,7 @@ def default_subword_weight(
 
 def weight_for_row_length(words_per_row: float) -> float:
     """5.5 / sqrt(words per row), at most 1.6: the words of long rows say enough."""
-    return min(float(_LENGTH_FACTOR / words_per_row**0.5), MAX_WEIGHT)
+    return min(float(_LENGTH_FACTOR / words_per_row**0.5), MAX_SUBWORD_WEIGHT)
 
 
 def reduce_for_rows(weight: float, rows_per_class: float) -> float:
@@ -141,7 +141,7 @@ class Sharing:
     ----------
     subwords : csr_array of numbers (n_terms, n_subwords)
         See `textnb.bayes.subwords.subword_matrix`.
-    weight : float
+    subword_weight : float
         The factor of subwords.
     vectors : TermVectors or None
     vector_weight : float
@@ -149,7 +149,7 @@ class Sharing:
     """
 
     subwords: sp.csr_array
-    weight: float
+    subword_weight: float
     vectors: TermVectors | None = None
     vector_weight: float = 0.0
 
@@ -205,7 +205,7 @@ class Sharing:
             n_rows = before + block.shape[0]
             if weight is not None:
                 weighted_frequency += weigh_by_column(block_subwords, weight[before:n_rows])
-        factors = self.subwords * self.weight
+        factors = self.subwords * self.subword_weight
         idf = next((step.weights for step in features.steps if isinstance(step, Idf)), None)
         if idf is not None:
             subword_idf = (Idf.smooth(rows_with_subword, n_rows) if weight is None else
@@ -215,7 +215,7 @@ class Sharing:
         if self.vectors is None or not self.has_vectors:
             return ExtraColumns(factors, rows_with_subword)
         vectors = replace(self.vectors, values=self.vectors.values * self.vector_weight)
-        # Nearly every row has a term with a vector.
+        # Nearly every row has a term with a vector, so each dimension counts in all rows.
         return ExtraColumns(factors, np.append(
             rows_with_subword, np.full(vectors.values.shape[1], n_rows)), vectors)
 

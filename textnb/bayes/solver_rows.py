@@ -74,14 +74,14 @@ class SolverRows:
         index_type = np.int32 if max(n_stored, rows.shape[0], n_features) < 2**31 else np.int64
         shared_index = np.full(n_features, -1, dtype=index_type)
         shared_index[columns] = np.arange(len(columns))
-        n_shared = int(n_holding[columns].sum())
-        n_own = n_stored - n_shared
+        max_shared = int(n_holding[columns].sum())
+        max_own = n_stored - max_shared
         del n_holding
         # Values and columns of the shared columns; rows, columns and values of the others.
-        shared = np.empty(n_shared), np.empty(n_shared, dtype=index_type)
-        own = np.empty(n_own, dtype=index_type), np.empty(n_own, dtype=index_type), np.empty(n_own)
+        shared = np.empty(max_shared), np.empty(max_shared, dtype=index_type)
+        own = (np.empty(max_own, dtype=index_type), np.empty(max_own, dtype=index_type),
+               np.empty(max_own))
         sizes: list[NDArray[Any]] = [np.zeros(1, dtype=index_type)]
-        # From here on, the numbers of values that are already stored.
         n_shared = n_own = 0
         for before, block in row_blocks(rows, chosen):
             mapped = features.map_rows(block)

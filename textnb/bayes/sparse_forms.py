@@ -119,12 +119,11 @@ def stays_sparse(model: Any, statistics: Counts, l: Smoothing) -> bool:
 def derive_sparse(model: Any, statistics: Counts, l: Smoothing) -> LinearForm:
     """The form with sparse weights, of counts for which `stays_sparse` is true."""
     counts = with_class_weight(statistics, model.class_weight)
-    # What is added to the log prior of each class; None if scores have no prior.
-    weights, added = model.weigh_sparse(counts, l)
+    weights, added_to_prior = model.weigh_sparse(counts, l)
     intercept = np.zeros(len(counts.classes))
-    if added is not None and not counts.is_multilabel:
-        intercept = model.log_prior(counts) + added
-    elif added is not None and model.fit_prior:
+    if added_to_prior is not None and not counts.is_multilabel:
+        intercept = model.log_prior(counts) + added_to_prior
+    elif added_to_prior is not None and model.fit_prior:
         own_rows, n_rows = counts.class_count, counts.n_rows
         intercept = log_ratio(own_rows, n_rows) - log_ratio(n_rows - own_rows, n_rows)
     return LinearForm(counts.classes, weights, intercept, features=presence_map(model.above),
@@ -142,7 +141,7 @@ def _log_excess(count: NDArray[Any], l: Smoothing) -> Floats:
 
 
 def log_without(count: NDArray[Any], total: NDArray[Any], l: Smoothing) -> Floats:
-    """log((total - count + l) / (total + l)).
+    """What a logarithm loses without a count: log((total - count + l) / (total + l)).
 
     The count may exceed the total by rounding.
     """

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.cells import concatenate_ranges
+
 # SciPy is imported only where its matrices are made.
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -97,9 +99,9 @@ class SparseRows:
             return self._like(self.data[begin:end], self.indices[begin:end],
                               self.indptr[start:max(start, stop) + 1] - begin)
         rows = np.arange(self.shape[0])[chosen]
-        sizes = np.diff(self.indptr)[rows]
-        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(self.indptr.dtype)
-        entries = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], sizes)
+        begins, ends = self.indptr[rows], self.indptr[rows + 1]
+        indptr = np.concatenate([[0], np.cumsum(ends - begins)]).astype(self.indptr.dtype)
+        entries = concatenate_ranges(begins, ends)
         return self._like(self.data[entries], self.indices[entries], indptr)
 
     def with_values(self, data: NDArray[Any]) -> SparseRows:

@@ -47,15 +47,15 @@ def subword_matrix(terms: Sequence[str], shortest: int, longest: int) -> sp.csr_
     columns: list[NDArray[np.int64]] = []
     n_subwords = 0
     for length in range(2, longest + 1):
-        fits = np.flatnonzero(remaining >= length)
+        starts = np.flatnonzero(remaining >= length)
         longer_rank = np.zeros_like(rank)
-        longer_rank[fits] = np.unique(
-            rank[fits] * n_characters + character_rank[fits + length - 1], return_inverse=True)[1]
+        pairs = rank[starts] * n_characters + character_rank[starts + length - 1]
+        longer_rank[starts] = np.unique(pairs, return_inverse=True)[1]
         rank = longer_rank
-        if length >= shortest and len(fits):
-            rows.append(term_of_character[fits])
-            columns.append(rank[fits] + n_subwords)
-            n_subwords += int(rank[fits].max()) + 1
+        if length >= shortest and len(starts):
+            rows.append(term_of_character[starts])
+            columns.append(rank[starts] + n_subwords)
+            n_subwords += int(rank[starts].max()) + 1
     if not rows:
         return sp.csr_array((len(terms), 0))
     entries = np.concatenate(rows), np.concatenate(columns)

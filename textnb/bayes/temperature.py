@@ -32,7 +32,7 @@ _BLOCK = 1 << 15
 
 def best_temperature(
     scores: Floats, codes: NDArray[np.int64], weight: Floats | None = None, *,
-    halvings: int = 60,
+    n_bisections: int = 60,
 ) -> float:
     """The T that gives ``softmax(scores / T)`` the maximum likelihood [1]_.
 
@@ -47,8 +47,8 @@ def best_temperature(
         The class of each row.
     weight : float64 (n_rows,), optional
         The weight of each row; by default 1.
-    halvings : int
-        The number of bisections of an interval of log T; 8 give about one digit of T.
+    n_bisections : int
+        How often the interval of log T is halved; 8 times give about one digit of T.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def best_temperature(
 
     # The loss is convex in 1 / T, so bisection of log(1 / T) finds the zero of its derivative.
     low, high = np.log(1.0 / _MAX_FACTOR), np.log(_MAX_FACTOR)
-    for _ in range(halvings):
+    for _ in range(n_bisections):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if slope(float(np.exp(middle))) < 0 else (low, middle)
     return float(np.exp(-0.5 * (low + high)))
@@ -101,7 +101,7 @@ def best_sigmoids(scores: Floats, codes: NDArray[np.int64], weight: Floats) -> t
     if not total:
         return 1.0, 0.0
     bounds = np.array([np.log(_MAX_FACTOR), _MAX_SHIFT])
-    start = best_temperature(scores, codes, weight, halvings=8)
+    start = best_temperature(scores, codes, weight, n_bisections=8)
     point = np.array([-np.log(start), 0.0])
     loss = _Loss.at(point, scores, codes, weight)
     for _ in range(_MAX_STEPS):
@@ -149,7 +149,7 @@ class _Loss:
     def curvature(self) -> Floats:
         """The Hessian if it is positive definite, else the Fisher information."""
         h = self.hessian
-        # Not if the determinant may be above 0 by rounding only.
+        # A smaller determinant may be above 0 by rounding only.
         is_convex = h[0, 0] > 0 and np.linalg.det(h) > 1e-6 * h[0, 0] * abs(h[1, 1])
         ridge: Floats = 1e-9 * self.weight * np.eye(2)
         return ridge + (h if is_convex else self.information)
@@ -168,7 +168,8 @@ class _Loss:
         self, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats,
         uniform_share: float,
     ) -> _Loss:
-        """The loss of more rows; ``uniform_share`` of each label is spread over all classes."""
+        """This loss plus the loss of more rows; ``uniform_share`` of each label is spread over all
+        classes."""
         scaled = np.exp(point[0]) * scores
         # log σ(z) and 1 - σ(z), without overflow.
         z = scaled + point[1]

@@ -127,7 +127,7 @@ class LabelCounter:
                 with_all = self._counting.counts(numbers, codes, self._class_count[codes])
                 of_all = with_all.codes == 0
                 counts = replace(
-                    with_all.without(numbers[:1]), classes=classes,
+                    with_all.without_classes(numbers[:1]), classes=classes,
                     rows=int(with_all.class_count[0]), total=put_into_zeros(
                         with_all.values[of_all], with_all.columns[of_all], with_all.n_features))
         del self._counting
