@@ -23,7 +23,7 @@ def test_the_areas_of_curves_are_those_of_scikit_learn(classes):
     # Rows of the last are of no class that the model knows.
     held = HeldOut(np.arange(classes), scores, np.where(actual < classes, actual, -1),
                    np.ones(300), "")
-    curves = data.curves(held.classes.tolist(), held.actual, held.fair_odds)
+    curves = data.compute_curves(held.classes.tolist(), held.actual, held.fair_odds)
     assert [curve.label for curve in curves] == list(range(classes))
     for k, curve in enumerate(curves):
         odds = scores[:, k] - np.log1p(-np.exp(scores[:, k]))

@@ -46,13 +46,13 @@ class Bar:
 
 @dataclass(frozen=True)
 class Card:
-    """One label: its figures, the chart of its scores, its terms, and what it is confused with.
+    """One label: a summary in numbers, the chart of its scores, its terms, and its confusions.
 
     ``row`` is its row in `Scored.labels`, ``anchor`` is where links to the card lead, and
     ``letter`` is the first of its name. ``chart`` is an SVG with the lowest and the highest score.
-    ``bars`` are terms with their weights, and ``measure`` says what a weight is; of many
-    labels, ``terms`` are terms without weights. ``confused`` are pairs: an answer that documents of
-    this label get wrongly, and their number.
+    ``bars`` are terms with their weights, and ``measure`` says what a weight is. If there are many
+    labels, ``terms`` are instead terms without weights. ``confused`` are pairs: an answer that
+    documents of this label get wrongly, and their number.
     """
 
     row: int
@@ -60,7 +60,7 @@ class Card:
     anchor: str
     letter: str
     documents: int
-    figures: str
+    summary: str
     chart: tuple[Any, str, str] | None
     confused: Sequence[tuple[str, str]]
     bars: Sequence[Bar] = ()
@@ -70,7 +70,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Reason:
-    """The terms that decided one answer; ``rest`` says what the other terms and the prior added."""
+    """The terms that decided an answer; ``rest`` says what the other terms and the prior added."""
 
     title: str
     caption: str
@@ -82,8 +82,8 @@ class Reason:
 class Mistake:
     """The wrong answers to one document, or its missed labels: its text, and what decided them.
 
-    ``relation`` is the words between the ``labels`` and the ``other`` one, such as "instead of".
-    ``certainty`` says how sure the model is. ``texts`` are as `shown_texts` returns them.
+    ``relation`` are the words after the ``labels``, such as "instead of", which the ``other`` label
+    follows. ``certainty`` says how sure the model is. ``texts`` are as `shown_texts` returns them.
     """
 
     row: str
@@ -141,6 +141,7 @@ def _chart(scored: Scored, k: int) -> tuple[Any, str, str]:
     # The outer bins count infinite values, too.
     table = histogram(excess, {"own": scored.has_label(k), "other": ~scored.has_label(k)})
     low, high = table["low"].to_numpy().min(), table["high"].to_numpy().max()
+    # The table has the bins of two groups.
     middle, step = _HEIGHT / 2, _WIDTH / (table.height / 2)
     parts = []
     for (_, bins), colour, sign in zip(
@@ -199,7 +200,7 @@ def _mistake(
                  if scored.has_probabilities else f"margin {number(log_odds, 1)}")
     label = scored.classes[scored.held_out.actual[row]]
     answer, [other] = names_of([scored.classes[k]]), names_of([label])
-    mistake = Mistake(f"{row:,}", answer, "instead of", other, certainty, [_features(columns)])
+    mistake = Mistake(f"{row:,}", answer, "instead of", other, certainty, [_show_features(columns)])
     if not isinstance(model, TextClassifier):
         return mistake
     difference = scored.estimator.difference_name
@@ -270,7 +271,7 @@ def shown_texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     return shown
 
 
-def _features(columns: Mapping[str, Any]) -> tuple[str, str, int]:
+def _show_features(columns: Mapping[str, Any]) -> tuple[str, str, int]:
     """The first features of a row of numbers, as one text in the form of `shown_texts`."""
     features = (f"{name} = {value}" for name, value in list(columns.items())[:_MAX_FEATURES])
     text, n_left_out = shorten(", ".join(features))

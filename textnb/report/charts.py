@@ -54,7 +54,7 @@ def draw(chart: Any) -> str:
     import vl_convert
 
     specification = chart.to_dict()
-    # The page's background, which may be dark, shall be visible.
+    # The page's background, which may be dark, stays visible.
     specification["config"]["background"] = "transparent"
     # The data are in the specification, so no address needs to be loaded.
     return clean(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]))
@@ -77,7 +77,7 @@ def clean(svg: str) -> str:
     for name, value in (("aria-hidden", "true"), ("focusable", "false")):
         root.set(name, value)
     text = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
-    # Two decimals are enough for coordinates.
+    # Two decimals are enough for coordinates, which are inside of tags.
     return re.sub(r"(\.\d{2})\d+(?=[^<>]*>)", r"\1", text)
 
 
@@ -97,6 +97,7 @@ def _prune(element: ElementTree.Element) -> None:
 
 
 def _is_invisible(element: ElementTree.Element) -> bool:
+    # Vega puts a shape behind each group of marks, and one in front of it.
     is_hidden = element.get("display") == "none" or element.get("opacity") == "0"
     role = element.get("class", "")
     return is_hidden or (element.tag in _SHAPES and role in ("background", "foreground"))

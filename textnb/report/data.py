@@ -37,9 +37,10 @@ from textnb.learning.fitted import fitted_text_model_or_none
 from textnb.text.coverage import TermCoverage
 
 Model = TextClassifier | TableClassifier
-# The maximum numbers of labels that are shown one by one, and of labels with curves, as each curve
-# sorts all rows: the labels with the most documents.
+# The maximum numbers of labels that are shown one by one, and of labels with curves, each of which
+# sorts all rows. If there are more labels, those with the most documents are taken.
 MAX_LABELS, _MAX_CURVES = 1000, 250
+# The approximate number of bins of a histogram.
 _N_BINS = 40
 # The maximum number of mistakes of one kind that a report shows.
 MAX_MISTAKES = 12
@@ -169,8 +170,8 @@ class Scored:
 
     @cached_property
     def curves(self) -> list[Curve]:
-        """The curves of each label against the rest; see `curves`."""
-        return curves(self.classes, self.held_out.actual, self.decision_values)
+        """The curves of each label against the rest: see `compute_curves`."""
+        return compute_curves(self.classes, self.held_out.actual, self.decision_values)
 
     @cached_property
     def reliability(self) -> Mapping[str, Reliability]:
@@ -298,7 +299,7 @@ def wrong_answers(
 
     Returns
     -------
-    list of (row, list of (k, sure))
+    list of (row, list of (k, certainty))
         The indices of the row's wrong or missed labels, the worst first, and how sure the model is
         of each: the log-odds (base e) of a wrong class; for lists, how far the score of the label
         is from its threshold.
@@ -308,18 +309,18 @@ def wrong_answers(
         is_wrong = actual & ~scored.answers if missed else scored.answers & ~actual
         rows, codes = np.nonzero(is_wrong)
         with np.errstate(invalid="ignore"):
-            sure = (held_out.scores[rows, codes] - thresholds[codes]) * (-1 if missed else 1)
+            certainty = (held_out.scores[rows, codes] - thresholds[codes]) * (-1 if missed else 1)
     else:
         rows = np.flatnonzero(~scored.right & (actual != UNKNOWN) & (held_out.predicted != UNKNOWN))
         codes = held_out.predicted[rows]
-        sure = scored.decision_values[rows, codes]
-    order = np.argsort(-np.nan_to_num(sure, nan=-np.inf, posinf=np.inf, neginf=-np.inf),
+        certainty = scored.decision_values[rows, codes]
+    order = np.argsort(-np.nan_to_num(certainty, nan=-np.inf, posinf=np.inf, neginf=-np.inf),
                        kind="stable")
-    rows, codes, sure = rows[order], codes[order], sure[order]
-    # Where each row has its first, and so worst, answer: sorted, these places give the worst rows.
-    first = np.sort(np.unique(rows, return_index=True)[1])[:MAX_MISTAKES]
-    return [(row, [*zip(codes[rows == row].tolist(), sure[rows == row].tolist(), strict=True)])
-            for row in rows[first].tolist()]
+    rows, codes, certainty = rows[order], codes[order], certainty[order]
+    # The places of the worst answer of each row, which is its first; the worst rows come first.
+    places = np.sort(np.unique(rows, return_index=True)[1])[:MAX_MISTAKES]
+    return [(row, [*zip(codes[rows == row].tolist(), certainty[rows == row].tolist(), strict=True)])
+            for row in rows[places].tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,8 +347,8 @@ class Curve:
     average_precision: float
 
 
-def curves(classes: Sequence[Any], actual: NDArray[Any], values: Floats) -> list[Curve]:
-    """Compute the curves of the labels with the most rows, at most `_MAX_CURVES`.
+def compute_curves(classes: Sequence[Any], actual: NDArray[Any], values: Floats) -> list[Curve]:
+    """The curves of the labels with the most rows, at most `_MAX_CURVES`.
 
     A curve needs rows with and without the label. Rows whose label the model does not know count as
     without. ``actual`` is as in `HeldOut`; ``values`` are `Scored.decision_values`.
@@ -372,7 +373,7 @@ def _curve(label: Any, has_label: NDArray[np.bool_], values: Floats) -> Curve:
 
 
 def rates_of(is_positive: NDArray[np.bool_], is_called: NDArray[np.bool_]) -> Rates:
-    """The counts and rates of answers: rows that are positive, and rows that are called so."""
+    """The counts and rates of answers that call rows positive, some of which are."""
     hits = int((is_positive & is_called).sum())
     return Rates(true_positives=hits, false_positives=int(is_called.sum()) - hits,
                  false_negatives=int(is_positive.sum()) - hits,

@@ -22,13 +22,13 @@ from textnb.runtime.display import names_of, number, percent
 from textnb.text.tokens import Tokenizer
 
 # With fewer test rows, the 95 % interval of a share of one half is wider than 20 points each way.
-_MIN_TESTED = 20
+_MIN_TEST_ROWS = 20
 # With fewer rows, what a model has learned of a class is mostly chance.
-_MIN_LEARNED = 10
+_MIN_LEARNED_ROWS = 10
 # Classes are unbalanced if the largest has more than this many times the rows of the smallest.
 _MAX_RATIO = 10.0
 # A larger share of copies, or of texts without a known term, gives a warning instead of a note.
-_MAX_COPIES, _MAX_WITHOUT_TERMS = 0.01, 0.05
+_MAX_COPY_SHARE, _MAX_NO_TERM_SHARE = 0.01, 0.05
 # With a larger calibration error, calibration is a next step.
 _MAX_CALIBRATION_ERROR = 0.05
 # The maximum number of labels that a finding names.
@@ -124,7 +124,7 @@ def _check_texts(scored: Scored) -> Findings:
         yield "warning", f"{quantity(coverage.textless, 'document')} without a text: {basis}."
     if coverage.without:
         share = coverage.without / len(scored.held_out)
-        yield ("warning" if share > _MAX_WITHOUT_TERMS else "note",
+        yield ("warning" if share > _MAX_NO_TERM_SHARE else "note",
                f"{quantity(coverage.without, 'document')} ({percent(share)}) with a text but "
                f"without any term that the model knows: {basis}.")
     if coverage.message:
@@ -133,24 +133,26 @@ def _check_texts(scored: Scored) -> Findings:
 
 def _check_sizes(scored: Scored) -> Findings:
     noun, unit = scored.noun, scored.unit
+    # The number of test rows of each class.
     sizes = np.array([int(scored.has_label(k).sum()) for k in range(len(scored.classes))])
-    filled = sizes[sizes > 0]
-    few = [label for label, n in zip(scored.classes, sizes, strict=True) if 0 < n < _MIN_TESTED]
+    nonzero = sizes[sizes > 0]
+    few = [label for label, n in zip(scored.classes, sizes, strict=True) if 0 < n < _MIN_TEST_ROWS]
     if few:
-        yield "warning", (f"{quantity(len(few), noun)} with fewer than {_MIN_TESTED} test {unit}s "
-                          f"({_enumerate(few)}): their figures are rough. Test more of them.")
-    if len(filled) == 1:
+        yield "warning", (f"{quantity(len(few), noun)} with fewer than {_MIN_TEST_ROWS} test "
+                          f"{unit}s ({_enumerate(few)}): their figures are rough. Test more of "
+                          "them.")
+    if len(nonzero) == 1:
         yield "warning", (f"All {unit}s have one label: the figures do not show how well the "
                           f"{scored.nouns} are told apart.")
-    elif not scored.of_lists and filled.max() > _MAX_RATIO * filled.min():
-        yield "note", (f"The classes are unbalanced ({filled.max():,} {unit}s against "
-                       f"{filled.min():,}): always answering the largest would be right in "
-                       f"{percent(filled.max() / len(scored.right))}. Read the figures per class.")
+    elif not scored.of_lists and nonzero.max() > _MAX_RATIO * nonzero.min():
+        yield "note", (f"The classes are unbalanced ({nonzero.max():,} {unit}s against "
+                       f"{nonzero.min():,}): always answering the largest would be right in "
+                       f"{percent(nonzero.max() / len(scored.right))}. Read the figures per class.")
     rare = [label for label, n in zip(scored.classes, scored.n_learned_rows, strict=True)
-            if n < _MIN_LEARNED]
+            if n < _MIN_LEARNED_ROWS]
     if rare:
-        yield "warning", (f"{quantity(len(rare), noun)} learned from fewer than {_MIN_LEARNED} "
-                          f"{unit}s ({_enumerate(rare)}): learn more of them.")
+        yield "warning", (f"{quantity(len(rare), noun)} learned from fewer than "
+                          f"{_MIN_LEARNED_ROWS} {unit}s ({_enumerate(rare)}): learn more of them.")
 
 
 def _check_copies(scored: Scored, frame: Any, train: Any) -> Findings:
@@ -165,7 +167,7 @@ def _check_copies(scored: Scored, frame: Any, train: Any) -> Findings:
         tokenizer=Tokenizer(token_columns=tuple(model.fitted_.token_columns)))
     repetitions = find(frame)
     if repetitions.exact:
-        yield ("warning" if repetitions.share > _MAX_COPIES else "note",
+        yield ("warning" if repetitions.share > _MAX_COPY_SHARE else "note",
                f"{_repeats(repetitions, 'an earlier one')}. Each copy counts again; "
                "`textnb duplicates` lists them.")
     if train is None:
@@ -182,17 +184,17 @@ def _check_copies(scored: Scored, frame: Any, train: Any) -> Findings:
     measure = "all labels are right in" if scored.of_lists else "accuracy is"
     share = percent(scored.right[is_new].mean()) if is_new.any() else ""
     without_copies = f" Without them, {measure} {share}." if share else ""
-    has_many = copies.share > _MAX_COPIES
+    has_many = copies.share > _MAX_COPY_SHARE
     by_heart = ": the figures show in part what was learned by heart" if has_many else ""
     yield ("warning" if has_many else "note",
            f"{_repeats(copies, 'a training row')}{by_heart}.{without_copies}")
 
 
-def _repeats(duplicates: Duplicates, row: str) -> str:
+def _repeats(duplicates: Duplicates, original: str) -> str:
     conflicts = (f", {duplicates.conflicts:,} of them with another label"
                  if duplicates.conflicts else "")
     repeats = quantity(duplicates.exact, "test document", "repeats", "repeat")
-    return f"{repeats} {row} word for word ({percent(duplicates.share)}){conflicts}"
+    return f"{repeats} {original} word for word ({percent(duplicates.share)}){conflicts}"
 
 
 def _check_calibration(scored: Scored) -> Findings:

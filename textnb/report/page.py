@@ -122,4 +122,5 @@ def _mark_commands(text: str) -> Any:
     """Escape a text, and show commands between backticks as code."""
     from markupsafe import Markup, escape
 
+    # A command may end with a digit, as in `--by f1`.
     return Markup(re.sub(r"`([a-z -]+[0-9]?)`", r"<code>\1</code>", str(escape(text))))

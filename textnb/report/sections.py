@@ -43,7 +43,7 @@ _SEE_JSON = "textnb test --format json has all."
 class Table:
     """Cells as text.
 
-    The first column names the rows; the first ``texts`` columns hold words, the others numbers.
+    The first column names the rows. The first ``n_text_columns`` hold words, the others numbers.
     ``links`` are the anchors to which the names lead. ``folded`` is the title of a table that is
     hidden until a reader opens it.
     """
@@ -52,7 +52,7 @@ class Table:
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
-    texts: int = 1
+    n_text_columns: int = 1
     links: Sequence[str] = ()
     folded: str = ""
 
@@ -161,7 +161,8 @@ def _confusion_section(scored: Scored) -> Section:
             [[names[label], names[predicted], f"{n:,}",
               percent(n / documents[label] if documents[label] else None)]
              for label, predicted, n in shown.iter_rows()],
-            f"{quantity(n_more, 'more pair')}: {_SEE_JSON}" if n_more else "", texts=2)]
+            f"{quantity(n_more, 'more pair')}: {_SEE_JSON}" if n_more else "",
+            n_text_columns=2)]
     return Section("confusion", "Confusions", figures=figures, tables=tables)
 
 
@@ -193,7 +194,7 @@ def _audit_section(audit: Audit) -> Section:
     return Section("audit", title, tables=[Table(
         f"Findings in {quantity(audit.rows, 'row')}, numbered from 0", columns, rows,
         f"{quantity(n_more, 'more finding')}: see the file of the audit" if n_more else "",
-        texts=4)])
+        n_text_columns=4)])
 
 
 def _figure(chart: Any, label: str, caption: str, table: Table, wide: bool = False) -> Figure:
@@ -333,7 +334,7 @@ def _reliability_figure(scored: Scored) -> Figure:
         f"Reliability: on the dashed line, answers of 80 % are right in 80 % ({errors}).{answer} "
         f"Points of few {scored.unit}s, which the bars below count, say little.",
         Table("Answers by their probability", ["", "bin", "mean probability", "right",
-                                               f"{scored.unit}s"], rows, texts=2))
+                                               f"{scored.unit}s"], rows, n_text_columns=2))
 
 
 def _histogram_figure(scored: Scored) -> Figure:

@@ -100,7 +100,7 @@ def add_answers(
     def read(
         names: list[str], predicate: pl.Expr | None, max_rows: int | None
     ) -> Iterator[pl.DataFrame]:
-        """The selected columns, of the rows that the filter and the limit, if given, leave."""
+        """The selected columns of the rows that are left by the filter and the limit, if any."""
         source = frame if max_rows is None else frame.head(max_rows)
         if predicate is not None and set(predicate.meta.root_names()) <= set(frame_schema):
             # Filter first: rows that are left out need no answer.
@@ -172,9 +172,9 @@ def answer_columns(
     best = best_class(scores)
     possible = pl.Series(~np.isneginf(scores).all(axis=1))
     columns = {"predicted": null_unless(labels.gather(pl.Series(best)), possible)}
-    joint = scores if calibrated is None else calibrated
+    final_scores = scores if calibrated is None else calibrated
     if decision is not None:
-        decided = decision.decide(log_odds(joint), labels.to_list())
+        decided = decision.decide(log_odds(final_scores), labels.to_list())
         is_sure = pl.Series(decided != UNSURE)
         # An unsure row, whose index is -1, takes any label first, and then null.
         columns["decision"] = null_unless(
@@ -182,7 +182,7 @@ def answer_columns(
     if answers.probability or answers.top:
         # A row that is impossible under every class gives -inf - -inf.
         with np.errstate(invalid="ignore"):
-            probabilities = np.exp(log_posterior(joint))
+            probabilities = np.exp(log_posterior(final_scores))
     if answers.probability:
         columns["probability"] = null_unless(
             pl.Series(probabilities[np.arange(len(scores)), best]), possible)
@@ -229,9 +229,9 @@ def _common_columns(
     return columns
 
 
-def _top_indices(scores: Floats, k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The row and column indices of the k highest scores of each row."""
-    best = best_columns(scores, k)
+def _top_indices(scores: Floats, n_best: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The row and column indices of the ``n_best`` highest scores of each row."""
+    best = best_columns(scores, n_best)
     return np.repeat(np.arange(len(scores)), best.shape[1]), best.reshape(-1)
 
 

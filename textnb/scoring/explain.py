@@ -20,7 +20,7 @@ from textnb.runtime import notebook
 from textnb.runtime.forks import check_polars_threads
 
 # The maximum number of weights that are copied at a time.
-_MAX_WEIGHTS = 1 << 20
+_MAX_WEIGHTS_AT_A_TIME = 1 << 20
 # The columns of an entry of an explanation.
 _ENTRY_SCHEMA = {
     "part": pl.String, "term": pl.String, "count": pl.Int64, "contribution": pl.Float64}
@@ -85,7 +85,7 @@ def top_terms(
 
 
 def _weights_of_class(weights: Any, terms: NDArray[np.int64], k: int) -> Floats:
-    # SparseWeights take an array of columns as long as the array of terms.
+    # SparseWeights take an array of classes as long as the array of terms.
     weights_of_class: Floats = weights[terms, np.full(len(terms), fill_value=k)]
     return weights_of_class
 
@@ -97,7 +97,7 @@ def weights_against_rest(weights: Any, terms: NDArray[np.int64], k: int) -> Floa
         return _weights_of_class(weights, terms, 0)
     if isinstance(weights, SparseWeights):
         return weights.against_rest(terms, k)
-    n_terms_at_a_time = max(1, _MAX_WEIGHTS // n_classes)
+    n_terms_at_a_time = max(1, _MAX_WEIGHTS_AT_A_TIME // n_classes)
     blocks = [np.empty(0)]
     for start in range(0, len(terms), n_terms_at_a_time):
         block = weights[terms[start:start + n_terms_at_a_time]]

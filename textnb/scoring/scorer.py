@@ -131,7 +131,7 @@ def _answer_block(fitted: Fitted, rows: SparseRows, answers: Answers) -> pl.Data
 
 def explain_labels(
     fitted: Fitted, rows: SparseRows, scores: Floats, row: NDArray[np.int64],
-    label: NDArray[np.int64], n_terms: int,
+    k: NDArray[np.int64], n_terms: int,
 ) -> pl.DataFrame:
     """Explain the scores of pairs of a row and a label.
 
@@ -140,7 +140,7 @@ def explain_labels(
     fitted : Fitted
     rows : SparseRows
     scores : float64 (n_rows, n_labels)
-    row, label : int64 (n_pairs,)
+    row, k : int64 (n_pairs,)
         The indices of the row and of the label of each pair.
     n_terms : int
         How many of the strongest terms have an entry of their own.
@@ -154,10 +154,10 @@ def explain_labels(
     # The values that weights multiply.
     values = fitted.form.used(pair_rows)
     pair = _row_of_each_value(values)
-    contribution = values.data * fitted.form.weights[values.indices, label[pair]]
+    contribution = values.data * fitted.form.weights[values.indices, k[pair]]
     return pl.DataFrame({
-        "label": fitted.labels.gather(pl.Series(label)), "score": scores[row, label],
-        "intercept": fitted.form.intercept[label],
+        "label": fitted.labels.gather(pl.Series(k)), "score": scores[row, k],
+        "intercept": fitted.form.intercept[k],
         "explanation": _explanations(fitted, pair_rows, values, contribution, n_terms)})
 
 

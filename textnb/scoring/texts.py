@@ -124,11 +124,11 @@ def coverage_of(fitted: Fitted) -> TermCoverage:
 def matrices(
     fitted: Fitted, X: Rows, watch: Watch | None = None
 ) -> Iterator[SparseRows]:
-    """The counts of the known terms of documents, batch by batch; ``watch`` sees each batch."""
+    """The counts of the known terms of documents, batch by batch; ``watch`` is called with each."""
     vocabulary, columns = fitted.vocabulary, fitted.columns
     few = _few_texts(fitted, X)
     if few is not None and (rows := vocabulary.rows_of_few(few)) is not None:
-        # No warning about unknown terms in a list of few texts, unless some texts are blank.
+        # A list of few texts gets no warning about unknown terms, unless a text is blank.
         if watch is not None and not (isinstance(X, list) and all(map(str.strip, few))):
             watch(pl.DataFrame({columns[0]: few}), rows)
         yield rows
@@ -162,7 +162,7 @@ def _few_texts(fitted: Fitted, X: Rows) -> list[str] | None:
         type(text) is str for text in X) else None
 
 
-def score_batch(fitted: Fitted, rows: pl.DataFrame) -> tuple[Floats, Floats]:
+def score_batch(fitted: Fitted, batch: pl.DataFrame) -> tuple[Floats, Floats]:
     """The scores and the lengths of the rows of a batch.
 
     Returns
@@ -172,7 +172,7 @@ def score_batch(fitted: Fitted, rows: pl.DataFrame) -> tuple[Floats, Floats]:
     lengths : float64 (n_rows,)
         The sum of the values of a row's features, which calibration uses.
     """
-    counts = fitted.vocabulary.rows(rows, fitted.columns)
+    counts = fitted.vocabulary.rows(batch, fitted.columns)
     return fitted.form.scores(counts), lengths(fitted, counts)
 
 
@@ -248,14 +248,14 @@ def _predict_classes(
     fitted: Fitted, blocks: Iterable[tuple[SparseRows, Floats]]
 ) -> NDArray[Any]:
     """The most probable class of each row, or the decision if there is one."""
-    n_rows, classes, impossible = 0, [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    n_rows, indices, impossible = 0, [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for rows, scores in blocks:
-        classes.append(best_class(scores) if fitted.decision is None else fitted.decision.decide(
+        indices.append(best_class(scores) if fitted.decision is None else fitted.decision.decide(
             log_odds(calibrate_scores(fitted, rows, scores)), fitted.labels.to_list()))
         impossible.append(n_rows + np.flatnonzero(np.isneginf(scores).all(axis=1)))
         n_rows += len(scores)
     _check_possible(np.concatenate(impossible))
-    class_index = np.concatenate(classes)
+    class_index = np.concatenate(indices)
     is_unsure = class_index == UNSURE
     if not is_unsure.any():
         return fitted.classes[class_index]
@@ -307,10 +307,10 @@ def predict(
 ) -> Any:
     """The most probable class of each document: see `TextClassifier.predict`."""
     answers = answers or Answers()
-    # As in scikit-learn, only labels are returned for texts that are not in a table, and for a
-    # table if `fit` had ``y`` apart.
-    has_no_frame = not is_table(X) or (fitted.has_separate_labels and in_memory(X))
-    if has_no_frame and answers == Answers():
+    # As in scikit-learn, the result is only labels for texts that are not in a table, and for a
+    # table if `fit` got ``y`` beside its table.
+    gives_labels = not is_table(X) or (fitted.has_separate_labels and in_memory(X))
+    if gives_labels and answers == Answers():
         warn_stale(fitted, probabilities=False, decisions=True)
         predicted = labels_of(fitted, X)
         if progress is not None:
@@ -459,7 +459,7 @@ def _explain_labels(
                 raise ParameterError.unknown_choice("label", label, classes)
         index = np.array([classes.index(label) for label in dict.fromkeys(labels)], dtype=np.int64)
     explained = explain_labels(
-        fitted, rows, scores, row=np.zeros_like(index), label=index, n_terms=k)
+        fitted, rows, scores, row=np.zeros_like(index), k=index, n_terms=k)
     return label_explanation(explained, is_predicted[index], thresholds[index])
 
 
