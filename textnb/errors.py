@@ -305,7 +305,8 @@ class DataError(TextnbError, ValueError):
     @classmethod
     def unseen_labels(cls, labels: Sequence[object], known: Sequence[object]) -> DataError:
         return cls.with_advice(
-            f"labels {_listing(labels)} were not announced; known classes are {_listing(known)}; ",
+            f"labels {_listing(labels)} were not announced; known classes are "
+            f"{_listing(known) or 'none'}; ",
             f"pass classes={list(labels)!r} to partial_fit if they are new classes",
             "say --new-class NAME for each that is new")
 

@@ -118,6 +118,8 @@ def test_an_unseen_label_is_learned_once_it_is_announced(kind):
     assert model.classes_.tolist() == ["eggs", "ham", "spam"]
     assert model.statistics_.equals(whole.statistics_)
     assert np.array_equal(model.predict_joint_log_proba(X), whole.predict_joint_log_proba(X))
+    with pytest.raises(DataError, match="labels 'ham', 'spam' were not announced"):
+        kind().partial_fit(X[:5], Y[:5], classes=[])
 
 
 @every_count_model

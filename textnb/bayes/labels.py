@@ -199,7 +199,7 @@ def class_codes(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     codes = np.searchsorted(classes, y)
     # A label after the last class differs from every class, such as the first.
     codes[codes == len(classes)] = 0
-    unknown = np.unique(y[classes[codes] != y])
+    unknown = np.unique(y[classes[codes] != y] if len(classes) else y)
     if len(unknown):
         raise DataError.unseen_labels(unknown.tolist(), classes.tolist())
     return codes.astype(np.int64)
