@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from textnb.bayes.forms import Floats
 
 _MAX_REASON_LENGTH = 500
-# Beyond these bounds the temperature of a long document would overflow.
+# Beyond these bounds, the temperature of a long document, or a score, could overflow.
 _BOUNDS = {"temperature": (1e-9, 1e9), "length_exponent": (0.0, 10.0), "shift": (-1e9, 1e9)}
 # The reason why a calibration or a decision is stale, if its model has learned or forgotten since.
 LEARNED_SINCE = "the model has learned or forgotten documents since"
@@ -172,10 +172,10 @@ class Calibration:
             slopes, shifts = np.array(self.sigmoids).T
             log_odds: Floats = scores * slopes + shifts
             return log_odds
-        divided: Floats = scores / self.temperatures(lengths)[:, None]
+        scaled_scores: Floats = scores / self.temperatures(lengths)[:, None]
         if self.link == "softmax":
-            return divided
-        return -np.logaddexp(0.0, -(divided + self.shift))
+            return scaled_scores
+        return -np.logaddexp(0.0, -(scaled_scores + self.shift))
 
     def as_stale(self, reason: str) -> Calibration:
         """A copy with the reason why it no longer fits its model; an earlier reason stays."""

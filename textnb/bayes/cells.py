@@ -1,4 +1,4 @@
-"""Cells: the entries of a table of classes and features that are not 0, feature by feature.
+"""Cells: the entries other than 0 of a table of classes and features, feature by feature.
 
     ends      the number of cells up to the end of each feature
     codes     the class of each cell, ascending within a feature

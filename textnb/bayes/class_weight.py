@@ -135,7 +135,7 @@ def _index_of(key: Any, labels: list[Any]) -> int:
         matches = [k for k, label in enumerate(labels) if str(label) == key]
     if len(matches) == 1:
         return matches[0]
-    shown = ", ".join(repr(label) for label in labels[:20])
+    listing = ", ".join(repr(label) for label in labels[:20])
     raise ParameterError.naming_settings(
         "{class_weight} names {key!r}, which is none of the classes{near}; they are {shown}",
-        key=key, near=suggestion(str(key), [str(label) for label in labels]), shown=shown)
+        key=key, near=suggestion(str(key), [str(label) for label in labels]), shown=listing)

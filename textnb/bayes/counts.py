@@ -116,7 +116,7 @@ class Counts(ReadOnly):
         The number of documents, if counts of texts have sample weights: limits on terms ignore
         weights.
     pruned : Pruned or None
-        The terms that a limit of memory left out.
+        How many terms a limit of memory left out.
     """
 
     classes: NDArray[Any]

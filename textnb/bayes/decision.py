@@ -105,12 +105,12 @@ class Decision:
     at_most: int | None = None
 
     def __repr__(self) -> str:
-        shown = [f"{label!r}: {value:.4g}" for label, value in self.thresholds.items()]
-        others = f", and {len(shown) - 4:,} more" if len(shown) > 4 else ""
+        entries = [f"{label!r}: {value:.4g}" for label, value in self.thresholds.items()]
+        others = f", and {len(entries) - 4:,} more" if len(entries) > 4 else ""
         positive = "" if self.positive is None else f", positive={self.positive!r}"
         stale = f", stale: {self.stale}" if self.stale else ""
         ranks = "".join(f", {name}={value}" for name, value in self.ranks.items())
-        return f"Decision(thresholds {', '.join(shown[:4])}{others}{positive}{ranks}{stale})"
+        return f"Decision(thresholds {', '.join(entries[:4])}{others}{positive}{ranks}{stale})"
 
     def _repr_html_(self) -> str:
         # Imported where used: a filter decides without it.

@@ -49,12 +49,13 @@ def best_threshold(
     inf
     """
     counts = np.ones(len(scores), dtype=np.int64) if weight is None else weight
-    ranked, right, predicted, is_end = _rank(scores, positive, counts)
+    ranked_scores, n_right, n_predicted, is_end = _rank(scores, positive, counts)
     # F1 = 2 · right / (predicted + actual). The denominator is not 0, so that F1 is 0 without rows.
-    f1 = 2.0 * right / np.maximum(predicted + counts[positive].sum(), np.finfo(np.float64).tiny)
+    n_actual = counts[positive].sum()
+    f1 = 2.0 * n_right / np.maximum(n_predicted + n_actual, np.finfo(np.float64).tiny)
     f1[~is_end] = 0.0
     last = int(f1.argmax())
-    return _threshold_after(ranked, -1 if f1[last] < _MIN_F1 else last)
+    return _threshold_after(ranked_scores, -1 if f1[last] < _MIN_F1 else last)
 
 
 def steady_threshold(
@@ -152,7 +153,7 @@ def f1_thresholds(by: str, scores: Floats, positive: NDArray[np.bool_]) -> Float
                      for scores_of_label, has_label in zip(scores.T, positive.T, strict=True)])
 
 
-# What `_rank` returns: ranked, right, predicted, is_end.
+# What `_rank` returns: ranked_scores, n_right, n_predicted, is_end.
 Ranking = tuple[Floats, NDArray[Any], NDArray[Any], NDArray[np.bool_]]
 
 
@@ -167,29 +168,29 @@ def _rank(
     """
     counts = np.ones(len(scores), dtype=np.int64) if counts is None else counts
     order = np.argsort(-scores, kind="stable")
-    ranked = scores[order]
-    is_end = np.append(ranked[:-1] != ranked[1:], True) & (ranked > -np.inf)
-    return (ranked, np.cumsum(np.where(positive, counts, 0)[order]), np.cumsum(counts[order]),
-            is_end)
+    ranked_scores = scores[order]
+    is_end = np.append(ranked_scores[:-1] != ranked_scores[1:], True) & (ranked_scores > -np.inf)
+    n_right = np.cumsum(np.where(positive, counts, 0)[order])
+    return ranked_scores, n_right, np.cumsum(counts[order]), is_end
 
 
 def _cheapest(ranking: Ranking, false_positive: float, missed: float) -> float:
     """`cheapest_threshold` of scores that are ranked."""
-    ranked, right, predicted, is_end = ranking
-    wrong = predicted - right
+    ranked_scores, n_right, n_predicted, is_end = ranking
+    n_wrong = n_predicted - n_right
     # The difference to the cost of no prediction at all.
-    cost = np.where(is_end, false_positive * wrong - missed * right, np.inf)
+    cost = np.where(is_end, false_positive * n_wrong - missed * n_right, np.inf)
     last = int(cost.argmin())
-    return _threshold_after(ranked, last if cost[last] < 0 else -1)
+    return _threshold_after(ranked_scores, last if cost[last] < 0 else -1)
 
 
-def _threshold_after(ranked: Floats, last: int) -> float:
+def _threshold_after(ranked_scores: Floats, last: int) -> float:
     """A threshold that only the ranked scores up to index ``last`` pass; none pass for -1."""
     if last < 0:
         # If no model has learned the label, all scores are -inf.
-        return float(ranked[0]) if ranked[0] > -np.inf else np.inf
-    if last + 1 == len(ranked) or ranked[last + 1] == -np.inf:
-        return float(ranked[last]) - 1.0 if ranked[last] < np.inf else 0.0
-    if ranked[last] == np.inf:
-        return float(ranked[last + 1]) + 1.0
-    return float(ranked[last] + ranked[last + 1]) / 2.0
+        return float(ranked_scores[0]) if ranked_scores[0] > -np.inf else np.inf
+    score = float(ranked_scores[last])
+    next_score = float(ranked_scores[last + 1]) if last + 1 < len(ranked_scores) else -np.inf
+    if next_score == -np.inf:
+        return score - 1.0 if score < np.inf else 0.0
+    return next_score + 1.0 if score == np.inf else (score + next_score) / 2.0

@@ -223,6 +223,7 @@ class LeaveOneOut(ABC):
 
     def _total_l(self, rows: LeaveOneOutRows, l: Smoothing) -> Any:
         """Σ l over the columns if each row is left out: (n_rows, 1), or one number."""
+        # With an ``l`` for each feature, all features are columns.
         if isinstance(l, np.ndarray):
             return float(l.sum())
         return l * (int(self._base_columns.sum()) + np.asarray(rows.change.sum(axis=1))[:, None])
@@ -249,7 +250,7 @@ class LeaveOneOut(ABC):
 
 
 class MultinomialLeaveOneOut(LeaveOneOut):
-    """Leave-one-out of multinomial naive Bayes: `multinomial_log_prob` of n - x."""
+    """Leave-one-out of multinomial naive Bayes: `multinomial_log_prob` of the counts n - x."""
 
     def scorer(self, l: Smoothing) -> Scorer:
         table = _log(self.counts + _l_as_column(l))
@@ -459,7 +460,7 @@ def _l_as_column(l: Smoothing) -> Any:
 
 
 def _l_of_entries(l: Smoothing, entries: sp.csr_array) -> Any:
-    """One ``l``, or that of the feature of each stored value."""
+    """One ``l``, or for each stored value the ``l`` of its feature."""
     return l[entries.indices] if isinstance(l, np.ndarray) else l
 
 

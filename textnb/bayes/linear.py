@@ -525,8 +525,8 @@ def _statistics_of_columns(
     """
     if weight is None:
         return Counts.from_table(np.zeros(1, np.int64), np.array([n_rows]), rows_with_term[None, :])
-    weighted = weigh_by_column(counts[chosen], weight)
-    return Counts.from_table(np.zeros(1, np.int64), weight.sum(keepdims=True), weighted[None, :])
+    term_sums = weigh_by_column(counts[chosen], weight)
+    return Counts.from_table(np.zeros(1, np.int64), weight.sum(keepdims=True), term_sums[None, :])
 
 
 def _assign_folds(codes: NDArray[np.int64], share: float) -> NDArray[np.int64] | None:

@@ -222,15 +222,15 @@ class LinearSolver:
         tolerance = _RANGE_FACTOR * max(self.tol, _LOOSE_TOL)
         max_passes = min(self.max_iter, _MAX_PASSES)
         # If these passes are not enough, `_descend_further` or Newton's method continues.
-        shown = self._max_passes(max(problem.cost.max() for problem in problems))
+        shown_max_passes = self._max_passes(max(problem.cost.max() for problem in problems))
         if len(problems) == 1:
             descents = [problems[0].descend(
-                loops, tolerance, max_passes, duals[0], shown_max_passes=shown)]
+                loops, tolerance, max_passes, duals[0], shown_max_passes=shown_max_passes)]
         else:
             descents = descend_together(
                 loops, problems[0].rows, [problem.scale for problem in problems],
                 [problem.y for problem in problems], [problem.cost for problem in problems],
-                tolerance, max_passes, duals, shown)
+                tolerance, max_passes, duals, shown_max_passes)
         return [self._descend_further(loops, problem, descent)
                 for problem, descent in zip(problems, descents, strict=True)]
 
@@ -259,8 +259,7 @@ class LinearSolver:
         if descent is not None and descent.converged and not self._is_tight:
             return problem.solution(
                 descent.weights, descent.bias, descent.duals, descent.passes, converged=True)
-        # Passes of descent count as steps, but passes beyond _MAX_PASSES take none from Newton's
-        # method.
+        # Passes of descent count as steps, but those beyond _MAX_PASSES come on top.
         extra_passes = 0 if descent is None else max(descent.passes - _MAX_PASSES, 0)
         end = _newton(problem, self._start(problem, descent, duals, start), self.tol,
                       self.max_iter + extra_passes)
@@ -422,6 +421,7 @@ class _Problem:
                               h00 * gradient[1] - h01 * gradient[0]])
             step /= h00 * h11 - h01 * h01
             start_slope = float(gradient @ step)
+            # The objective at zero is about the sum of the costs, so little is left to gain.
             if not -start_slope > 1e-4 * self.cost.sum():
                 break
             score_change = step[0] * unit_scores + step[1]
@@ -484,8 +484,8 @@ def _newton(problem: _Problem, start: _State, tol: float, max_steps: int) -> _St
         bias_gradient = point.bias - float(model.signed_duals.sum())
         square = _dot(gradient, gradient) + bias_gradient * bias_gradient
         is_flat, allowed_gain = bool(np.sqrt(square) <= tolerance), point.allowed_gain(tol)
-        # The objective's second derivative is at least that of the penalty, 1. So no more than half
-        # the square can be gained.
+        # The second derivative of the objective is at least 1, from the penalty. So no more than
+        # half the square can be gained.
         if is_flat and 0.5 * square <= allowed_gain:
             return _State(point, unknowns, step, converged=True)
         if step >= max_steps and not is_flat:
@@ -561,8 +561,8 @@ class _Model:
         ridge = 1.0 / self.row_hessian
         residual = self.target - (self._multiply(unknowns) + ridge * unknowns)
         # Conjugate gradients are preconditioned by the ridge.
-        scaled = self.row_hessian * residual
-        direction, square = scaled.copy(), _dot(scaled, residual)
+        preconditioned = self.row_hessian * residual
+        direction, square = preconditioned.copy(), _dot(preconditioned, residual)
         # A residual so much smaller than at the start is rounding.
         negligible = 1e-30 * square
         for _ in range(_MAX_CG_STEPS):
@@ -572,8 +572,8 @@ class _Model:
             step = square / _dot(direction, image)
             unknowns = unknowns + step * direction
             residual -= step * image
-            scaled = self.row_hessian * residual
-            previous_square, square = square, _dot(scaled, residual)
+            preconditioned = self.row_hessian * residual
+            previous_square, square = square, _dot(preconditioned, residual)
             misses = residual + ridge * unknowns
             # aᵀ K a, which is |v|² + bias².
             norm = _dot(unknowns, self.target - misses)
@@ -583,7 +583,7 @@ class _Model:
             if primal - dual <= _CG_SHARE * (value_at_point - dual):
                 return unknowns, True
             direction *= square / previous_square
-            direction += scaled
+            direction += preconditioned
         return unknowns, False
 
     def _multiply(self, unknowns: Floats) -> Floats:

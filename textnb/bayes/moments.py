@@ -281,8 +281,8 @@ def _zeros(n_classes: int, n_features: int, diagonal: bool) -> tuple[NDArray[Any
 
 def name_columns(columns: NDArray[np.int64], names: Sequence[str] | None) -> str:
     """Columns for a message: their names if these are known, else their indices."""
-    shown = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
-    return ", ".join(shown) + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
+    listing = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
+    return ", ".join(listing) + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
 
 
 @np.errstate(over="ignore", invalid="ignore")

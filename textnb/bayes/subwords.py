@@ -32,9 +32,9 @@ def subword_matrix(terms: Sequence[str], shortest: int, longest: int) -> sp.csr_
         weigh about as much as subwords of one. They are sorted by length, then by characters.
     """
     word_terms = np.array([i for i, term in enumerate(terms) if " " not in term], np.int64)
-    padded = [f"{_START}{terms[i]}{_END}" for i in word_terms.tolist()]
-    characters = np.frombuffer("".join(padded).encode("utf-32-le", "surrogatepass"), np.uint32)
-    sizes = np.array([len(word) for word in padded], dtype=np.int64)
+    words = [f"{_START}{terms[i]}{_END}" for i in word_terms.tolist()]
+    characters = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), np.uint32)
+    sizes = np.array([len(word) for word in words], dtype=np.int64)
     # For each character, its term, and the number of characters from it to the end of the word.
     term_of_character = np.repeat(word_terms, sizes)
     remaining = np.repeat(np.cumsum(sizes), sizes) - np.arange(len(characters))

@@ -58,7 +58,8 @@ class Scored:
     model : TextClassifier or TableClassifier
     evaluation : Evaluation or LabelEvaluation
     held_out : HeldOut
-        Not calibrated. For lists of labels, the scores of at most `MAX_LABELS` known labels.
+        The documents and their scores, not calibrated. For lists of labels, there are scores of at
+        most `MAX_LABELS` known labels.
     posterior : HeldOut
         The same documents, calibrated if the model is. Decisions compare these scores; for lists of
         labels, they compare the scores of ``held_out``.
@@ -251,19 +252,19 @@ def _score_lists(model: TextClassifier, frame: Any, progress: Progress | None) -
     fitted = model.fitted_
     lists = score_lists(fitted, frame, progress)
     result = lists.evaluation
-    documents = dict(result.labels.select("label", "documents").iter_rows())
-    sizes = np.array([documents[label] for label in fitted.labels])
-    shown = np.sort(np.argsort(-sizes, kind="stable")[:MAX_LABELS])
+    n_documents = dict(result.labels.select("label", "documents").iter_rows())
+    sizes = np.array([n_documents[label] for label in fitted.labels])
+    codes = np.sort(np.argsort(-sizes, kind="stable")[:MAX_LABELS])
     held_out = HeldOut(
-        fitted.classes[shown], np.concatenate([block[:, shown] for block in lists.scores()]),
-        known_labels(lists.actual, fitted.labels.gather(pl.Series(shown))),
+        fitted.classes[codes], np.concatenate([block[:, codes] for block in lists.scores()]),
+        known_labels(lists.actual, fitted.labels.gather(pl.Series(codes))),
         # The calibration of labels does not use the lengths of documents.
         lengths=np.zeros(len(lists.actual)), method=lists.watch.novelty.result.method,
         link="sigmoid")
     calibration = None if model.calibration_ is None else replace(
-        model.calibration_, sigmoids=tuple(model.calibration_.sigmoids[k] for k in shown))
+        model.calibration_, sigmoids=tuple(model.calibration_.sigmoids[k] for k in codes))
     return Scored(model, result, held_out, held_out.calibrated(calibration),
-                  lists.predicted[:, shown].toarray().astype(np.bool_), lists.right,
+                  lists.predicted[:, codes].toarray().astype(np.bool_), lists.right,
                   coverage=lists.watch.coverage)
 
 

@@ -1,4 +1,4 @@
-"""Warnings, next steps and notes: how far the figures of a report can be trusted, what to do.
+"""Warnings, next steps and notes: how far one can trust the figures of a report, and what to do.
 
 Commands are between backticks, and the page shows them as code.
 """

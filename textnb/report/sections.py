@@ -151,16 +151,16 @@ def _confusion_section(scored: Scored) -> Section:
     if isinstance(result, Evaluation) and result.per_class.height <= _MAX_CLASSES:
         figures = [_confusion_figure(result)]
     pairs = scored.confused.drop_nulls("predicted") if of_lists else scored.confused
-    documents = dict(scored.labels.select("label", "documents").iter_rows())
-    shown = pairs.head(_MAX_LABEL_PAIRS if of_lists else _MAX_CLASS_PAIRS)
-    n_more = pairs.height - shown.height
-    if pairs.height and len(documents) > 2:
+    n_documents = dict(scored.labels.select("label", "documents").iter_rows())
+    shown_pairs = pairs.head(_MAX_LABEL_PAIRS if of_lists else _MAX_CLASS_PAIRS)
+    n_more = pairs.height - shown_pairs.height
+    if pairs.height and len(n_documents) > 2:
         tables = [Table(
             f"Most frequent confusions: {scored.unit}s that miss one {scored.noun} and get another",
             [scored.noun, "answer", f"{scored.unit}s", f"of the {scored.noun}"],
             [[names[label], names[predicted], f"{n:,}",
-              percent(n / documents[label] if documents[label] else None)]
-             for label, predicted, n in shown.iter_rows()],
+              percent(n / n_documents[label] if n_documents[label] else None)]
+             for label, predicted, n in shown_pairs.iter_rows()],
             f"{quantity(n_more, 'more pair')}: {_SEE_JSON}" if n_more else "",
             n_text_columns=2)]
     return Section("confusion", "Confusions", figures=figures, tables=tables)

@@ -103,7 +103,7 @@ def add_answers(
         """The selected columns of the rows that are left by the filter and the limit, if any."""
         source = frame if max_rows is None else frame.head(max_rows)
         if predicate is not None and set(predicate.meta.root_names()) <= set(frame_schema):
-            # Filter first: rows that are left out need no answer.
+            # A filter that reads no answers comes first: other rows need no answer.
             source = source.filter(predicate)
         frame_columns = [name for name in names if name in frame_schema]
         if len(frame_columns) == len(names):
@@ -174,11 +174,11 @@ def answer_columns(
     columns = {"predicted": null_unless(labels.gather(pl.Series(best)), possible)}
     final_scores = scores if calibrated is None else calibrated
     if decision is not None:
-        decided = decision.decide(log_odds(final_scores), labels.to_list())
-        is_sure = pl.Series(decided != UNSURE)
+        class_index = decision.decide(log_odds(final_scores), labels.to_list())
+        is_sure = pl.Series(class_index != UNSURE)
         # An unsure row, whose index is -1, takes any label first, and then null.
         columns["decision"] = null_unless(
-            labels.gather(pl.Series(np.maximum(decided, 0))), is_sure & possible)
+            labels.gather(pl.Series(np.maximum(class_index, 0))), is_sure & possible)
     if answers.probability or answers.top:
         # A row that is impossible under every class gives -inf - -inf.
         with np.errstate(invalid="ignore"):

@@ -61,15 +61,15 @@ def top_terms(
             continue
         counts = statistics.of_class(class_index)
         present = np.flatnonzero(counts)
-        compared, compared_class = statistics, class_index
+        compared_counts, compared_class = statistics, class_index
         get_weights = partial(weights_against_rest, weights, k=class_index)
         if statistics.is_multilabel:
             # Compare two classes: 0 is all documents without the label, 1 those with it. The
             # weights of a label are already the difference of these two classes.
-            compared, compared_class = statistics.against_rest(class_index), 1
+            compared_counts, compared_class = statistics.against_rest(class_index), 1
             get_weights = partial(_weights_of_class, weights, k=class_index)
         values = get_weights(present) if term_z is None else term_z(
-            compared, compared.total_counts, compared_class, present)
+            compared_counts, compared_counts.total_counts, compared_class, present)
         order = np.argsort(-values, kind="stable")[:k]
         best = present[order]
         tables.append(pl.DataFrame({

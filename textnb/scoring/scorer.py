@@ -76,10 +76,10 @@ def score_frame(
     columns = fitted.columns
 
     def answer(batch: pl.DataFrame) -> pl.DataFrame:
-        answered = answer_rows(fitted, batch, answers, watch)
+        answer_table = answer_rows(fitted, batch, answers, watch)
         if progress is not None:
             progress(batch.height)
-        return answered
+        return answer_table
 
     return add_answers(frame, columns, answer_schema(fitted, answers), answer,
                        lambda rows: batches(rows, columns), on_end)

@@ -340,9 +340,9 @@ def _predict_few(
     scan(X, text=fitted.columns, tokens=fitted.token_columns)
     names = [*answer_schema(fitted, answers)]
     SchemaError.check_new(names, X.columns)
-    answered = pl.concat(
+    answer_table = pl.concat(
         answer_counts(fitted, counts, answers) for counts in matrices(fitted, X, watch))
-    return X.hstack(answered.select(names))
+    return X.hstack(answer_table.select(names))
 
 
 def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
@@ -472,12 +472,12 @@ def highlight(
     is_multilabel, texts = fitted.is_multilabel, frame.row(0, named=True)
     n_tokens = int(frame.select(tokenizer.expr(fitted.columns).list.len()).item() or 0)
     label_column = "label" if is_multilabel else "predicted"
-    explained = table[label_column].unique(maintain_order=True).to_list()
+    labels = table[label_column].unique(maintain_order=True).to_list()
     # Highlighting needs all terms of the text, not only the k strongest.
-    entries = _explain(fitted, frame, max(k, n_tokens), explained if is_multilabel else None)
+    entries = _explain(fitted, frame, max(k, n_tokens), labels if is_multilabel else None)
     all_terms = entries.filter(pl.col("part") == "term")
     pieces, n_known = {}, 0
-    for label in explained:
+    for label in labels:
         terms = all_terms.filter(pl.col(label_column) == label)
         pieces[label], _ = pieces_of(tokenizer, fitted.columns, texts, dict(
             terms.select("term", "contribution").iter_rows()))
@@ -489,7 +489,7 @@ def highlight(
                                   "terms": n_tokens, "known": n_known, "note": note}
     if not is_multilabel:
         return Explanation(
-            explained[0], table["runner_up"][0], score=float(sum(table["contribution"])),
-            pieces=pieces[explained[0]], **attributes)
+            labels[0], table["runner_up"][0], score=float(sum(table["contribution"])),
+            pieces=pieces[labels[0]], **attributes)
     predicted = score_frame(fitted, frame.lazy(), Answers()).collect()["predicted"]
     return LabelExplanation(predicted[0].to_list(), pieces=pieces, **attributes)
