@@ -152,7 +152,8 @@ def descend_together(
     if duals.any():
         loops.begin_lanes(*matrix, y, duals, state, bias)
     order = np.flatnonzero(has_cost).astype(np.int32)
-    # ``bounds`` are the largest gradient of the pass in each lane, and the smallest.
+    # ``bounds`` are the largest gradient of the pass in each lane, and the smallest. ``moves`` is
+    # memory for the loop.
     seed, moves, bounds = np.array([_SEED], dtype=np.uint64), np.zeros(LANES), np.zeros((2, LANES))
     passes = np.zeros(LANES, dtype=np.int64)
     unsolved, progress = np.arange(LANES) < (n_lanes if len(order) else 0), current_progress()

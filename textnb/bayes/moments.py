@@ -168,7 +168,8 @@ class MomentStatistics(ReadOnly):
                 f"than the {right.class_count[k]} given")
         if count_slack:
             count = np.where(np.abs(count) <= count_slack, 0.0, count)
-        # Chan's update, backwards.
+        # Chan's update, backwards: with n the numbers of rows, m the means, and S the scatters,
+        # S_left = S_rest + S_right + (n_rest n_right / n_left) d dᵀ, where d = m_right - m_rest.
         shift = right.mean - left.mean
         ratio = _ratio(right.class_count, count)[:, None]
         mean = np.where((count > 0)[:, None], left.mean - ratio * shift, 0.0)

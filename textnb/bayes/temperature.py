@@ -27,7 +27,7 @@ _MAX_STEPS = 100
 # The line search halves a step at most this number of times.
 _MAX_HALVINGS = 40
 # The number of scores that are processed at a time, few enough for the processor's cache.
-_BLOCK = 1 << 15
+_BLOCK_SIZE = 1 << 15
 
 
 def best_temperature(
@@ -158,7 +158,7 @@ class _Loss:
     def at(cls, point: Floats, scores: Floats, codes: NDArray[np.int64], weight: Floats) -> _Loss:
         uniform_share = 1.0 / (float(weight.sum()) + 1.0)
         loss = cls(0.0, np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2)), float(weight.sum()))
-        size = max(1, _BLOCK // scores.shape[1])
+        size = max(1, _BLOCK_SIZE // scores.shape[1])
         for begin in range(0, len(codes), size):
             rows = slice(begin, begin + size)
             loss = loss._with_rows(point, scores[rows], codes[rows], weight[rows], uniform_share)
@@ -175,6 +175,7 @@ class _Loss:
         z = scaled + point[1]
         logs = -np.logaddexp(0.0, -z)
         complement = np.exp(logs - z)
+        # From here on, the logarithms of the probabilities.
         largest = logs.max(axis=1, keepdims=True)
         logs -= largest + np.log(np.exp(logs - largest).sum(axis=1, keepdims=True))
         target = np.full(scores.shape, uniform_share / scores.shape[1])
