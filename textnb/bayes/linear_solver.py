@@ -259,7 +259,7 @@ class LinearSolver:
         if descent is not None and descent.converged and not self._is_tight:
             return problem.solution(
                 descent.weights, descent.bias, descent.duals, descent.passes, converged=True)
-        # Passes of descent count as steps, but those beyond _MAX_PASSES come on top.
+        # Passes of descent count as steps, but those beyond _MAX_PASSES are extra.
         extra_passes = 0 if descent is None else max(descent.passes - _MAX_PASSES, 0)
         end = _newton(problem, self._start(problem, descent, duals, start), self.tol,
                       self.max_iter + extra_passes)

@@ -374,7 +374,7 @@ def _curve(label: Any, has_label: NDArray[np.bool_], values: Floats) -> Curve:
 
 
 def rates_of(is_positive: NDArray[np.bool_], is_called: NDArray[np.bool_]) -> Rates:
-    """The counts and rates of answers that call rows positive, some of which are."""
+    """Counts and rates, from the rows that are positive and the rows that are called positive."""
     hits = int((is_positive & is_called).sum())
     return Rates(true_positives=hits, false_positives=int(is_called.sum()) - hits,
                  false_negatives=int(is_positive.sum()) - hits,
