@@ -112,7 +112,7 @@ class Words:
         return characters.members(self.member)
 
     def executed_by(self, names: Collection[str]) -> Words:
-        """Return these words, after checking that an engine that executes these fields can do so.
+        """Return these words if they need no field beyond ``names``, which an engine executes.
 
         Raises
         ------

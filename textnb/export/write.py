@@ -149,7 +149,7 @@ def _export(
     full_bundle = bundle_of(model, _choose_reads(target, model, reads), positive)
     single = bool(target.suffix) and path.suffix == target.suffix
     _check_path(path, target, single)
-    bundle, rounding = round_weights(full_bundle, precision)
+    bundle, rounding_report = round_weights(full_bundle, precision)
     bundle, pruned = (bundle, None) if top is None else keep_top(bundle, top)
     if (answers == "probability" and full_bundle.calibration is not None
             and bundle.calibration is None):
@@ -161,7 +161,7 @@ def _export(
         file = stack.enter_context(_replace_after_bundle(path)) if single else None
         with archive.replace_bundle(bundle_path(path) if single else path) as folder:
             report("writing weights and golden rows")
-            archive.write_tables(bundle, folder, target.name, pruned, rounding)
+            archive.write_tables(bundle, folder, target.name, pruned, rounding_report)
             report(f"writing {quantity(len(bundle.weights), 'weight')} for {target.name}")
             _write_target_file(target, bundle, folder)
             (folder / archive.README).write_text(readme(bundle, target), "utf-8")
@@ -172,7 +172,7 @@ def _export(
                     shutil.copyfileobj(source, file)
     return Exported(
         path, target.name, bundle.reads, single=single, pruned=pruned, weights=len(bundle.weights),
-        size=_size(path), answers=bundle.answers, precision=rounding)
+        size=_size(path), answers=bundle.answers, precision=rounding_report)
 
 
 def _size(path: Path) -> int:

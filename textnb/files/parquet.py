@@ -74,7 +74,7 @@ def _column_bytes(content: bytes, meta: dict[int, Any]) -> int:
         kind_header = next((header[kind] for kind in (_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2)
                             if kind in header), {_PAGE_NUM_VALUES: 0})
         # A decoder allocates memory for as many values as the page declares. A dictionary may have
-        # more values than the column uses, but each takes a byte.
+        # more values than the column uses, but each takes a byte or more.
         require(0 <= kind_header[_PAGE_NUM_VALUES] <= max(meta[_NUM_VALUES], size),
                 "a page declares an absurd number of values")
         n_values += 0 if _DICTIONARY_PAGE in header else kind_header[_PAGE_NUM_VALUES]
