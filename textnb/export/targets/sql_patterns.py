@@ -1,8 +1,8 @@
 """SQL for engines with regular expressions.
 
 No engine's own table of Unicode is used: patterns and tables list every character of words. Scripts
-without spaces, such as Chinese, are split into pairs of characters, which the code calls pairs even
-where they are single characters. A `Fold` says what each character of a text becomes.
+without spaces, such as Chinese, are split into pairs of characters or into single ones; the code
+calls both pairs. A `Fold` says what each character of a text becomes.
 """
 
 from __future__ import annotations

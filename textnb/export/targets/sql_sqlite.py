@@ -314,7 +314,7 @@ def _lower_sigmas() -> str:
     """Write an expression of the column ``text`` with ς or σ for each Σ.
 
     Σ is final, and becomes ς, after a cased character and not before one; ignorable characters
-    between them do not count. The text is split at each Σ. A piece ``ends`` or ``begins`` with a
+    between them do not count. The text is split at each Σ. A piece ``begins`` or ``ends`` with a
     cased character if its first or last character that is not ignorable is cased. If a piece only
     has ignorable characters, what is next to it decides: another Σ is cased, an end of the text is
     not.
