@@ -103,9 +103,9 @@ def train(
     note_columns_without_text(table)
     n_rows = sum(batch_sizes)
     if n_blank := table.n_without_text(n_rows):
-        from textnb.text.coverage import LEARNED_BLANK
+        from textnb.text.coverage import CONSEQUENCE_IN_FIT
 
-        note_blank(n_blank, n_rows, consequence=LEARNED_BLANK)
+        note_blank(n_blank, n_rows, consequence=CONSEQUENCE_IN_FIT)
     left_out = [] if training.is_for_texts or learning.features else [
         name for name in table.frame.collect_schema().names()
         if name not in (*trained.model.features_, columns.label)]

@@ -131,7 +131,7 @@ def evaluate_classes(
     if watch is None:
         return result
     watch.warn()
-    return replace(result, novelty=watch.novelty.result, textless=watch.coverage.textless)
+    return replace(result, novelty=watch.novelty.result, textless=watch.coverage.n_blank)
 
 
 def count_learned_rows(model: AnyModel) -> NDArray[Any]:
@@ -268,7 +268,7 @@ class ScoredLists:
         """All measures."""
         return evaluation_of_lists(
             self.actual, self.fitted.labels, self.posterior_scores, self.predicted,
-            self.watch.coverage.textless, self.watch.novelty.result)
+            self.watch.coverage.n_blank, self.watch.novelty.result)
 
 
 def score_lists(fitted: Fitted, frame: Any, progress: Progress | None = None) -> ScoredLists:

@@ -120,12 +120,12 @@ def _check_texts(scored: Scored) -> Findings:
     if coverage is None:
         return
     basis = "the intercepts alone answer" if scored.of_lists else "the prior alone answers"
-    if coverage.textless:
-        yield "warning", f"{quantity(coverage.textless, 'document')} without a text: {basis}."
-    if coverage.without:
-        share = coverage.without / len(scored.held_out)
+    if coverage.n_blank:
+        yield "warning", f"{quantity(coverage.n_blank, 'document')} without a text: {basis}."
+    if coverage.n_unknown:
+        share = coverage.n_unknown / len(scored.held_out)
         yield ("warning" if share > _MAX_NO_TERM_SHARE else "note",
-               f"{quantity(coverage.without, 'document')} ({percent(share)}) with a text but "
+               f"{quantity(coverage.n_unknown, 'document')} ({percent(share)}) with a text but "
                f"without any term that the model knows: {basis}.")
     if coverage.message:
         yield "warning", f"{coverage.message}."

@@ -14,15 +14,15 @@ from textnb.text.characters import EMOJI, LETTER, LETTER_OR_NUMBER, UNSPACED_RAN
 Ints = NDArray[np.int64]
 # All assigned characters are in these ranges. Between them are surrogates and empty planes.
 _ASSIGNED = ((0, 0xD800), (0xE000, 0x40000), (0xE0000, 0xE1000))
-# The engine classifies blocks of 256 code points when texts need them. After this number of bytes
-# of text, it classifies all code points up to a text's highest plane, which takes about 30 ms.
+# Code points are classified in blocks of 256 when texts need them. After `_MAX_BLOCKWISE_BYTES` of
+# text, all that a text may need are classified at once, which takes about 30 ms.
 _MAX_BLOCKWISE_BYTES, _BLOCK_BITS = 1 << 21, 8
 
 
 class CharacterClass:
     """A table with a number for each code point: 1 for members of a character class, 0 for others.
 
-    The engine classifies a code point once, when a text first holds it.
+    A block of code points is classified once, when a text first holds one of them.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class CharacterClass:
     def of(self, text: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The table, complete for the code points of this text in UTF-8."""
         largest_byte = int(text.max(initial=0))
-        # A first byte below 0xF0 begins a character of at most three bytes, up to U+FFFF.
+        # In UTF-8, bytes below 0x80 are ASCII, and bytes from 0xF0 on begin points above 0xFFFF.
         n_points = 0x100 if largest_byte < 0x80 else 0x10000 if largest_byte < 0xF0 else 0x110000
         if self._is_classified[:n_points >> _BLOCK_BITS].all():
             return self._table
@@ -65,6 +65,7 @@ class CharacterClass:
         return self._table
 
     def _classify(self, blocks: Ints) -> None:
+        """Write the numbers of the code points of these blocks, given by their places."""
         width = 1 << _BLOCK_BITS
         points = (blocks[:, None] * width + np.arange(width)).reshape(-1)
         is_assigned = np.zeros(len(points), dtype=np.bool_)

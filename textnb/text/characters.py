@@ -40,25 +40,25 @@ COMBINING_RANGES = """
 """
 
 
-def _class_of(ranges: str) -> str:
+def _run_of(ranges: str) -> str:
     """The pattern of a run of characters of these ranges, in Rust syntax."""
-    def bounds(item: str) -> str:
-        return "-".join(rf"\x{{{code}}}" for code in item.split("-"))
+    def with_escapes(bounds: str) -> str:
+        return "-".join(rf"\x{{{code}}}" for code in bounds.split("-"))
 
-    return f"[{''.join(map(bounds, ranges.split()))}]+"
+    return f"[{''.join(map(with_escapes, ranges.split()))}]+"
 
 
-COMBINING = _class_of(COMBINING_RANGES)
+COMBINING = _run_of(COMBINING_RANGES)
 # Arabic's tatweel makes a word longer on the page, and has no other meaning. It is stripped with
 # the accents.
 TATWEEL = "640"
-ACCENTS = _class_of(f"{COMBINING_RANGES} {TATWEEL}")
+ACCENTS = _run_of(f"{COMBINING_RANGES} {TATWEEL}")
 
 # Unicode's blocks of the scripts that are written without spaces between words, with Japanese
-# marks of iteration and length. Characters of these blocks that are not letters, marks or numbers
-# are in no word anyway.
-# Thai and Lao; Myanmar; Khmer; Han radicals; iteration marks and numerals; Hiragana and Katakana;
-# Han; Myanmar and Khmer again; Han and half-width Katakana; blocks beyond the first plane.
+# marks of iteration and length. Their characters that are not letters, marks or numbers are in no
+# word of the default pattern anyway.
+# In order: Thai and Lao; Myanmar; Khmer; Han radicals; iteration marks and numerals; Hiragana and
+# Katakana; Han; Myanmar, Khmer again; Han, half-width Katakana; blocks beyond the first plane.
 UNSPACED_RANGES: tuple[tuple[int, int], ...] = (
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x19E0, 0x19FF), (0x2E80, 0x2FDF),
     (0x3005, 0x3007), (0x3021, 0x302D), (0x3031, 0x3035), (0x3038, 0x30FF), (0x31F0, 0x31FF),
@@ -69,16 +69,16 @@ UNSPACED_RANGES: tuple[tuple[int, int], ...] = (
 # These ranges as the inside of a character class, in Rust syntax and in Python's.
 UNSPACED = "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in UNSPACED_RANGES)
 _UNSPACED_IN_PYTHON = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED_RANGES)
-_ONE_SCRIPT = re.compile(rf"(?P<unspaced>[{_UNSPACED_IN_PYTHON}]+)|[^{_UNSPACED_IN_PYTHON}]+")
+_UNSPACED_OR_NOT = re.compile(rf"(?P<unspaced>[{_UNSPACED_IN_PYTHON}]+)|[^{_UNSPACED_IN_PYTHON}]+")
 
 
-def tokens_by_replacing(
+def token_replacements(
     unspaced: str, sizes: Sequence[int], group: str = "${1}"
 ) -> tuple[tuple[str, str], ...]:
     r"""Replacements that turn each run of unspaced characters into its tokens.
 
-    They put a space or a colon between tokens, as neither is in a word. They need no lookaround,
-    which some engines lack.
+    They put a space or a colon between tokens, as neither is in a word. The patterns need no
+    lookaround, which some engines lack.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def tokens_by_replacing(
     Examples
     --------
     >>> text = "xabcy, a"
-    >>> for pattern, replacement in tokens_by_replacing("[abc]", (2,), r"\1"):
+    >>> for pattern, replacement in token_replacements("[abc]", (2,), r"\1"):
     ...     text = re.sub(pattern, replacement, text)
     >>> text
     'x ab:bc y,  a '
@@ -112,14 +112,14 @@ def tokens_by_replacing(
 
 
 def split_by_script(run: str) -> Iterator[tuple[str, bool]]:
-    """Split a run of letters by script; each part comes with whether its script has no spaces.
+    """The parts of a run of letters, and whether each is in a script without spaces.
 
     Examples
     --------
     >>> list(split_by_script("USB线A"))
     [('USB', False), ('线', True), ('A', False)]
     """
-    for part in _ONE_SCRIPT.finditer(run):
+    for part in _UNSPACED_OR_NOT.finditer(run):
         yield part[0], part["unspaced"] is not None
 
 

@@ -57,7 +57,7 @@ def reason_for_expressions(tokenizer: Tokenizer) -> str:
 
 
 class Tables:
-    """Tables of terms for threads that count; `merge` joins them in one table.
+    """The tables of terms of several threads; `merge` joins them in one table.
 
     With a kernel, each thread has its own table. Without a kernel, all threads share a table, and
     two threads are enough, because expressions use all processors by themselves.
@@ -102,7 +102,7 @@ class Tables:
                 self._tables.append(self._new_table())
             number = self._idle.popleft()
         yield number, self._tables[number]
-        # A table that failed half-way (out of memory) does not get here, and is never used again.
+        # Not after an error: a table that failed half-way (out of memory) is never used again.
         self._idle.append(number)
 
     def merge(self) -> tuple[Table, list[Codes]]:

@@ -92,10 +92,11 @@ def compiled_plan(plan: Plan) -> CompiledPlan | None:
                 not escaped and set(kinds) <= set(KINDS)):
             compiled = CompiledPlan(members, min_length, ngram_range, words=True, sizes=sizes,
                                     kinds=sum(1 << KINDS.index(kind) for kind in set(kinds)))
-        case Characters(min_n=n, max_n=m) | CharactersInWords(min_n=n, max_n=m) if (
-                ngram_range == (1, 1) and escaped in ("", ":")):
-            compiled = CompiledPlan(WHITE, min_length=1, ngram_range=(n, m), words=False,
+        case Characters() | CharactersInWords() if ngram_range == (1, 1) and escaped in ("", ":"):
+            compiled = CompiledPlan(WHITE, min_length=1, words=False,
+                                    ngram_range=(splitting.min_n, splitting.max_n),
                                     within_words=isinstance(splitting, CharactersInWords))
+    # The settings of a tokenizer ask for none of the other plans that are refused here.
     if compiled is None or (escaped and not prefixed) or (
             StopWords in step_types and not compiled.words):
         return None
@@ -128,7 +129,6 @@ def ngram_range_of(plan: Plan) -> tuple[int, int]:
     >>> ngram_range_of(Plan((Matches("[^,]+"), NGrams(1, 2))))
     (1, 2)
     """
-    # If `OwnCode` (a subclass's own code) is the last step, its expression makes the n-grams, and
-    # nothing joins them further.
+    # If `OwnCode` is the last step, the expression of a subclass makes the n-grams by itself.
     last = plan.steps[-1]
     return (last.min_n, last.max_n) if isinstance(last, NGrams) else (1, 1)

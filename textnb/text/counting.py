@@ -36,7 +36,7 @@ from textnb.text.vocabulary import Limits
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
-# Tables of up to `_FEW_LABELS` labels start with `_MIN_WIDTH` codes, as they would soon grow to it.
+# Tables of up to `_FEW_LABELS` labels start with `_MIN_WIDTH` codes: they would soon grow so wide.
 _MIN_WIDTH, _FEW_LABELS = 1 << 17, 32
 _MAX_INT32 = 2**31 - 1
 # Up to this number of cells, a dense table counts faster than a list of cells that are not 0.
@@ -60,7 +60,7 @@ class CountSpec:
     label : str
         The label column.
     limits : Limits
-        Limits on terms. They apply after counting, and decide here which totals are needed.
+        Limits on terms. They apply after counting; here they say which totals are needed.
     presence_above : float or None
         None to count occurrences; a number to count the documents in which a term occurs more
         often than this.
@@ -90,6 +90,7 @@ class CountSpec:
         """The minimum count for which a term is present; 0 if occurrences are counted."""
         if self.presence_above is None:
             return 0
+        # The kernel takes an int64, and no term occurs 2**62 times in a document.
         return int(min(max(0.0, self.presence_above), 2**62)) + 1
 
 
@@ -126,6 +127,7 @@ class Counting:
         with self._tables.take() as (number, table):
             codes, ends = table.add_texts(frame, self._spec.text)
             sums = self._sums.setdefault(number, _Sums(self._spec, self._row_functions))
+            # With lists of labels there is label 0, even if no row has a label.
             sums.widen(int(labels.max(initial=-1 if rows is None else 0)) + 1, len(table))
             sums.prevent_overflow(len(codes))
             begins = begins_of(ends)
@@ -153,7 +155,7 @@ class Counting:
         order = table.sort(table.terms())
         n_terms, columns = len(order), columns_of_codes(order, len(table))
         # For each thread, its sums and the column of each of its codes: the place of the term in
-        # this order, or -1.
+        # `order`, or -1.
         tables = [(self._sums.pop(number), columns[new_codes[number]]) for number in [*self._sums]]
         # Strings of terms, which one thread makes while others add up tables.
         terms: list[pl.Series] = []
@@ -182,9 +184,10 @@ class _Sums:
         # int32 halves memory and cache misses; `prevent_overflow` changes to int64 in time.
         self.counts: NDArray[Any] = np.zeros((2, 1024), dtype=np.int32)
         self.cells: list[tuple[Ints, NDArray[Any]]] | None = None
-        self._max_count = 0
-        # Documents and occurrences of each code; and for the kernel, as `_seen`, the last document
-        # that held each code, and the code's occurrences there.
+        # The number of tokens so far; no count is higher.
+        self._n_tokens = 0
+        # `totals` has the documents and the occurrences of each code. The kernel writes to `_seen`
+        # the last document that held each code, and the code's occurrences there.
         self.totals, self._seen = np.zeros((2, 2, 1024 if self._has_totals else 0), dtype=np.int64)
         self._n_documents = 0
 
@@ -204,7 +207,7 @@ class _Sums:
         if not may_be_sparse(labels, codes) or not is_sparse(
                 labels, codes, int(np.count_nonzero(self.counts))):
             return False
-        # A cell has 4 or 8 bytes, but several threads have tables, and tables grow by half.
+        # 64 bytes for a cell of 4 or 8, as several threads have tables, and tables grow by half.
         return labels * codes > _MAX_DENSE_CELLS or not fits_in_memory(64 * labels * codes)
 
     def _widen_counts(self, labels: int, codes: int) -> None:
@@ -216,8 +219,8 @@ class _Sums:
 
     def prevent_overflow(self, tokens: int) -> None:
         """Change counts to int64 if adding this number of tokens might overflow int32."""
-        self._max_count += tokens
-        if self._max_count > _MAX_INT32 and self.counts.dtype == np.int32:
+        self._n_tokens += tokens
+        if self._n_tokens > _MAX_INT32 and self.counts.dtype == np.int32:
             self.counts = self.counts.astype(np.int64)
 
     def add(
@@ -272,6 +275,7 @@ class _Sums:
             ends, labels, values = cells_of(self.counts)
             codes = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
             self.cells = [((codes << _LABEL_BITS) | labels, values)]
+            # An empty table, which still says the type of counts.
             self.counts = self.counts[:0, :0].copy()
 
 
@@ -310,8 +314,8 @@ def _add_tables(
     def add_block(start: int) -> None:
         total = np.zeros((n_rows, min(terms_per_block, n_terms - start)), dtype=np.int64)
         for (sums, _), codes in zip(tables, codes_of_tables, strict=True):
-            of_block = codes[start:start + terms_per_block]
-            counts, is_missing = sums.counts[:n_rows].take(of_block, axis=1), of_block < 0
+            block = codes[start:start + terms_per_block]
+            counts, is_missing = sums.counts[:n_rows].take(block, axis=1), block < 0
             if is_missing.any():
                 counts[:, is_missing] = 0
             total += counts
@@ -356,7 +360,7 @@ def _merge_cells(arrays: list[tuple[Ints, NDArray[Any]]]) -> tuple[Ints, NDArray
 def _concatenate_cells(blocks: list[Cells]) -> Cells:
     """Concatenate the cells of consecutive terms."""
     ends, codes, values = zip(*blocks, strict=True)
-    # The last of these is the end of the last block, at which no block begins.
+    # The last begin is the end of all cells; no block begins there.
     begins = np.cumsum([0, *map(len, values)])
     return (np.concatenate([each + begin for each, begin in zip(ends, begins, strict=False)]),
             np.concatenate(codes), np.concatenate(values).astype(np.int64, copy=False))
@@ -379,8 +383,7 @@ def concatenate_rows(codes: NDArray[Any], begins: Ints, ends: Ints) -> tuple[NDA
 
 
 def add_one_per_code(counts: Ints, codes: NDArray[Any]) -> Ints:
-    """A copy of the counts of codes with 1 added for each of these codes; new ones make it longer.
-    """
+    """A copy of the counts, plus 1 for each of these codes; it is longer if there are new codes."""
     larger = np.bincount(codes, minlength=len(counts))
     larger[:len(counts)] += counts
     return larger

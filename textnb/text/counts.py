@@ -2,11 +2,11 @@
 
     frames -> term codes, by the kernel or by expressions -> a table of counts, labels x terms
 
-The memory is that of the terms and one batch. Terms and labels are sorted at the end, so that the
-order of their codes, which depends on threads, has no effect.
+Memory holds the counts of all terms, and one batch. Terms and labels are sorted at the end, so that
+the order of their codes, which depends on threads, has no effect.
 
-A document with a list of labels is counted for each label, and once more for all documents
-together, which are a class of their own until the counts are made.
+A document with a list of labels is counted for each label, and once more for the class of all
+documents, which exists until the counts are made.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 
 
 def count_by_label(frames: Iterable[pl.DataFrame], spec: CountSpec) -> Counts:
-    """Term counts per class, in the memory of the vocabulary and one batch.
+    """Count terms per class; memory holds the counts of all terms, and one batch.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class LabelCounter:
 
     Attributes
     ----------
-    rows : int
+    n_rows : int
         The number of rows read so far, with those of other counters.
     """
 
@@ -72,7 +72,7 @@ class LabelCounter:
         # With lists of labels, code 0 counts all documents, and the codes of labels begin at 1. So
         # this is also used as a number: the first code of a label.
         self._has_lists = False
-        self.rows = self._first_row = first_row
+        self.n_rows = self._first_row = first_row
 
     def read(self, frames: Iterable[pl.DataFrame]) -> None:
         """Count batches, with the kernel if it runs the tokenizer."""
@@ -80,8 +80,8 @@ class LabelCounter:
 
         def count(frame: pl.DataFrame) -> tuple[int, pl.Series, Ints | None]:
             codes, rows = self._label_codes(frame[self._spec.label])
-            if codes.null_count() or _row_of_repeated(codes, rows) is not None:
-                # Batches are checked in order, because the error names the number of the row.
+            if codes.null_count() or _row_with_repeated_label(codes, rows) is not None:
+                # `check_labels` raises the error below, where the number of the row is known.
                 return frame.height, codes, rows
             # One class after the other: the counts of a class may fit into the cache.
             order = codes.arg_sort()
@@ -94,10 +94,10 @@ class LabelCounter:
 
         with explaining_memory_errors(lambda: self.size):
             for n_rows, codes, rows in map_in_threads(count, frames, threads=counting.threads):
-                check_labels(codes, rows, self._spec.label, first_row=self.rows)
-                self.rows += n_rows
+                check_labels(codes, rows, self._spec.label, first_row=self.n_rows)
+                self.n_rows += n_rows
                 all_codes = codes.to_numpy()
-                # The pool of labels knows nothing of the code 0 for all documents.
+                # The pool of labels has no code for all documents, so its codes begin at 0.
                 self._labels.note_codes(all_codes - self._has_lists)
                 if rows is not None:
                     # Code 0, once for each document.
@@ -112,7 +112,7 @@ class LabelCounter:
 
     def counts(self) -> Counts:
         """The counts, sorted; no batch can be read after this."""
-        if self._label_type is None or self._counting is None or self.rows == self._first_row:
+        if self._label_type is None or self._counting is None or self.n_rows == self._first_row:
             raise DataError.no_rows("the input")
         names = _convert_labels(self._labels.strings(), self._label_type)
         codes = names.arg_sort().cast(pl.Int64).to_numpy() + self._has_lists
@@ -121,15 +121,15 @@ class LabelCounter:
             if not self._has_lists:
                 counts = self._counting.counts(classes, codes, self._class_count[codes])
             else:
-                # A class 0 of all documents, before the classes of labels.
+                # Class 0 has all documents; its counts become the totals of the other classes.
                 codes = np.append(0, codes)
                 numbers = np.arange(len(codes))
                 with_all = self._counting.counts(numbers, codes, self._class_count[codes])
-                of_all = with_all.codes == 0
+                is_total = with_all.codes == 0
                 counts = replace(
                     with_all.without_classes(numbers[:1]), classes=classes,
                     rows=int(with_all.class_count[0]), total=put_into_zeros(
-                        with_all.values[of_all], with_all.columns[of_all], with_all.n_features))
+                        with_all.values[is_total], with_all.columns[is_total], with_all.n_features))
         del self._counting
         return counts
 
@@ -144,7 +144,7 @@ class LabelCounter:
 def each_label(labels: pl.Series) -> tuple[pl.Series, Ints | None]:
     """All labels of a column of lists, and the row of each; a null list becomes a null label.
 
-    For a column with one label per row: the column itself, and None.
+    If the column has one label per row, the result is the column itself, and None.
     """
     if not isinstance(labels.dtype, pl.List):
         return labels, None
@@ -171,7 +171,7 @@ def check_complete(counts: Counts, spec: CountSpec) -> None:
         raise DataError("document frequencies are missing")
     if spec.keeps_occurrences and counts.occurrences is None:
         raise DataError("occurrences are missing")
-    # The last bits of sums of weights depend on the order in which they were added.
+    # A sum of weights may exceed an equal one in its last bits, if it was added in another order.
     max_value = counts.class_count * (1.0 + 1e-9) if counts.has_weights else counts.class_count
     if spec.presence_above is not None and (counts.values > max_value[counts.codes]).any():
         raise DataError("a term is in more documents than its class has")
@@ -180,7 +180,7 @@ def check_complete(counts: Counts, spec: CountSpec) -> None:
         raise DataError("a label has more documents, or more of a term, than all labels together")
 
 
-def _row_of_repeated(labels: pl.Series, rows: Ints | None) -> int | None:
+def _row_with_repeated_label(labels: pl.Series, rows: Ints | None) -> int | None:
     """The row of a list that holds a label twice; None if there is none.
 
     ``labels`` has the codes of labels, and ``rows`` the row of each of them.
@@ -222,7 +222,7 @@ def check_labels(labels: pl.Series, rows: Ints | None, column: str, first_row: i
         number = int(labels.is_null().arg_true()[0])
         row = first_row + (number if rows is None else int(rows[number]))
         raise (DataError.null_label if rows is None else _null_in_list)(column, row)
-    row_in_batch = _row_of_repeated(labels, rows)
+    row_in_batch = _row_with_repeated_label(labels, rows)
     if row_in_batch is not None:
         raise DataError(
             f"the list of labels in row {first_row + row_in_batch} (counted from 0) of the column "

@@ -20,10 +20,10 @@ from textnb.text.characters import UNSPACED
 
 # A character of a script without spaces between words. There, a token is a phrase or a sentence if
 # the tokenizer does not split it.
-_SPACELESS = f"[{UNSPACED}]"
+_UNSPACED = f"[{UNSPACED}]"
 # In fewer texts, the share of those without a known term means nothing.
 _MIN_TEXTS = 20
-# Of fewer learned documents, nearly all terms occur once, in any language.
+# In fewer learned documents, nearly all terms occur once, in any language.
 _MIN_DOCUMENTS = 100
 # Above this share of texts without a known term, there is a warning. After `fit` on 1,000 texts,
 # the share is at most 5 % on nine corpora in English and Bengali, and 93 % if a tokenizer of words
@@ -31,7 +31,7 @@ _MIN_DOCUMENTS = 100
 _MAX_SHARE_WITHOUT_TERMS = 0.3
 # If terms that occur once have more than this share of all tokens, the terms are examined: they may
 # be whole phrases.
-_MAX_SHARE_UNKNOWN = 0.5
+_MAX_UNKNOWN_SHARE = 0.5
 # The number of terms that are examined for phrases.
 _SAMPLE_SIZE = 1000
 # In scripts without spaces, single words have two or three characters; longer terms are phrases.
@@ -65,8 +65,8 @@ def describe_blank(n_blank: int, n_rows: int, consequence: str) -> str:
         f"(null, empty or white space alone): {consequence}")
 
 
-# What blank rows do in `fit`.
-LEARNED_BLANK = "they count only in the shares of the classes"
+# For `describe_blank`: the consequence in `fit`.
+CONSEQUENCE_IN_FIT = "they count only in the shares of the classes"
 
 
 class BlankTexts:
@@ -77,7 +77,7 @@ class BlankTexts:
         self._n_rows = self._n_blank = 0
 
     def count_while_reading(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """Pass all batches on, and count their rows; each call counts anew."""
+        """Pass all batches on, and count their rows; each call begins at 0."""
         self._n_rows = self._n_blank = 0
         for rows in frames:
             self._n_rows += rows.height
@@ -86,7 +86,7 @@ class BlankTexts:
 
     def warn(self) -> None:
         """Give an `EmptyTextWarning` if a row has no text."""
-        if message := describe_blank(self._n_blank, self._n_rows, LEARNED_BLANK):
+        if message := describe_blank(self._n_blank, self._n_rows, CONSEQUENCE_IN_FIT):
             warn_caller(message, EmptyTextWarning)
 
 
@@ -100,19 +100,18 @@ class TermCoverage:
     phrases_are_words : bool
         Whether whole phrases of scripts without spaces are words for the model.
     without_terms : str
-        What the answers for texts without known terms are based on, for messages, such as "the
-        classes' priors alone".
+        What answers to texts without known terms are based on, such as "the classes' priors alone".
 
     Attributes
     ----------
-    texts : int
+    n_texts : int
         Rows that hold more than white space.
-    textless : int
+    n_blank : int
         Rows whose texts are null, empty or only white space.
-    without : int
-        Rows among ``texts`` without a known term.
-    spaceless : int
-        Rows among ``without`` in a script without spaces between words.
+    n_unknown : int
+        Of the ``n_texts`` rows, those without a known term.
+    n_unspaced : int
+        Of the ``n_unknown`` rows, those in a script without spaces between words.
     """
 
     def __init__(
@@ -120,38 +119,38 @@ class TermCoverage:
     ) -> None:
         self._columns, self._lock = list(columns), Lock()
         self._phrases_are_words, self._without_terms = phrases_are_words, without_terms
-        self.texts = self.textless = self.without = self.spaceless = 0
+        self.n_texts = self.n_blank = self.n_unknown = self.n_unspaced = 0
 
     def add(self, documents: pl.DataFrame, counts: Any) -> None:
         """Count a batch: its text columns, and the SparseRows of its known terms."""
         rows_without_terms = np.flatnonzero(np.diff(counts.indptr) == 0)
-        n_blank = n_spaceless = 0
+        n_blank = n_unspaced = 0
         if len(rows_without_terms):
             text = pl.concat_str(_as_texts(self._columns, documents.schema), separator=" ",
                                  ignore_nulls=True)
-            n_blank, n_spaceless = documents[rows_without_terms].select(
+            n_blank, n_unspaced = documents[rows_without_terms].select(
                 blank=blank_texts(self._columns, documents.schema),
-                spaceless=text.str.contains(_SPACELESS)).sum().row(0)
+                unspaced=text.str.contains(_UNSPACED)).sum().row(0)
         with self._lock:
-            self.texts += documents.height - n_blank
-            self.textless += n_blank
-            self.without += len(rows_without_terms) - n_blank
-            self.spaceless += n_spaceless
+            self.n_texts += documents.height - n_blank
+            self.n_blank += n_blank
+            self.n_unknown += len(rows_without_terms) - n_blank
+            self.n_unspaced += n_unspaced
 
     @property
     def message(self) -> str:
-        """A warning for the user; empty if most texts hold a known term."""
-        if self.texts < _MIN_TEXTS or self.without <= _MAX_SHARE_WITHOUT_TERMS * self.texts:
+        """A warning for the user; empty if enough texts hold a known term, or texts are few."""
+        if self.n_texts < _MIN_TEXTS or self.n_unknown <= _MAX_SHARE_WITHOUT_TERMS * self.n_texts:
             return ""
-        return (f"{self.without:,} of {quantity(self.texts, 'text')} "
-                f"({self.without / self.texts:.0%}) hold "
+        return (f"{self.n_unknown:,} of {quantity(self.n_texts, 'text')} "
+                f"({self.n_unknown / self.n_texts:.0%}) hold "
                 "no term that the model knows, and all get the same answer. "
-                f"{_CAUSE[self._phrases_are_words and 2 * self.spaceless > self.without]}")
+                f"{_CAUSE[self._phrases_are_words and 2 * self.n_unspaced > self.n_unknown]}")
 
     @property
     def blank_message(self) -> str:
         """How many rows have no text; empty if all have a text."""
-        return describe_blank(self.textless, self.texts + self.textless,
+        return describe_blank(self.n_blank, self.n_texts + self.n_blank,
                               f"answered by {self._without_terms}")
 
     def warn(self) -> None:
@@ -173,7 +172,7 @@ class TermCoverage:
         """
         for message in filter(None, (self.message, self.blank_message)):
             logging.getLogger("textnb").warning(message)
-        self.texts = self.textless = self.without = self.spaceless = 0
+        self.n_texts = self.n_blank = self.n_unknown = self.n_unspaced = 0
 
 
 def warn_of_terms_seen_once(
@@ -181,9 +180,9 @@ def warn_of_terms_seen_once(
 ) -> None:
     """Warn if most of the learned terms will not occur in new documents.
 
-    A term that occurs twice in the learned documents is likely to occur in new ones; all other
-    tokens count as unknown. If u is their share and a document has n tokens on average, the share
-    of new documents without a known term is about u^n. For scripts without spaces, u itself
+    A term that occurs twice in the learned documents is likely to occur in new ones; the tokens of
+    other terms count as unknown. If their share is u and a document has n tokens on average, the
+    share of new documents without a known term is about u^n. If whole phrases are words, u itself
     decides: a document has so many phrases that u^n is small, and still nearly all are unknown.
 
     Parameters
@@ -200,13 +199,13 @@ def warn_of_terms_seen_once(
     if documents < _MIN_DOCUMENTS or not tokens:
         return
     unknown_share = 1.0 - float(total[total >= 2].sum()) / tokens
-    if unknown_share <= _MAX_SHARE_UNKNOWN:
+    if unknown_share <= _MAX_UNKNOWN_SHARE:
         return
     share_without_terms = unknown_share ** (tokens / documents)
     sample = terms if len(terms) <= _SAMPLE_SIZE else terms.gather_every(len(terms) // _SAMPLE_SIZE)
-    is_phrase = sample.str.contains(_SPACELESS) & (sample.str.len_chars() >= _MIN_PHRASE_LENGTH)
-    spaceless = phrases_are_words and float(np.mean(is_phrase.to_numpy())) > 0.5
-    if share_without_terms > _MAX_SHARE_WITHOUT_TERMS or spaceless:
+    is_phrase = sample.str.contains(_UNSPACED) & (sample.str.len_chars() >= _MIN_PHRASE_LENGTH)
+    has_phrases = phrases_are_words and float(np.mean(is_phrase.to_numpy())) > 0.5
+    if share_without_terms > _MAX_SHARE_WITHOUT_TERMS or has_phrases:
         warn_caller(f"{unknown_share:.0%} of the tokens are of terms that occur once, or are left "
-                    f"out: new documents will have few known terms. {_CAUSE[spaceless]}",
+                    f"out: new documents will have few known terms. {_CAUSE[has_phrases]}",
                     UnknownTermsWarning)

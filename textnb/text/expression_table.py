@@ -35,7 +35,7 @@ class Interner:
         # Random categories share their pool with no other type.
         dtype = pl.Categorical(pl.Categories.random())
         first = pl.Series([], dtype=pl.String) if strings is None else strings
-        # Polars frees the pool with the last series of its type, so an empty one is kept.
+        # Polars frees the pool with the last series of its type: this empty one keeps it.
         self._empty, self._size = first.cast(dtype).clear(), len(first)
 
     @property
@@ -67,7 +67,7 @@ class ExpressionTable:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        # The characters between words, at which texts are split. Without separators (None), the
+        # With separators, texts are split at the characters between words. Without (None), the
         # tokenizer's own expression finds the words.
         self._tokenizer, self._separators = tokenizer, separators_of(tokenizer.plan())
         self._terms = pl.Series([], dtype=pl.String)
@@ -82,8 +82,7 @@ class ExpressionTable:
     def add_texts(self, frame: pl.DataFrame, text: TextColumns) -> tuple[Codes, Ints]:
         """Add the terms of texts; return the codes of each row's terms, and the rows' ends.
 
-        If `separators_of` split the texts, some codes are those of words that are too short for a
-        term.
+        If texts are split at separators, some codes are of strings that are too short for a word.
         """
         codes, ends = self._encode(self._pool, frame, text)
         with self._lock:
@@ -97,7 +96,7 @@ class ExpressionTable:
             if self._bytes_looked_up > _MAX_BYTES_LOOKED_UP:
                 self._pool, self._bytes_looked_up = Interner(self._terms), 0
             self._bytes_looked_up += size
-            # A local name keeps this pool alive if another thread replaces it.
+            # Another thread may replace `_pool` meanwhile.
             pool = self._pool
         self._thread_local.pool = pool
         codes, ends = self._encode(pool, frame, text)
@@ -116,8 +115,8 @@ class ExpressionTable:
 
     def add_terms(self, terms: pl.Series) -> Codes:
         """Add terms to a new table, to look them up, and return their codes."""
-        # Lists of strings between separators also hold those that are too short for a word. A term
-        # that short would match one of them, so then the tokenizer's expression finds the words.
+        # The strings between separators may be too short for a word. If a term is as short, a
+        # look-up would take such a string for it: then the tokenizer's expression finds the words.
         if self._separators is not None and not self._separators.are_words(terms).all():
             self._separators = None
         self._terms = terms

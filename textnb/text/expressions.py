@@ -19,7 +19,7 @@ from textnb.text.characters import (
     TURKIC,
     UNSPACED,
     kinds_pattern,
-    tokens_by_replacing,
+    token_replacements,
 )
 from textnb.text.plan import (
     WHITE,
@@ -107,7 +107,7 @@ class Separators(NamedTuple):
 
 
 def separators_of(plan: Plan) -> Separators | None:
-    r"""The separators of words, if a plan splits texts into runs of characters; None for others.
+    r"""The separators of words, if splitting texts into runs ends the plan; None for other plans.
 
     Instead of finding words, one can replace each run of other characters by a space, split at
     spaces, and drop short strings. That is faster, as it needs fewer matches.
@@ -197,7 +197,7 @@ def words_of_terms(plan: Plan, terms: pl.Series) -> pl.Series:
     term = pl.col("term")
     # A word is a run of characters other than spaces and backslashes, and of escaped characters.
     words = term.str.extract_all(r"(?s)(?:[^\\ ]|\\.)+")
-    # A term that is not such words between single spaces is treated as one word.
+    # If such words with spaces between them are not the whole term, it is treated as one word.
     return terms.to_frame("term").select(
         pl.when(words.list.join(" ") == term, term != "").then(words)
         .otherwise(pl.concat_list(term))).to_series()
@@ -236,7 +236,7 @@ def _run(steps: tuple[Step, ...], value: pl.Expr, prefix: str) -> pl.Expr:
 
     ``prefix`` is the column's, "" for none.
     """
-    # `_with_pairs` cleans the original text again.
+    # `_with_pairs` needs the text before it is cleaned.
     text = value
     for number, step in enumerate(steps):
         match step:
@@ -314,7 +314,7 @@ def _with_pairs(
     only_lowers = all(isinstance(step, Lowercase | TurkicLowercase) for step in cleaning)
     searched = text if only_lowers else cleaned
     pairs = _run(cleaning, pl.when(searched.str.contains(unspaced)).then(text), "")
-    for pattern, replacement in tokens_by_replacing(unspaced, sizes):
+    for pattern, replacement in token_replacements(unspaced, sizes):
         pairs = pairs.str.replace_all(pattern, replacement)
     return pl.coalesce(pairs, cleaned)
 

@@ -41,8 +41,8 @@ _STRING_COST = 2
 # Batches with more labels than `_FEW_LABELS` are cut into slices of `_MIN_ROWS` rows or more, each
 # of which may take 1 / `_N_SLICES` of the limit.
 _FEW_LABELS, _N_SLICES, _MIN_ROWS = 64, 64, 16
-# The estimated number of bytes of text for each new term: as low as in short texts, in which few
-# terms repeat.
+# The estimated number of bytes of text for each new term; it is low, as in short texts, in which
+# few terms repeat.
 _TEXT_BYTES_PER_TERM = 6
 # Terms are divided into this many shares, which are added one after the other.
 _N_SHARES = 64
@@ -77,7 +77,7 @@ def count_within(frames: Iterable[pl.DataFrame], spec: CountSpec, memory: int) -
         while True:
             counter = LabelCounter(spec, first_row)
             counter.read(_until_full(chain(next_batch, batches), counter, memory // 2))
-            first_row, next_batch = counter.rows, list(islice(batches, 1))
+            first_row, next_batch = counter.n_rows, list(islice(batches, 1))
             is_last, counts = not next_batch, counter.counts()
             if is_last and not runs.count and _cost_of_all(counts) <= memory:
                 return counts
@@ -89,7 +89,7 @@ def count_within(frames: Iterable[pl.DataFrame], spec: CountSpec, memory: int) -
                 break
         with _explaining_disk_errors(folder):
             runs.add_up()
-            return _keep(runs.shares, memory)
+            return _keep_most_frequent(runs.shares, memory)
 
 
 def _with_few_labels(
@@ -97,8 +97,8 @@ def _with_few_labels(
 ) -> Iterator[pl.DataFrame]:
     """Cut batches with many labels into slices, so that each needs few cells (labels times terms).
 
-    Small slices are needed because the size of the counts is only checked between batches, and
-    several are counted at the same time.
+    Small slices are needed because the size of the counts is checked only between them, and several
+    are counted at the same time.
     """
     for frame in frames:
         n_labels = each_label(frame[spec.label])[0].n_unique()
@@ -126,12 +126,9 @@ def _until_full(
             return
 
 
-def _cost(terms: Any, term_bytes: Any, labels: int) -> Any:
-    """The bytes that a number of terms takes whose strings have ``term_bytes`` together.
-
-    ``labels`` is the number of counts of each term.
-    """
-    return terms * (_TERM_COST + _CLASS_COST * labels) + _STRING_COST * term_bytes
+def _cost(terms: Any, term_bytes: Any, counts_per_term: int) -> Any:
+    """The bytes that a number of terms takes; their strings together have ``term_bytes``."""
+    return terms * (_TERM_COST + _CLASS_COST * counts_per_term) + _STRING_COST * term_bytes
 
 
 def _cost_of_all(counts: Counts) -> int:
@@ -160,7 +157,7 @@ def _explaining_disk_errors(folder: str) -> Iterator[None]:
 
 
 class _Runs:
-    """Files of counts; in each, the counts of one share of the terms follow those of another."""
+    """Files of counts (runs), in which one share of the terms follows another."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -207,29 +204,29 @@ class _Runs:
 
 def keep_within(counts: Counts, memory: int) -> Counts:
     """The counts of the terms that fit into the memory: the rarest ones are left out."""
-    return _keep(lambda: [counts], memory)
+    return _keep_most_frequent(lambda: [counts], memory)
 
 
-def _keep(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
+def _keep_most_frequent(shares: Callable[[], Iterable[Counts]], memory: int) -> Counts:
     """The counts of the terms that fit into the memory.
 
     Each call of ``shares`` gives the counts of all terms, a share of the terms at a time.
     """
     # The rows of this table are explained in `_sum_by_occurrences`.
-    table, labels = np.zeros((3, 0), dtype=np.int64), 0
+    table, counts_per_term = np.zeros((3, 0), dtype=np.int64), 0
     for counts in shares():
-        labels = _counts_per_term(counts)
+        counts_per_term = _counts_per_term(counts)
         term_bytes = counts.terms.str.len_bytes().cast(pl.Int64).to_numpy()
         of_share = np.stack([counts.total_occurrences, np.ones_like(term_bytes), term_bytes])
         table = _sum_by_occurrences(np.concatenate([table, of_share], axis=1))
-    cutoff = _find_cutoff(table, memory, labels)
+    cutoff = _find_cutoff(table, memory, counts_per_term)
     frequent = _join_shares([
         counts.select(counts.total_occurrences > cutoff) for counts in shares()])
     if not cutoff:
         return frequent
-    occurrences, terms, _ = table[:, table[0] <= cutoff]
+    occurrences, n_terms, _ = table[:, table[0] <= cutoff]
     pruned = Pruned(
-        terms=int(terms.sum()), occurrences=int((occurrences * terms).sum()), at_most=cutoff)
+        terms=int(n_terms.sum()), occurrences=int((occurrences * n_terms).sum()), at_most=cutoff)
     return replace(frequent, pruned=pruned if frequent.pruned is None else frequent.pruned + pruned)
 
 
@@ -254,14 +251,18 @@ def _sum_by_occurrences(table: Ints) -> Ints:
         occurrences, *(sum_by_index(column, row, len(occurrences)) for row in table[1:])])
 
 
-def _find_cutoff(table: Ints, memory: int, labels: int) -> int:
-    """The number of occurrences above which all terms fit into the memory; 0 if all terms fit."""
-    occurrences, terms, term_bytes = table[:, ::-1]
-    does_not_fit = _cost(terms.cumsum(), term_bytes.cumsum(), labels) > memory
+def _find_cutoff(table: Ints, memory: int, n_counts: int) -> int:
+    """The number of occurrences above which all terms fit into the memory; 0 if all terms fit.
+
+    ``n_counts`` is the number of counts of each term.
+    """
+    # The most frequent terms first, as they stay.
+    occurrences, n_terms, term_bytes = table[:, ::-1]
+    does_not_fit = _cost(n_terms.cumsum(), term_bytes.cumsum(), n_counts) > memory
     if len(occurrences) and does_not_fit.all():
         raise VocabularyError.with_advice(
             f"empty vocabulary: memory_limit is {memory:,} bytes, and with "
-            f"{quantity(labels, 'class')} one term takes {_cost(1, 0, labels):,}; the most "
+            f"{quantity(n_counts, 'class')} one term takes {_cost(1, 0, n_counts):,}; the most "
             "frequent ones, which stay or go together, do not fit. ",
             "Raise memory_limit, or learn fewer classes",
             "Raise --memory-limit, or learn fewer classes")

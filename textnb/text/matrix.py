@@ -37,13 +37,14 @@ from textnb.text.vocabulary import Limits
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
-# Other modules name the type of matrices so, without SciPy.
+# By this name, other modules annotate matrices without importing SciPy.
 CountMatrix: TypeAlias = "sp.csr_array"
 Ints = NDArray[np.int64]
 # Up to this number of columns, an array of all columns stays in the cache, so that the kernel
 # counts there instead of sorting each row.
 _MAX_UNSORTED_COLUMNS = 1 << 17
-# Pages of one process, mapped at once: shared pages that are mapped one by one take twice the time.
+# Private pages, mapped at once: by default, pages are shared and mapped one by one, in twice the
+# time.
 _MMAP_OPTIONS = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE} if (
     sys.platform == "linux") else {}
 
@@ -79,7 +80,7 @@ class Vocabulary:
         return known.rows(*known.table.look_up(documents, text))
 
     def rows_of_few(self, texts: Sequence[str]) -> SparseRows | None:
-        """`rows` for a few texts without a frame; None if that is not possible."""
+        """`rows` of a few texts, without making a frame; None if one is needed."""
         known = self._known_terms()
         looked_up = known.table.look_up_few(texts)
         return None if looked_up is None else known.rows(*looked_up)
@@ -193,11 +194,12 @@ class CsrBuilder:
             indptr = np.concatenate([[0], np.cumsum(n_entries)])
             indices, data = np.empty((2, indptr[-1]), dtype=np.int32)
             rows.fill_rows(codes, ends, indptr, indices, data)
+        # The types that SciPy gives a matrix of this size.
         if max(len(data), self._width) < 2**31:
             indptr = indptr.astype(np.int32)
         else:
             indices = indices.astype(np.int64)
-        # With the kernel's function by which these rows are scored.
+        # The kernel's `add_weights` will score these rows.
         return SparseRows(data, indices, indptr, self._width, rows.add_weights)
 
     def _scratch(self) -> tuple[Codes, NDArray[Any], NDArray[Any]]:
@@ -291,7 +293,7 @@ def count_matrix(
 
     def build(batch: int) -> None:
         number, codes, ends = batches[batch]
-        # The list must not hold the codes: they are freed once their rows are built.
+        # The list no longer holds the codes, so that they are freed once their rows are built.
         batches[batch] = number, codes[:0].copy(), ends
         blocks[batch] = builder.rows(codes, ends, columns_of_tables[number])
 
@@ -301,7 +303,7 @@ def count_matrix(
     counts = stack_blocks([blocks.pop(batch) for batch in range(len(batches))], len(order))
     if kernel is not None or limits == Limits():
         return counts, terms[0]
-    # Without the kernel, the sums for the limits come from the matrix of all terms.
+    # Without the kernel, the limits apply to the matrix of all terms.
     keep = limits.select(
         len(order), np.bincount(counts.indices, minlength=len(order)),
         np.bincount(counts.indices, counts.data, len(order)), n_documents)
@@ -335,19 +337,19 @@ def _term_sums(
     """
     frequency, total = np.zeros((2, size), dtype=np.int64)
     dtype = np.int32 if sum(len(codes) for _, codes, _ in batches) < 2**31 else np.int64
-    for table, new_code in enumerate(new_codes):
-        n_codes, n_documents = len(new_code), 0
+    for table, merged_codes in enumerate(new_codes):
+        n_codes, n_documents = len(merged_codes), 0
         # The arguments of `add_presence`, with one label and without a minimum count.
         occurrences, seen = np.zeros((1, n_codes), dtype), np.zeros((2, n_codes), np.int64)
         totals = np.zeros((2, n_codes), dtype=np.int64)
-        for number, codes, ends in batches:
-            if number == table:
+        for table_of_batch, codes, ends in batches:
+            if table_of_batch == table:
                 kernel.rows.add_presence(
                     codes, begins_of(ends), ends, np.zeros_like(ends), occurrences, 0, totals,
                     seen, n_documents)
                 n_documents += len(ends)
-        frequency[new_code] += totals[0]
-        total[new_code] += occurrences[0]
+        frequency[merged_codes] += totals[0]
+        total[merged_codes] += occurrences[0]
     return frequency, total
 
 

@@ -53,7 +53,7 @@ from textnb.text.plan import (
     steps_of_stop_words,
 )
 
-# Polars knows all characters of this version of Unicode; Python's may be newer.
+# The version of Unicode in Polars. For a newer one in Python, see `_is_supported`.
 _MAX_UNICODE = (16, 0, 0)
 # The general categories of Unicode that a pattern may name.
 _CATEGORIES = ("L", "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N", "Nd", "Nl", "No")
@@ -301,8 +301,9 @@ def _words_and_kinds(
 ) -> list[str]:
     """The tokens of `WordsAndKinds`, in time linear in the length of the text.
 
-    For this, each run is read once: if no ``++`` or ``#`` follows a run of letters and digits, none
-    of its letters begins a name (``c++``). The same holds for runs of digits (``10%``) and words.
+    For this, each run is read once, from its first character: if no ``++`` or ``#`` follows a run
+    of letters and digits, no name (``c++``) begins within it. The same holds for runs of digits
+    (``10%``), and for words that are too short.
 
     Parameters
     ----------
@@ -322,10 +323,10 @@ def _words_and_kinds(
     ['c#', 'u.s.', '5%']
     """
     tokens, classes = [], _character_classes(is_member, pairs=bool(sizes))
-    # No name, percentage or word begins before these places.
-    at = no_name = no_percentage = no_word = 0
+    # The ends of the last runs that were read: of letters and digits, of an amount, of a word.
+    at = name_end = amount_end = word_end = 0
     while at < len(text):
-        # A token from `at` ends at `end`; there is none yet.
+        # The end of a token that begins at `at`; `at` itself while there is none.
         character, end = text[at], at
         bits = classes[character]
         if ("emoji" in kinds and _EMOJI.match(character)) or (
@@ -334,14 +335,14 @@ def _words_and_kinds(
         elif "symbols" in kinds and character in CURRENCIES:
             amount = _AMOUNT.match(text, at + 1)
             end = amount.end() if amount else at
-        elif "symbols" in kinds and "0" <= character <= "9" and at >= no_percentage:
+        elif "symbols" in kinds and "0" <= character <= "9" and at >= amount_end:
             amount = _AMOUNT.match(text, at)
-            no_percentage = amount.end() if amount else at
-            end = no_percentage + 1 if text.startswith("%", no_percentage) else at
-        if "symbols" in kinds and bits & _LETTER and at >= no_name:
-            no_name = classes.end_of_run(text, at, _LETTER_OR_NUMBER)
-            suffix = next((sign for sign in ("++", "#") if text.startswith(sign, no_name)), "")
-            end = no_name + len(suffix) if suffix else at
+            amount_end = amount.end() if amount else at
+            end = amount_end + 1 if text.startswith("%", amount_end) else at
+        if "symbols" in kinds and bits & _LETTER and at >= name_end:
+            name_end = classes.end_of_run(text, at, _LETTER_OR_NUMBER)
+            suffix = next((sign for sign in ("++", "#") if text.startswith(sign, name_end)), "")
+            end = name_end + len(suffix) if suffix else at
         if "abbreviations" in kinds and bits & _LETTER and end == at:
             after = at
             while (after + 1 < len(text) and classes[text[after]] & _LETTER
@@ -353,10 +354,10 @@ def _words_and_kinds(
         elif bits & _UNSPACED:
             end = classes.end_of_run(text, at, _UNSPACED)
             tokens += _split_unspaced(text[at:end], sizes)
-        elif bits & _WORD and at >= no_word:
-            no_word = classes.end_of_run(text, at, _WORD)
-            if no_word - at >= min_length:
-                end = no_word
+        elif bits & _WORD and at >= word_end:
+            word_end = classes.end_of_run(text, at, _WORD)
+            if word_end - at >= min_length:
+                end = word_end
                 tokens.append(text[at:end])
         at = max(end, at + 1)
     return tokens
@@ -392,7 +393,7 @@ def _membership(members: str) -> Callable[[str], bool]:
 
 
 def _member_test(member: re.Match[str]) -> Callable[[str], bool]:
-    """The same function for one member of a class: a category, a shorthand or a range."""
+    """The function of `_membership` for one member: a category, a shorthand, or a range."""
     category = member["category"]
     if category is not None:
         if category not in _CATEGORIES:

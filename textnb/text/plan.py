@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 from textnb.errors import Mention, ParameterError
 from textnb.runtime.values import Value
 
-# If a file is older than a setting, the tokenizer in the file does what this value means.
+# For settings that older files lack: the values that mean what the tokenizers of those files do.
 _VALUES_BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_columns": False,
-                           "segmenter": None}
+                                  "segmenter": None}
 
 # A run of a script without spaces becomes tokens of these numbers of characters.
 PAIRS, SINGLE, BOTH = (2,), (1,), (1, 2)
@@ -35,17 +35,18 @@ PAIRS, SINGLE, BOTH = (2,), (1,), (1, 2)
 _MEMBER = r"(?:\\p\{[LMN][a-z]?\}|\\[wd]|[A-Za-z]-[A-Za-z]|[0-9]-[0-9]|[A-Za-z0-9_'])"
 _RUN = re.compile(rf"(?:\[(?P<members>{_MEMBER}+)\]|(?P<single>\\w))(?:\+|\{{(?P<min>\d+),\}})")
 _SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
-# White space as in Python's str.isspace; Rust's \s lacks the four ASCII separators.
+# White space as in Python's str.isspace, for a character class in Rust syntax, whose \s lacks the
+# four ASCII separators.
 WHITE = r"\s\x1c-\x1f"
 
 
 class Step(Value):
-    """One step of a plan. A new kind of step may be a frozen dataclass.
+    """One step of a plan: a `Value`, whose fields are the annotations of its class.
 
-    A `Value` is used like one: the annotations of its class are its fields.
+    A new kind of step may also be a frozen dataclass.
     """
 
-    # A template for `setting` with the step's fields; if it is empty, `setting` is the step's repr.
+    # The text of `setting`, with names of fields in braces; if empty, `setting` is the step's repr.
     _setting = ""
 
     @property
@@ -364,11 +365,11 @@ class Plan(Value):
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
         super().__init__(steps)
-        # Engines rely on the order of the steps: places must ascend, and only 0 (cleaning) may
+        # Engines rely on the order of the steps: ranks must ascend, and only 0 (cleaning) may
         # repeat; 1 (splitting) must occur.
-        places = [place for step in self.steps for place, kind in enumerate(_STEP_ORDER)
-                  if isinstance(step, kind)]
-        if places.count(1) != 1 or any(a > b or a == b > 0 for a, b in pairwise(places)):
+        ranks = [rank for step in self.steps for rank, kind in enumerate(_STEP_ORDER)
+                 if isinstance(step, kind)]
+        if ranks.count(1) != 1 or any(a > b or a == b > 0 for a, b in pairwise(ranks)):
             raise ParameterError(f"{self!r}: steps must clean, split once, name columns of tokens, "
                                  "drop stop words, escape, prefix and make n-grams, in this order")
 
@@ -438,6 +439,7 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     except KeyError as missing:
         raise ParameterError(f"the tokenizer's setting {missing} is missing; its settings must "
                              "all be there, as Tokenizer.to_dict writes them") from None
+    # An unknown setting.
     for name, value in remaining.items():
         raise _no_step(name, value)
     prefix = [FieldPrefix(_hashable(field_prefix))] if field_prefix else []
@@ -452,10 +454,10 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
                     "before {keep} could keep them: use 'unicode'")
             # Spaces join n-grams and colons end prefixes, so both are escaped within words. Words
             # of one class of characters hold neither.
-            special = "" if isinstance(splitting[-1], Runs | WordsAndPairs | WordsAndKinds) else (
+            escaped = "" if isinstance(splitting[-1], Runs | WordsAndPairs | WordsAndKinds) else (
                 (" " if max_n > 1 else "") + (":" if prefix else ""))
             stops = [StopWords(_hashable(stop_words))] if stop_words else []
-            escape = [Escape(special)] if special else []
+            escape = [Escape(escaped)] if escaped else []
             ngrams = [NGrams(min_n, max_n)] if (min_n, max_n) != (1, 1) else []
             return Plan((*cleaning, *splitting, *stops, *escape, *prefix, *ngrams))
         case "char":
@@ -513,13 +515,10 @@ def _cleaning_steps(name: str, value: Any) -> tuple[Step, ...]:
 
 
 def _sizes(unspaced: str, ngram_range: tuple[int, int]) -> tuple[int, ...]:
-    """The numbers of characters of the tokens of scripts without spaces.
-
-    Empty if such characters are part of words as others are.
-    """
+    """The numbers of characters of the tokens of scripts without spaces; empty to split none."""
     match unspaced:
         case "both":
-            # N-grams join single characters to pairs, so that no n-gram is made of two pairs.
+            # N-grams are made of single characters: n-grams of overlapping pairs would repeat some.
             return BOTH if tuple(ngram_range) == (1, 1) else SINGLE
         case "pairs":
             return PAIRS
@@ -586,7 +585,7 @@ def words_of(pattern: str) -> Runs | Matches:
 
 
 def _hashable(value: Any) -> Any:
-    """The value, with a tuple in place of a list, as JSON has lists only."""
+    """The value, but a tuple in place of a list: JSON has no tuples."""
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -40,10 +40,10 @@ _CLEANING_UNIT = (rf"(?s)[{WHITE}]+|[\x{{ac00}}-\x{{d7a3}}]?[\x{{1100}}-\x{{11ff
                   r"|.[\p{M}\x{ff9e}\x{ff9f}]*")
 
 
-class _Column(NamedTuple):
+class _ShownText(NamedTuple):
     """A text as it is shown, the spans of its words, and its terms with the spans they cover."""
 
-    shown_text: str
+    text: str
     spans: Spans
     terms: Covering
 
@@ -84,14 +84,14 @@ def pieces_of(
     ...           {"free": 2.0, "free lunch": 1.0})
     ({'text': [('Free', 1.0), (', ', None), ('free', 1.5), (' ', None), ('lunch', 0.5)]}, 0.0)
     """
-    located = {column: _locate(tokenizer, columns, column, texts[column], contributions)
-               for column in columns}
+    shown = {column: _locate(tokenizer, columns, column, texts[column], contributions)
+             for column in columns}
     places: dict[str, Covering] = {}
-    for column, text in located.items():
-        for term, spans in text.terms:
+    for column, shown_text in shown.items():
+        for term, spans in shown_text.terms:
             if spans:
                 places.setdefault(term, []).append((column, spans))
-    sums = {column: [0.0] * len(text.spans) for column, text in located.items()}
+    sums = {column: [0.0] * len(shown_text.spans) for column, shown_text in shown.items()}
     elsewhere = 0.0
     for term, contribution in contributions.items():
         places_of_term = places.get(term, [])
@@ -100,14 +100,14 @@ def pieces_of(
         for column, spans in places_of_term:
             for span in spans:
                 sums[column][span] += contribution / len(places_of_term) / len(spans)
-    return {column: _cut(text.shown_text, text.spans, sums[column])
-            for column, text in located.items()}, elsewhere
+    return {column: _cut(shown_text.text, shown_text.spans, sums[column])
+            for column, shown_text in shown.items()}, elsewhere
 
 
 def _locate(
     tokenizer: Tokenizer, columns: Sequence[str], column: str, text: str | Sequence[str],
     contributions: Mapping[str, float],
-) -> _Column:
+) -> _ShownText:
     """Find the terms of one column, which are the tokenizer's terms if other columns are empty."""
     plan, lists = tokenizer.plan(), tokenizer.columns_of_tokens(columns)
     types = {name: pl.List(pl.String) if name in lists else pl.String() for name in columns}
@@ -127,7 +127,7 @@ def _locate(
                 cleaned = re.sub(r"\s", " ", cleaned)
             prefixes = dict(zip(columns, plan.prefixes(columns), strict=True))
             spans, covering = _find_character_ngrams(cleaned, contributions, prefixes[column])
-            return _Column(text, _map_to_original(spans, origins), covering)
+            return _ShownText(text, _map_to_original(spans, origins), covering)
         split = Plan((*plan.cleaning, splitting))
         spans, words = _find_words(tokens(tokens_expr(split, column)), cleaned,
                                    singles=1 in getattr(splitting, "sizes", ()))
@@ -142,7 +142,7 @@ def _locate(
     until_stop_words = Plan(tuple(step for step in plan.steps if not isinstance(
         step, Escape | FieldPrefix | NGrams | OwnCode)))
     remaining = set(tokens(tokens_expr(until_stop_words, columns)))
-    return _Column(text, spans, _ngrams_of(plan, words, remaining, terms))
+    return _ShownText(text, spans, _ngrams_of(plan, words, remaining, terms))
 
 
 def _ngrams_of(plan: Plan, words: Covering, remaining: set[str], terms: list[str]) -> Covering:
@@ -161,9 +161,9 @@ def _ngrams_of(plan: Plan, words: Covering, remaining: set[str], terms: list[str
 def _find_words(words: Sequence[str], cleaned: str, *, singles: bool) -> tuple[Spans, Covering]:
     """The spans of words, found one after the other, and the words with the spans they cover.
 
-    In scripts without spaces, each character is a span. A pair covers two spans, and its first one
-    is the second one of the pair before it. With ``singles``, words are single characters, too:
-    each comes before the pair that begins with it, and covers the same span.
+    In scripts without spaces, each character is a span. A pair covers two spans, and the first of
+    them is the second span of the pair before it. With ``singles``, single characters are words,
+    too: each comes before the pair that begins with it, and shares a span with that pair.
     """
     spans: Spans = []
     covering: Covering = []
@@ -171,12 +171,12 @@ def _find_words(words: Sequence[str], cleaned: str, *, singles: bool) -> tuple[S
     for word in words:
         is_unspaced = next(split_by_script(word)) == (word, True)
         is_pair = is_unspaced and len(word) == 2
-        n_spans_before = len(covering[-1][1]) if covering else 0
-        if singles and is_unspaced and not is_pair and n_spans_before == 2:
-            # The second character of the pair before.
+        n_previous_spans = len(covering[-1][1]) if covering else 0
+        if singles and is_unspaced and not is_pair and n_previous_spans == 2:
+            # The second character of the previous word, which is a pair.
             covering.append((word, [len(spans) - 1]))
             continue
-        overlaps = (is_pair and n_spans_before == (1 if singles else 2)
+        overlaps = (is_pair and n_previous_spans == (1 if singles else 2)
                     and cleaned.startswith(word, end - 1))
         start = end - 1 if overlaps else cleaned.find(word, end)
         if start < 0:
@@ -194,7 +194,7 @@ def _find_character_ngrams(
 ) -> tuple[Spans, Covering]:
     """The spans of words, and the n-grams of characters with the words in which they are.
 
-    An n-gram has a word once for each of its characters in the word.
+    An n-gram has the number of a word once for each of its characters that is in the word.
     """
     spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
     word_at = {place: number for number, (start, end) in enumerate(spans)
@@ -219,7 +219,7 @@ def _clean_with_origins(plan: Plan, text: str) -> tuple[str, Spans]:
     units = pl.Series([text]).str.extract_all(_CLEANING_UNIT).item().to_list()
     cleaned, *cleaned_units = cleaned_strings(plan, [text, *units])
     if len(cleaned) != sum(map(len, cleaned_units)):
-        # Here cleaning does depend on the characters around a unit.
+        # Here cleaning depends on the characters around a unit, so the cleaned units are used.
         cleaned = "".join(cleaned_units)
     return cleaned, [(end - len(unit), end) for unit, cleaned_unit, end in zip(
         units, cleaned_units, accumulate(map(len, units)), strict=True) for _ in cleaned_unit]

@@ -30,10 +30,10 @@ from textnb.text.utf8 import begins_of, byte_order, bytes_of, strings_of
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
 
-# Codes are int32; batches may add terms up to the last code before a check of their number.
+# Codes are int32, and the number of terms is checked before a batch, which adds fewer than 2**24.
 _MAX_CODES = 2**31 - 2**24
 # A thread keeps its arrays for the next call if they hold at most this number of codes.
-_MAX_REUSED = 1 << 22
+_MAX_REUSED_SIZE = 1 << 22
 # This number of spans is found, and then looked up, at a time.
 _SPANS_PER_PORTION = 1 << 14
 
@@ -71,8 +71,7 @@ class TermTable:
         self._add_strings(self._stops)
         # A word with its column's prefix is two strings.
         self._strings_per_word = 2 if self._compiled.prefixed else 1
-        # Whether the order of terms may differ from that of their codes' strings, as it may if
-        # words are escaped.
+        # Whether terms may have another order than their codes' strings, as escaped words may.
         self._may_be_unordered = bool(self._compiled.escaped)
 
     def __len__(self) -> int:
@@ -118,7 +117,7 @@ class TermTable:
         return codes_of_terms
 
     def absorb(self, other: TermTable) -> Codes:
-        """Add another table's terms; return an array from its codes to the codes of this table."""
+        """Add another table's terms; return the code in this table of each of its codes."""
         self._may_be_unordered = self._may_be_unordered or other._may_be_unordered
         starts, pool, heads, tails = other._arrays()
         strings = np.flatnonzero(heads < 0)
@@ -172,7 +171,7 @@ class TermTable:
             first = np.where(longer, rank[heads], rank)
             second = np.where(longer, rank_of_word[tails] + 1, 0).astype(np.int32)
             order = np.flatnonzero(is_needed & (n_strings <= n)).astype(np.int32)
-            # Sorts are stable, so the keys of the last one decide first.
+            # Each sort is stable, so the last one decides.
             for keys in (second, first):
                 order = self._sort_by(keys, order)
             rank[order] = np.arange(len(order), dtype=np.int32)
@@ -254,7 +253,7 @@ class TermTable:
         return other if self._kernel.rows.sort_by_keys(keys, order, other, len(self)) else order
 
     def look_up_few(self, texts: Sequence[str]) -> tuple[Codes, Ints] | None:
-        """`look_up` for a few texts without a frame; None if a frame is needed."""
+        """`look_up` of a few texts, without making a frame; None if one is needed."""
         if not self._finds_words or self._compiled.prefixed:
             return None
         cleaned = [clean(self._plan, text) for text in texts]
@@ -320,8 +319,8 @@ class TermTable:
 
         ``lengths`` has the number of words of each column of the first row, then of the second.
         """
-        # Strings are sorted by prefix first; words without a prefix would have to come between, and
-        # a column's name may have a character that sorts before the space of n-grams.
+        # `sort` ranks words by prefix first. Terms have another order if a prefix is empty, or if a
+        # character in it sorts before the space of n-grams.
         self._may_be_unordered |= add and any(
             prefix[:1] < "!" or min(prefix) < " " for prefix in prefixes)
         text, ends = bytes_of(pl.Series(prefixes))
@@ -336,10 +335,10 @@ class TermTable:
         lengths = np.diff(ends, prepend=0)
         n_grams = sum(np.maximum(0, lengths - n + 1) for n in range(min_n, max_n + 1))
         gram_codes = np.empty(int(n_grams.sum()), dtype=np.int32)
-        # The kernel replaces these begins by the ends.
-        bounds = np.cumsum(n_grams) - n_grams
-        self._table.grams(codes, ends, min_n, max_n, add, gram_codes, bounds)
-        return gram_codes, bounds
+        # The begins of the texts' codes, which the kernel replaces by the ends.
+        gram_ends = np.cumsum(n_grams) - n_grams
+        self._table.grams(codes, ends, min_n, max_n, add, gram_codes, gram_ends)
+        return gram_codes, gram_ends
 
     def _encode_words(
         self, source: NDArray[np.uint8], ends: Ints, add: bool
@@ -387,7 +386,7 @@ class TermTable:
             n, next_at, next_text = find_spans(
                 at, text, ends, *settings, edges, begins, stops, total, code_ends)
             if (at, text) == (next_at, next_text):
-                # No progress: a run of characters has more words than the arrays hold.
+                # No progress: the arrays are too short for the spans of one piece.
                 edges, begins, stops = self._scratch(2 * len(begins))
             self._table.strings(source, begins[:n], stops[:n], add, buffer[total:total + n])
             at, text, total = next_at, next_text, total + n
@@ -405,21 +404,21 @@ class TermTable:
         return padded[:n_bytes], word_ends[:n_words], counts
 
     def _scratch(self, size: int) -> tuple[Ints, Ints, Ints]:
-        """Arrays for this number of spans; the next call of this thread uses them again."""
+        """Arrays of edges, begins and stops for this number of spans, which a thread reuses."""
         scratch: tuple[Ints, Ints, Ints] | None = getattr(self._thread_local, "scratch", None)
         if scratch is None or len(scratch[1]) < size:
             scratch = (np.empty(2 * size, dtype=np.int64), np.empty(size, dtype=np.int64),
                        np.empty(size, dtype=np.int64))
-            if size <= _MAX_REUSED:
+            if size <= _MAX_REUSED_SIZE:
                 self._thread_local.scratch = scratch
         return scratch
 
     def _buffer(self, size: int) -> Codes:
-        """An array for codes; the next call of this thread uses it again."""
+        """An array for this number of codes, which a thread reuses."""
         buffer: Codes | None = getattr(self._thread_local, "buffer", None)
         if buffer is None or len(buffer) < size:
             buffer = np.empty(size * 5 // 4, dtype=np.int32)
-            if len(buffer) <= _MAX_REUSED:
+            if len(buffer) <= _MAX_REUSED_SIZE:
                 self._thread_local.buffer = buffer
         return buffer
 

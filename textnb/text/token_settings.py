@@ -2,7 +2,7 @@
 
 The type of a setting says how the command line and jobs read its value: `textnb.runtime.settings`
 has these types, and says what else a setting declares. With ``key_of="set"``, the command line
-takes it as ``--set NAME=VALUE``. The docstring of a class is the heading of its settings in
+takes a setting as ``--set NAME=VALUE``. The docstring of a class is the heading of its settings in
 ``--help``.
 """
 
@@ -25,7 +25,7 @@ from textnb.text.characters import KINDS
 
 # The default pattern: runs of two or more letters, marks, numbers and underscores.
 WORD = r"[\p{L}\p{M}\p{N}_]{2,}"
-# The same, with words of a single character.
+# The same, but a word may be a single character.
 SHORT_WORD = r"[\p{L}\p{M}\p{N}_]+"
 MAX_NGRAM_LENGTH = 32
 # What the values of settings must be: in words for errors, and as a function of the value.
@@ -67,7 +67,7 @@ class TokenSettings:
     keep: Kinds = setting(
         (), "Tokens other than words, such as emoji,symbols: of emoji, symbols (c++ $5 10%), "
             "abbreviations (u.s.), punctuation (! ?).", key_of="set", range=_KEEP)
-    # Of the type of ``field_prefix``: for all columns (a bool), or for some by name.
+    # Its type is that of ``field_prefix``: a bool for all columns, or the names of some.
     token_columns: Prefixes = setting(
         False, "Text columns that hold lists of tokens, not texts. By default, those that are "
                "lists in the training data.", is_option=False)

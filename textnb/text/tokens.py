@@ -44,7 +44,7 @@ MAX_PATTERN_LENGTH = 10_000
 # Settings of scikit-learn's `CountVectorizer` that `TextClassifier` has, not the tokenizer.
 _CLASSIFIER_SETTINGS = ("min_df", "max_df", "max_features", "vocabulary", "binary")
 # A pattern that can match the empty string does so in one of these texts.
-_TEXTS_WITH_EMPTY_MATCHES = ("", "a", " ", "A b-1_é. \n")
+_PROBE_TEXTS = ("", "a", " ", "A b-1_é. \n")
 
 TextColumns = str | Sequence[str]
 
@@ -144,8 +144,7 @@ class Tokenizer(TokenSettings):
 
     @classmethod
     def _advice_on(cls, name: str) -> str:
-        """For `check_parameter_names`: which class has a setting that a tokenizer lacks, or "".
-        """
+        """What the error for an unknown setting says of it, or ""; see `check_parameter_names`."""
         return "it is one of TextClassifier" if name in _CLASSIFIER_SETTINGS else ""
 
     @classmethod
@@ -179,8 +178,8 @@ class Tokenizer(TokenSettings):
 
         Text columns are of type String, those of `token_columns` List(String). Null counts as
         empty. The tokens of several columns follow each other; no n-gram crosses from one column
-        into the next. Shorter n-grams come first; those of one length have the order of the text if
-        they are of words, and no defined order if they are of characters.
+        into the next. Shorter n-grams come first. Of one length, n-grams of words are in the order
+        of the text; n-grams of characters are in no defined order.
 
         Parameters
         ----------
@@ -221,7 +220,7 @@ class Tokenizer(TokenSettings):
         return [name for name, holds in zip(columns, hold_tokens, strict=True) if holds]
 
     def _check_columns(self, columns: Sequence[str]) -> None:
-        """Raise ParameterError for settings of texts if all columns hold tokens."""
+        """Raise ParameterError for settings on how to split texts if no column is split by them."""
         plan = self.plan()
         if plan.find(Segments) is None and not all(plan.hold_tokens(columns)):
             return
@@ -289,7 +288,7 @@ class Tokenizer(TokenSettings):
 
     @classmethod
     def from_file(cls, settings: Mapping[str, Any]) -> Tokenizer:
-        """`from_dict` for the settings of a file: settings that are newer than it are off.
+        """`from_dict` for the settings of a file: settings that are newer than the file are off.
 
         Examples
         --------
@@ -333,10 +332,10 @@ class Tokenizer(TokenSettings):
 
 @lru_cache(maxsize=256)
 def _plan(tokenizer: Tokenizer) -> Plan:
-    """The plan of a tokenizer's settings, and of the own code of a subclass."""
+    """The plan of a tokenizer's settings; `OwnCode` ends it if other code may make the tokens."""
     cls = type(tokenizer)
     has_own_expr, has_own_plan = cls.expr is not Tokenizer.expr, cls.plan is not Tokenizer.plan
-    # The own code of a subclass reads the settings that it adds; without it they are refused here.
+    # A subclass with code of its own may read settings that it adds; others are refused for them.
     settings = fields(Tokenizer) if has_own_expr or has_own_plan else fields(cls)
     plan = plan_of({field.name: getattr(tokenizer, field.name) for field in settings})
     if cls is Tokenizer or (has_own_plan and not has_own_expr):
@@ -357,18 +356,20 @@ def _check_pattern(pattern: str) -> None:
     """Raise ParameterError if it is too long, not valid, has a group, or matches the empty string.
     """
     if pattern in (WORD, SHORT_WORD, SKLEARN_WORD):
-        # These are valid. A check would start Polars' threads, which no import may do.
+        # These are valid. Imports make tokenizers with them, and may not start Polars' threads.
         return
     check_polars_threads()
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise ParameterError(f"pattern has {len(pattern)} characters; at most {MAX_PATTERN_LENGTH}")
+    # The pattern without escapes and character classes, in which a bracket begins no group.
     outside_classes = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)
+    # A capturing group begins with "(" but not "(?", or with "(?<" or "(?P<" and a name.
     if re.search(r"\((?!\?)|\(\?P?<(?![=!])", outside_classes):
         raise ParameterError.naming_settings(
             "{pattern} {got!r} has a capturing group, but whole matches are the tokens; write "
             "(?:...) instead", got=pattern)
     try:
-        matches = pl.Series(_TEXTS_WITH_EMPTY_MATCHES).str.extract_all(pattern).explode()
+        matches = pl.Series(_PROBE_TEXTS).str.extract_all(pattern).explode()
     except pl.exceptions.PolarsError as error:
         lines = [line for line in str(error).splitlines() if line.startswith("error:")]
         reason = lines[0].removeprefix("error: ") if lines else str(error).splitlines()[0]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 # The number of a string's bytes in a key; the key's eighth byte is the length.
 _KEY_BYTES = 7
-# Strings that agree in more than this number of bytes are sorted by Python.
-_MAX_SKIPPED = 112
+# Python sorts strings whose first bytes, more than this number of them, are equal.
+_MAX_EQUAL_BYTES = 112
 
 
 def begins_of(ends: Ints) -> Ints:
@@ -109,7 +109,7 @@ def strings_of(pool: NDArray[np.uint8], ends: Ints) -> pl.Series:
     is_content[places] = False
     joined[is_content] = pool
     joined[places] = separator
-    # The cast checks that it is UTF-8.
+    # The cast checks that the bytes are UTF-8.
     text = pl.Series([joined.tobytes()], dtype=pl.Binary).cast(pl.String)
     return text.str.split(chr(separator)).explode()
 
@@ -128,7 +128,8 @@ def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
     eight_bytes = _eight_bytes_at(pool, int(ends.max(initial=0)))
     keys = _keys_of(eight_bytes, begins, ends)
     order = keys.argsort()
-    # The places in `order` of strings that may still be in the wrong order, with their keys.
+    # The places in `order` of strings that may still be in the wrong order, their keys, and the
+    # number of bytes that are already compared.
     places, keys, skipped = np.arange(len(order)), keys[order], 0
     groups = np.zeros(len(order), dtype=np.int64)
     while True:
@@ -141,7 +142,7 @@ def byte_order(pool: NDArray[np.uint8], begins: Ints, ends: Ints) -> Ints:
         if not len(places):
             return order
         strings = order[places]
-        if skipped > _MAX_SKIPPED:
+        if skipped > _MAX_EQUAL_BYTES:
             rests = [(group, pool[begins[string] + skipped:ends[string]].tobytes())
                      for group, string in zip(groups.tolist(), strings.tolist(), strict=True)]
             order[places] = strings[sorted(range(len(rests)), key=rests.__getitem__)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from textnb.errors import Mention, ParameterError, VocabularyError, quantity
 from textnb.runtime.settings import COUNT, CountOrShare, check_settings, setting
 
-# NumPy and Polars are imported where terms are chosen: a filter that checks a file starts without.
+# NumPy and Polars are imported where terms are chosen: a filter checks `Limits` without them.
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
@@ -53,10 +53,10 @@ class Limits:
 
     @property
     def need_document_frequency(self) -> bool:
-        """Whether ``min_df`` or ``max_df`` leaves terms out, by the number of their documents."""
-        any_term = self.min_df == 0.0 or (isinstance(self.min_df, Integral) and self.min_df == 1)
-        any_share = not isinstance(self.max_df, Integral) and self.max_df == 1.0
-        return not (any_term and any_share)
+        """Whether ``min_df`` or ``max_df`` may leave terms out."""
+        allows_rare = self.min_df == 0.0 or (isinstance(self.min_df, Integral) and self.min_df == 1)
+        allows_frequent = self.max_df == 1.0 and not isinstance(self.max_df, Integral)
+        return not (allows_rare and allows_frequent)
 
     def bounds(self, documents: int) -> tuple[float, float]:
         """The minimum and maximum number of documents that hold a term.
@@ -78,7 +78,7 @@ class Limits:
         return min_documents, max_documents
 
     def within(self, counts: Counts) -> NDArray[np.bool_]:
-        """A mask of the terms that are within the limits; raises the same errors as `select`."""
+        """`select` for the terms of counts."""
         return self.select(counts.n_features, counts.document_frequency, counts.total_occurrences,
                            counts.documents)
 
@@ -113,7 +113,7 @@ class Limits:
             keep &= (document_frequency >= min_documents) & (document_frequency <= max_documents)
         if self.max_features is not None and keep.sum() > self.max_features:
             terms = np.flatnonzero(keep)
-            # A stable sort, so that of equal totals the smaller term comes first.
+            # A stable sort, so that of terms with equal totals the smaller one comes first.
             order = np.argsort(-total[terms], kind="stable")
             keep[terms[order[self.max_features:]]] = False
         if not keep.any():

@@ -27,7 +27,7 @@ from textnb.text.characters import (
     LETTER,
     LETTER_OR_NUMBER,
     kinds_pattern,
-    tokens_by_replacing,
+    token_replacements,
 )
 
 
@@ -88,7 +88,7 @@ class PatternSql(Sql):
         """
         unspaced = self.one_of(words.unspaced)
         pairs = text
-        for pattern, replacement in tokens_by_replacing(unspaced, words.sizes, group=r"\1"):
+        for pattern, replacement in token_replacements(unspaced, words.sizes, group=r"\1"):
             pairs = self.replace_all.format(pairs, self.pattern(pattern), self.pattern(replacement))
         has_pairs = self.matches.format(text, self.pattern(unspaced))
         return f"CASE WHEN {condition}{has_pairs} THEN\n{pairs} ELSE {text} END"
