@@ -27,12 +27,12 @@ _SMALLER = {
         "_PIECE_SIZE = cython.declare(cython.Py_ssize_t, 16)",
     "_CHUNK_SIZE = cython.declare(cython.Py_ssize_t, 4096)":
         "_CHUNK_SIZE = cython.declare(cython.Py_ssize_t, 8)",
-    "_MAX_INSERTED = cython.declare(cython.Py_ssize_t, 24)":
-        "_MAX_INSERTED = cython.declare(cython.Py_ssize_t, 3)",
-    "_MAX_DIGIT = cython.declare(cython.Py_ssize_t, 9)":
-        "_MAX_DIGIT = cython.declare(cython.Py_ssize_t, 2)",
-    "_KEY_DIGIT = cython.declare(cython.Py_ssize_t, 11)":
-        "_KEY_DIGIT = cython.declare(cython.Py_ssize_t, 2)",
+    "_MAX_INSERTION_SIZE = cython.declare(cython.Py_ssize_t, 24)":
+        "_MAX_INSERTION_SIZE = cython.declare(cython.Py_ssize_t, 3)",
+    "_MAX_DIGIT_BITS = cython.declare(cython.Py_ssize_t, 9)":
+        "_MAX_DIGIT_BITS = cython.declare(cython.Py_ssize_t, 2)",
+    "_KEY_DIGIT_BITS = cython.declare(cython.Py_ssize_t, 11)":
+        "_KEY_DIGIT_BITS = cython.declare(cython.Py_ssize_t, 2)",
     "_free_slots(1 << 11)": "_free_slots(8)", "_empty(1 << 10,": "_empty(4,",
     "_empty(1 << 12,": "_empty(8,"}
 _EMPTY = re.compile(r'_empty\(([^"]+), "(\w+)"\)')

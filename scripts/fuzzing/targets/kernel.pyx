@@ -400,7 +400,7 @@ cdef int check_grams(Table table, Codes codes, Ints ends, int min_n, int max_n, 
 
 cdef int check_table(Table table) except -1:
     """Each word, and each n-gram, has one code; and codes are sorted."""
-    cdef Py_ssize_t size = table._codes, at, n = 0
+    cdef Py_ssize_t size = table._n_codes, at, n = 0
     cdef Codes heads = int32_array(size), tails = int32_array(size), numbers = int32_array(size)
     cdef Codes codes = int32_array(size), order = int32_array(size), other = int32_array(size)
     cdef Ints begins = int64_array(size), ends = int64_array(size)
@@ -604,12 +604,12 @@ cdef int check_texts(const uint8_t *data, Py_ssize_t size) except -1:
     counts = int64_array(ends.shape[0])
     if loops == WORDS and settings[STOPS] & 1:
         look_up(table, source, ends[:1], settings, loops, True, counts[:1])
-        stops = table._codes
+        stops = table._n_codes
     terms_of(table, source, ends[:known], settings, loops, stops, True, counts[:known])
     codes = terms_of(table, source, ends, settings, loops, stops, False, counts)
-    check_rows(codes, counts, table._codes, settings)
+    check_rows(codes, counts, table._n_codes, settings)
     codes = terms_of(table, source, ends, settings, loops, stops, True, counts)
-    check_sums(codes, counts, table._codes, settings[KNOWN] >> 4 & 3)
+    check_sums(codes, counts, table._n_codes, settings[KNOWN] >> 4 & 3)
     check_table(table)
     return 0
 

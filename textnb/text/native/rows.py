@@ -13,17 +13,17 @@ SOURCE = TEXTNB_SOURCE.decode() if cython.compiled else ""  # noqa: F821 (declar
 # A place in an array, or a number of its elements.
 Place = cython.typedef(cython.Py_ssize_t)
 U64 = cython.typedef(cython.ulonglong)
-# Counts, indices and values of rows: a function of such arrays is compiled once for each type.
-Whole = cython.fused_type(cython.int, cython.longlong)
+# Types of counts, indices and values of rows: a function of such arrays is compiled for each type.
+Count = cython.fused_type(cython.int, cython.longlong)
 Index = cython.fused_type(cython.int, cython.longlong)
 Value = cython.fused_type(cython.int, cython.longlong, cython.double)
 
 # Rows are sorted by radix sort, by digits of up to this number of bits.
-_MAX_DIGIT = cython.declare(cython.Py_ssize_t, 9)
+_MAX_DIGIT_BITS = cython.declare(cython.Py_ssize_t, 9)
 # A row of up to this number of columns is sorted by insertion.
-_MAX_INSERTED = cython.declare(cython.Py_ssize_t, 24)
+_MAX_INSERTION_SIZE = cython.declare(cython.Py_ssize_t, 24)
 # Keys are sorted by radix sort, by digits of this number of bits.
-_KEY_DIGIT = cython.declare(cython.Py_ssize_t, 11)
+_KEY_DIGIT_BITS = cython.declare(cython.Py_ssize_t, 11)
 
 
 def _empty(size: Place, kind: str) -> object:
@@ -34,24 +34,24 @@ def _empty(size: Place, kind: str) -> object:
     return new if cython.compiled else memoryview(new)
 
 
-def without_first(codes: cython.int[::1], counts: cython.longlong[::1], n_first: Place) -> int:
+def without_first(codes: cython.int[::1], ends: cython.longlong[::1], n_first: Place) -> int:
     """Remove the codes from 0 on and below ``n_first``; the others move to the begin.
 
-    ``counts`` has the number of codes up to the end of each text, and becomes the number of those
-    that are left. Returns the number of all codes that are left.
+    ``ends`` has the end of each text's codes, before and after. Returns the number of all codes
+    that are left.
     """
     at: Place = 0
     n: Place = 0
-    stretch: Place
+    text: Place
     code: cython.int
     with cython.nogil:
-        for stretch in range(counts.shape[0]):
-            while at < counts[stretch]:
+        for text in range(ends.shape[0]):
+            while at < ends[text]:
                 code = codes[at]
                 codes[n] = code
                 n += code < 0 or code >= n_first
                 at += 1
-            counts[stretch] = n
+            ends[text] = n
     return n
 
 
@@ -69,16 +69,16 @@ def count_words(heads: cython.const[cython.int][::1], numbers: cython.int[::1]) 
 
 def sort_by_keys(
     keys: cython.const[cython.int][::1], order: cython.int[::1], other: cython.int[::1],
-    largest: Place,
+    max_key: Place,
 ) -> bool:
     """Sort ``order``, which has places of keys, by the keys; places of equal keys stay in order.
 
-    ``largest`` is an upper bound of the keys. Passes write to ``other``, an array of the same
+    ``max_key`` is an upper bound of the keys. Passes write to ``other``, an array of the same
     length, and to ``order`` in turn. Returns whether the result is in ``other``.
     """
-    begins: cython.longlong[::1] = _empty((1 << _KEY_DIGIT) + 1, "int64")
+    begins: cython.longlong[::1] = _empty((1 << _KEY_DIGIT_BITS) + 1, "int64")
     shift: Place = 0
-    mask: cython.int = (1 << _KEY_DIGIT) - 1
+    mask: cython.int = (1 << _KEY_DIGIT_BITS) - 1
     at: Place
     digit: Place
     swapped: cython.bint = False
@@ -96,8 +96,8 @@ def sort_by_keys(
                 begins[digit] += 1
             order, other = other, order
             swapped = not swapped
-            shift += _KEY_DIGIT
-            if largest >> shift == 0:
+            shift += _KEY_DIGIT_BITS
+            if max_key >> shift == 0:
                 break
     return swapped
 
@@ -111,15 +111,16 @@ def sort_rows(
     Columns have this number of ``bits``, and codes below 0 have no column. ``entries`` becomes the
     number of distinct columns of each row.
     """
-    passes: Place = max(1, (bits + _MAX_DIGIT - 1) // _MAX_DIGIT)
-    digit: Place = (bits + passes - 1) // passes
-    mask: cython.int = (1 << digit) - 1
+    passes: Place = max(1, (bits + _MAX_DIGIT_BITS - 1) // _MAX_DIGIT_BITS)
+    digit_bits: Place = (bits + passes - 1) // passes
+    mask: cython.int = (1 << digit_bits) - 1
     longest: Place = 0
     begin: Place = 0
     row: Place
     at: Place
     n: Place
     place: Place
+    digit: Place
     step: Place
     shift: Place
     distinct: Place
@@ -133,7 +134,7 @@ def sort_rows(
         begin = ends[row]
     row_columns: cython.int[::1] = _empty(longest, "int32")
     other: cython.int[::1] = _empty(longest, "int32")
-    begins: cython.int[::1] = _empty(1 << digit, "int32")
+    begins: cython.int[::1] = _empty(1 << digit_bits, "int32")
     begin = 0
     with cython.nogil:
         for row in range(ends.shape[0]):
@@ -144,7 +145,7 @@ def sort_rows(
                     column = columns[code]
                     row_columns[n] = column
                     n += column >= 0
-            if n <= _MAX_INSERTED:
+            if n <= _MAX_INSERTION_SIZE:
                 for at in range(1, n):
                     column, place = row_columns[at], at
                     while place > 0 and row_columns[place - 1] > column:
@@ -154,20 +155,21 @@ def sort_rows(
             else:
                 # Radix sort, from the lowest digit on.
                 for step in range(passes):
-                    shift = step * digit
-                    for at in range(mask + 1):
-                        begins[at] = 0
+                    shift = step * digit_bits
+                    for digit in range(mask + 1):
+                        begins[digit] = 0
                     for at in range(n):
                         begins[(row_columns[at] >> shift) & mask] += 1
+                    # From the number of columns with each digit to the place of the first of them.
                     total = 0
-                    for at in range(mask + 1):
-                        count = begins[at]
-                        begins[at] = total
+                    for digit in range(mask + 1):
+                        count = begins[digit]
+                        begins[digit] = total
                         total += count
                     for at in range(n):
-                        place = (row_columns[at] >> shift) & mask
-                        other[begins[place]] = row_columns[at]
-                        begins[place] += 1
+                        digit = (row_columns[at] >> shift) & mask
+                        other[begins[digit]] = row_columns[at]
+                        begins[digit] += 1
                     row_columns, other = other, row_columns
             distinct, last = 0, -1
             for at in range(n):
@@ -182,7 +184,7 @@ def sort_rows(
 
 def fill_rows(
     columns: cython.const[cython.int][::1], ends: cython.const[cython.longlong][::1],
-    indptr: cython.longlong[::1], indices: Index[::1], data: Whole[::1],
+    indptr: cython.longlong[::1], indices: Index[::1], data: Count[::1],
 ) -> None:
     """Write CSR counts: each row's distinct columns, and the number of their occurrences.
 
@@ -279,7 +281,7 @@ def count_rows(
 def add_counts(
     codes: cython.const[cython.int][::1], begins: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1], labels: cython.const[cython.longlong][::1],
-    counts: Whole[:, ::1],
+    counts: Count[:, ::1],
 ) -> None:
     """Add each document's terms to the counts (labels x codes) of its label.
 
@@ -298,15 +300,15 @@ def add_counts(
 def add_presence(
     codes: cython.const[cython.int][::1], begins: cython.const[cython.longlong][::1],
     ends: cython.const[cython.longlong][::1], labels: cython.const[cython.longlong][::1],
-    counts: Whole[:, ::1], min_count: Place, totals: cython.longlong[:, ::1],
+    counts: Count[:, ::1], min_count: Place, totals: cython.longlong[:, ::1],
     seen: cython.longlong[:, ::1], documents: Place,
 ) -> None:
     """`add_counts`, and for each code two totals over all labels: ``totals`` is (2 x codes).
 
     ``totals[0]`` counts the documents that hold a term. With ``min_count`` above 0, a term counts
     once in each document that holds it at least ``min_count`` times, and ``totals[1]`` counts its
-    occurrences. ``seen`` (2 x codes) has the last document of each code, and the number of its
-    occurrences there; ``documents`` is the number of documents of earlier calls.
+    occurrences. ``seen`` (2 x codes) has the number of the last document with each code, from 1 on,
+    and the code's occurrences there; ``documents`` is the number of documents of earlier calls.
     """
     document: Place
     at: Place
@@ -350,6 +352,7 @@ def add_weights(
     second: cython.double
     with cython.nogil:
         for row in range(sums.shape[0]):
+            # The sums of two classes, the usual case, stay in registers.
             if classes == 2:
                 first, second = sums[row, 0], sums[row, 1]
                 for at in range(indptr[row], indptr[row + 1]):

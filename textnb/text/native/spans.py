@@ -75,8 +75,8 @@ def _word_spans(
 ) -> Place:
     """Write the spans of words after the first n spans, and return the new number of spans.
 
-    Each change from a word to other characters, or back, is an edge. See `words` for the classes of
-    ``members`` and for ``sizes``.
+    Each change from a word to other characters, or back, is an edge; ``edges`` is an array to write
+    to. See `words` for the classes of ``members`` and for ``sizes``.
     """
     n_edges: Place = 0
     inside: Place = 0
@@ -87,8 +87,8 @@ def _word_spans(
     size: Place
     place: Place
     characters: Place
-    before: Place
-    first: cython.bint
+    previous: Place
+    is_first: cython.bint
     is_word: cython.bint
     eight_bytes: U64
     high_bits: U64 = (cython.cast(U64, 0x80808080) << 32) | cython.cast(U64, 0x80808080)
@@ -115,7 +115,7 @@ def _word_spans(
             inside = 0
             edges[n_edges], edges[n_edges + 1] = at, at + size
             n_edges += 2
-            first, before = True, at
+            is_first, previous = True, at
             at += size
             while at < end:
                 size = _size(text[at])
@@ -123,12 +123,12 @@ def _word_spans(
                     break
                 # A pair that replaces the first character or follows it, or a single character; for
                 # both sizes, a character follows the pair.
-                n_edges += 0 if sizes == 2 and first else 2
-                edges[n_edges - 2], edges[n_edges - 1] = at if sizes == 1 else before, at + size
+                n_edges += 0 if sizes == 2 and is_first else 2
+                edges[n_edges - 2], edges[n_edges - 1] = at if sizes == 1 else previous, at + size
                 if sizes == 3:
                     edges[n_edges], edges[n_edges + 1] = at, at + size
                     n_edges += 2
-                first, before = False, at
+                is_first, previous = False, at
                 at += size
             continue
         at += size
@@ -187,6 +187,7 @@ def _end_of_run(
 def _end_of_amount(text: cython.const[cython.uchar][::1], at: Place, end: Place) -> Place:
     """The end of digits with full stops or commas between them; ``at`` if there is no digit."""
     last: Place = at
+    # Digits are 48 to 57, a full stop is 46, a comma 44.
     while at < end and 48 <= text[at] <= 57:
         at += 1
         last = at
@@ -210,16 +211,16 @@ def _kind_spans(
     place: Place
     characters: Place
     code: Place
-    # No name, percentage or word begins before these places: if none begins at the first place of a
-    # run, none begins within the run.
-    no_name: Place = begin
-    no_percentage: Place = begin
-    no_word: Place = begin
+    # The ends of the last runs that were read: of letters and digits, an amount, a word. If no
+    # such token begins with the first character of a run, none begins within it.
+    name_end: Place = begin
+    amount_end: Place = begin
+    word_end: Place = begin
     bits: cython.uchar
     while at < end:
         code = _character(text, at, _size(text[at]))
         bits = classes[code]
-        # A token from `at` ends at `after`; there is none yet.
+        # The end of a token that begins at `at`; `at` itself while there is none.
         after = at
         # Emoji.
         if bits & 16 and kinds & 1:
@@ -232,18 +233,18 @@ def _kind_spans(
             place = at + _size(text[at])
             last = _end_of_amount(text, place, end)
             after = last if last > place else at
-        # Percentages.
-        elif kinds & 2 and 48 <= code <= 57 and at >= no_percentage:
-            no_percentage = _end_of_amount(text, at, end)
-            if no_percentage < end and text[no_percentage] == 37:
-                after = no_percentage + 1
+        # A number with % at its end.
+        elif kinds & 2 and 48 <= code <= 57 and at >= amount_end:
+            amount_end = _end_of_amount(text, at, end)
+            if amount_end < end and text[amount_end] == 37:
+                after = amount_end + 1
         # Names with # or ++ at their end.
-        if bits & 4 and kinds & 2 and at >= no_name:
-            no_name = _end_of_run(text, at, end, classes, 8)
-            if no_name < end and text[no_name] == 35:
-                after = no_name + 1
-            elif no_name + 1 < end and text[no_name] == 43 and text[no_name + 1] == 43:
-                after = no_name + 2
+        if bits & 4 and kinds & 2 and at >= name_end:
+            name_end = _end_of_run(text, at, end, classes, 8)
+            if name_end < end and text[name_end] == 35:
+                after = name_end + 1
+            elif name_end + 1 < end and text[name_end] == 43 and text[name_end + 1] == 43:
+                after = name_end + 2
         # Abbreviations: two or more letters, each with a full stop.
         if bits & 4 and kinds & 4 and after == at:
             last, characters = at, 0
@@ -274,16 +275,16 @@ def _kind_spans(
                     begins[n], stops[n] = after, place
                     n += 1
                 last, after = after, place
-        elif bits & 1 and at >= no_word:
-            no_word = _end_of_run(text, at, end, classes, 1)
+        elif bits & 1 and at >= word_end:
+            word_end = _end_of_run(text, at, end, classes, 1)
             # The number of bytes, less those that continue a character.
-            characters = no_word - at
+            characters = word_end - at
             place = at
-            while characters >= min_length and place < no_word:
+            while characters >= min_length and place < word_end:
                 characters -= (text[place] & 0xC0) == 0x80
                 place += 1
             if characters >= min_length:
-                after = no_word
+                after = word_end
                 begins[n], stops[n] = at, after
                 n += 1
         at = after if after > at else at + _size(text[at])
@@ -294,7 +295,7 @@ def words(
     text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
     ends: cython.const[cython.longlong][::1], classes: cython.const[cython.uchar][::1],
     min_length: Place, sizes: Place, kinds: Place, edges: cython.longlong[::1],
-    begins: cython.longlong[::1], stops: cython.longlong[::1], before: Place,
+    begins: cython.longlong[::1], stops: cython.longlong[::1], n_before: Place,
     counts: cython.longlong[::1],
 ) -> tuple:
     """Write begins and stops of words, from a place in a stretch on, until the arrays are full.
@@ -304,7 +305,7 @@ def words(
     characters, 2 for pairs of neighbours (or a character without a neighbour), 3 for both, each
     character before its pair with the next one. Its characters must have three bytes or more, which
     bounds the number of tokens. ``counts`` becomes the number of words up to the end of each
-    stretch, plus ``before``. ``edges`` must be twice as long as ``begins``.
+    stretch, plus ``n_before``. ``edges`` must be twice as long as ``begins``.
 
     If ``kinds`` is not 0, its bits are the kinds of tokens in `textnb.text.characters.KINDS`, the
     lowest for the first one. Then ``classes`` has bits: 1 for members of words, 2 for members whose
@@ -341,26 +342,26 @@ def words(
                 begin = end
             if full:
                 break
-            counts[stretch] = before + n
+            counts[stretch] = n_before + n
             stretch += 1
     return n, begin, stretch
 
 
 def characters(
     text: cython.const[cython.uchar][::1], begin: Place, stretch: Place,
-    ends: cython.const[cython.longlong][::1], min_n: Place, max_n: Place, whole: cython.bint,
+    ends: cython.const[cython.longlong][::1], min_n: Place, max_n: Place, keep_short: cython.bint,
     bounds: cython.longlong[::1], begins: cython.longlong[::1], stops: cython.longlong[::1],
-    before: Place, counts: cython.longlong[::1],
+    n_before: Place, counts: cython.longlong[::1],
 ) -> tuple:
     """`words` for the n-grams of characters of each stretch.
 
-    With ``whole``, a stretch that is shorter than the shortest n-gram is an n-gram itself.
+    With ``keep_short``, a stretch that is shorter than ``min_n`` is an n-gram itself.
     ``bounds`` is an array to write to, longer than ``begins`` by more than ``max_n``.
     """
     n: Place = 0
-    known: Place
+    n_bounds: Place
     at: Place
-    starts: Place
+    n_starts: Place
     length: Place
     span_length: Place
     n_spans: Place
@@ -373,26 +374,26 @@ def characters(
             while begin < ends[stretch] and room > 0:
                 # The bounds of `room` characters, at which n-grams may start, and of the `max_n`
                 # characters after them.
-                known, at = 0, begin
+                n_bounds, at = 0, begin
                 at_begin = begin == (ends[stretch - 1] if stretch else 0)
-                while at < ends[stretch] and known < room + max_n:
-                    bounds[known] = at
-                    known += 1
+                while at < ends[stretch] and n_bounds < room + max_n:
+                    bounds[n_bounds] = at
+                    n_bounds += 1
                     at += _size(text[at])
-                bounds[known] = at
-                starts = min(known, room)
+                bounds[n_bounds] = at
+                n_starts = min(n_bounds, room)
                 for length in range(min_n, max_n + 1):
-                    n_spans, span_length = min(starts, known - length + 1), length
-                    if whole and length == min_n and at_begin and known < min_n:
-                        n_spans, span_length = 1, known
+                    n_spans, span_length = min(n_starts, n_bounds - length + 1), length
+                    if keep_short and length == min_n and at_begin and n_bounds < min_n:
+                        n_spans, span_length = 1, n_bounds
                     for place in range(n_spans):
                         begins[n], stops[n] = bounds[place], bounds[place + span_length]
                         n += 1
-                begin = bounds[starts]
+                begin = bounds[n_starts]
                 room = min(_PIECE_SIZE, (begins.shape[0] - n) // (max_n - min_n + 1))
             if begin < ends[stretch]:
                 break
-            counts[stretch] = before + n
+            counts[stretch] = n_before + n
             stretch += 1
     return n, begin, stretch
 

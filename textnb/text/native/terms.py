@@ -65,7 +65,7 @@ def _wrapped(number: U64) -> U64:
 @cython.nogil
 @cython.exceptval(check=False)
 def _low_bytes(count: U64) -> U64:
-    """A mask of this number of bytes. It is right for up to 7; any number gives some mask."""
+    """A mask of this number of bytes, at most 7; a larger number gives a mask without meaning."""
     seven: U64 = (cython.cast(U64, 0xFFFFFF) << 32) | cython.cast(U64, 0xFFFFFFFF)
     return seven >> (_wrapped(56 - (count << 3)) & 63)
 
@@ -106,7 +106,7 @@ def _bytes_of(text: cython.const[cython.uchar][::1], at: Place, count: Place) ->
 def _fold(state: U64, digit: U64, point: U64) -> U64:
     """(state * point + digit) modulo 2**61 - 1, without a product of more than 64 bits.
 
-    Both factors are split at bit 31, as in long multiplication, and 2**61 is 1 here.
+    Both factors are split at bit 31, as in long multiplication; modulo this prime, 2**61 is 1.
     """
     low31: U64 = 0x7FFFFFFF
     low30: U64 = 0x3FFFFFFF
@@ -151,12 +151,13 @@ class Table:
 
     slots         uint64 (2 x capacity): a hash table with open addressing, which has the key and
                   the code + 1 of each word; an empty slot has 0s, and no key is 0
-    pairs         the same for n-grams
+    pair_slots    the same for n-grams
     starts        int64: the begin of each code's bytes in the pool, and the end of the last; an
                   n-gram has no bytes
     pool          uint8: the bytes of all words
     heads, tails  int32: the codes of an n-gram's head and tail; -1 for words
-    codes, words  the numbers of all codes, and of those that are words
+    n_codes, n_words
+                  the numbers of all codes, and of those that are words
     first, second, third
                   the secret numbers of the hash by which keys get slots
     point         the secret point at which the polynomials of long words are evaluated
@@ -165,13 +166,13 @@ class Table:
     """
 
     _slots: cython.ulonglong[::1]
-    _pairs: cython.ulonglong[::1]
+    _pair_slots: cython.ulonglong[::1]
     _starts: cython.longlong[::1]
     _pool: cython.uchar[::1]
     _heads: cython.int[::1]
     _tails: cython.int[::1]
-    _codes: cython.Py_ssize_t
-    _words: cython.Py_ssize_t
+    _n_codes: cython.Py_ssize_t
+    _n_words: cython.Py_ssize_t
     _first: cython.ulonglong
     _second: cython.ulonglong
     _third: cython.ulonglong
@@ -179,14 +180,14 @@ class Table:
 
     def __init__(self, hash_keys: object) -> None:
         self._first, self._second, self._third, self._point = [int(key) for key in hash_keys]
-        self._slots, self._pairs = _free_slots(1 << 11), _free_slots(1 << 11)
+        self._slots, self._pair_slots = _free_slots(1 << 11), _free_slots(1 << 11)
         self._starts, self._pool = _empty(1 << 10, "int64"), _empty(1 << 12, "uint8")
         self._heads, self._tails = _empty(1 << 10, "int32"), _empty(1 << 10, "int32")
         self._starts[0] = 0
-        self._codes = self._words = 0
+        self._n_codes = self._n_words = 0
 
     def __len__(self) -> int:
-        return self._codes
+        return self._n_codes
 
     def arrays(self) -> tuple:
         """Slots, starts, pool, heads and tails."""
@@ -266,35 +267,36 @@ class Table:
     @cython.cfunc
     @cython.nogil
     @cython.exceptval(-1)
-    def _make_room(self, words: Place, n_bytes: Place, grams: Place) -> cython.int:
+    def _make_room(self, n_words: Place, n_bytes: Place, n_grams: Place) -> cython.int:
         """Make sure that these numbers of words, of their bytes and of n-grams can be added."""
-        codes: Place = self._codes + words + grams
-        if (3 * (self._words + words) > self._slots.shape[0]
-                or 4 * (self._codes - self._words + grams) > self._pairs.shape[0]
-                or codes >= self._starts.shape[0]
-                or self._starts[self._codes] + n_bytes > self._pool.shape[0]):
+        n_codes: Place = self._n_codes + n_words + n_grams
+        # A slot is two elements, so that words fill at most two thirds of the slots, n-grams half.
+        if (3 * (self._n_words + n_words) > self._slots.shape[0]
+                or 4 * (self._n_codes - self._n_words + n_grams) > self._pair_slots.shape[0]
+                or n_codes >= self._starts.shape[0]
+                or self._starts[self._n_codes] + n_bytes > self._pool.shape[0]):
             with cython.gil:
-                self._grow(words, n_bytes, grams)
+                self._grow(n_words, n_bytes, n_grams)
         return 0
 
-    def _grow(self, words: Place, n_bytes: Place, grams: Place) -> None:
+    def _grow(self, n_words: Place, n_bytes: Place, n_grams: Place) -> None:
         """Replace the arrays that are too short for these additions by longer ones."""
-        n_codes: Place = self._codes + words + grams
+        n_codes: Place = self._n_codes + n_words + n_grams
         starts: cython.longlong[::1]
         heads: cython.int[::1]
         tails: cython.int[::1]
         pool: cython.uchar[::1]
-        n_bytes += self._starts[self._codes]
-        while 3 * (self._words + words) > self._slots.shape[0]:
+        n_bytes += self._starts[self._n_codes]
+        while 3 * (self._n_words + n_words) > self._slots.shape[0]:
             self._slots = self._with_more_room(self._slots)
-        while 4 * (self._codes - self._words + grams) > self._pairs.shape[0]:
-            self._pairs = self._with_more_room(self._pairs)
+        while 4 * (self._n_codes - self._n_words + n_grams) > self._pair_slots.shape[0]:
+            self._pair_slots = self._with_more_room(self._pair_slots)
         if n_codes >= self._starts.shape[0]:
             starts, heads = _empty(2 * n_codes, "int64"), _empty(2 * n_codes, "int32")
             tails = _empty(2 * n_codes, "int32")
-            starts[:self._codes + 1] = self._starts[:self._codes + 1]
-            heads[:self._codes] = self._heads[:self._codes]
-            tails[:self._codes] = self._tails[:self._codes]
+            starts[:self._n_codes + 1] = self._starts[:self._n_codes + 1]
+            heads[:self._n_codes] = self._heads[:self._n_codes]
+            tails[:self._n_codes] = self._tails[:self._n_codes]
             self._starts, self._heads, self._tails = starts, heads, tails
         if n_bytes > self._pool.shape[0]:
             pool = _empty(2 * n_bytes, "uint8")
@@ -322,7 +324,7 @@ class Table:
     @cython.exceptval(-1)
     def _look_up_chunk(
         self, text: cython.const[cython.uchar][::1], begins: cython.const[cython.longlong][::1],
-        ends: cython.const[cython.longlong][::1], at: Place, spans: Place, codes: cython.int[::1],
+        ends: cython.const[cython.longlong][::1], at: Place, n_spans: Place, codes: cython.int[::1],
         add: cython.bint, scratch: cython.ulonglong[::1], order: cython.int[::1],
     ) -> cython.int:
         """Write the codes of this number of spans, from the one at ``at`` on.
@@ -353,11 +355,11 @@ class Table:
         touched: U64 = 0
         # The processor can't predict which words are long, so there is no branch: `order` gets the
         # short words from its begin on, and the long words from its end on.
-        for place in range(spans):
+        for place in range(n_spans):
             begin = begins[at + place]
             length = ends[at + place] - begin
             order[n_short] = place
-            order[spans - 1 - place + n_short] = place
+            order[n_spans - 1 - place + n_short] = place
             if begin <= last:
                 word = _eight_bytes(text, begin) & _low_bytes(cython.cast(U64, length))
             else:
@@ -365,7 +367,7 @@ class Table:
             # The length tells zero bytes at the end from no bytes; plus 1, so that no key is 0.
             scratch[place + place] = word | _wrapped(cython.cast(U64, length + 1) << 56)
             n_short += length <= 7
-        for place in range(n_short, spans):
+        for place in range(n_short, n_spans):
             span = order[place]
             begin = begins[at + span]
             stop = ends[at + span]
@@ -378,11 +380,11 @@ class Table:
             scratch[span + span] = word | long_bit
         # Read all slots first: without branches, the processor fetches several from memory at once.
         # `touched` is stored, so that the compiler keeps these reads.
-        for place in range(spans):
+        for place in range(n_spans):
             slot = _slot(scratch[place + place], first, second, third, shift)
             scratch[place + place + 1] = slot
             touched |= slots[slot + slot]
-        scratch[spans + spans] = touched
+        scratch[n_spans + n_spans] = touched
         for place in range(n_short):
             span = order[place]
             key = scratch[span + span]
@@ -393,7 +395,7 @@ class Table:
             if code < 0 and add:
                 code = self._add(slot, key, text, begins[at + span], ends[at + span])
             codes[at + span] = code
-        for place in range(n_short, spans):
+        for place in range(n_short, n_spans):
             span = order[place]
             key = scratch[span + span]
             slot = scratch[span + span + 1]
@@ -403,8 +405,8 @@ class Table:
             while slots[slot + slot]:
                 if slots[slot + slot] == key:
                     code = cython.cast(Place, slots[slot + slot + 1]) - 1
-                    stop = starts[code]
-                    if starts[code + 1] - stop == length and self._same(text, begin, stop, length):
+                    if (starts[code + 1] - starts[code] == length
+                            and self._same(text, begin, starts[code], length)):
                         break
                     code = -1
                 slot = (slot + 1) & mask
@@ -437,7 +439,7 @@ class Table:
         self, slot: U64, key: U64, text: cython.const[cython.uchar][::1], begin: Place, end: Place
     ) -> Place:
         """Add a word at its slot, and return its code. There must be room for it."""
-        code: Place = self._codes
+        code: Place = self._n_codes
         start: Place = self._starts[code]
         at: Place
         self._slots[slot + slot] = key
@@ -446,8 +448,8 @@ class Table:
             self._pool[start + at - begin] = text[at]
         self._starts[code + 1] = start + end - begin
         self._heads[code] = self._tails[code] = -1
-        self._codes += 1
-        self._words += 1
+        self._n_codes += 1
+        self._n_words += 1
         return code
 
     @cython.cfunc
@@ -476,7 +478,7 @@ class Table:
         begin: Place, end: Place, add: cython.bint, codes: cython.int[::1],
     ) -> cython.int:
         """`pairs` for the places from ``begin`` to ``end``, for which there must be room."""
-        slots: cython.ulonglong[::1] = self._pairs
+        slots: cython.ulonglong[::1] = self._pair_slots
         mask: U64 = cython.cast(U64, (slots.shape[0] >> 1) - 1)
         shift: U64 = _shift(slots.shape[0] >> 1)
         place: Place
@@ -495,11 +497,11 @@ class Table:
                     slot = (slot + 1) & mask
                 code = cython.cast(Place, slots[slot + slot + 1]) - 1
                 if code < 0 and add:
-                    code = self._codes
+                    code = self._n_codes
                     slots[slot + slot] = key
                     slots[slot + slot + 1] = cython.cast(U64, code + 1)
                     self._starts[code + 1] = self._starts[code]
                     self._heads[code], self._tails[code] = head, tail
-                    self._codes += 1
+                    self._n_codes += 1
             codes[place] = code
         return 0
