@@ -12,7 +12,8 @@ from textnb.text.utf8 import _MAX_EQUAL_BYTES, begins_of, byte_order, bytes_of, 
 
 WORDS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=25), unique=True)
 # What agrees in so much that it is compared in every way there is; also where one ends.
-ALIKE = ["x" * length + end for length in (0, 6, 7, 8, 14, _MAX_EQUAL_BYTES, _MAX_EQUAL_BYTES + 7, 300)
+ALIKE = ["x" * length + end
+         for length in (0, 6, 7, 8, 14, _MAX_EQUAL_BYTES, _MAX_EQUAL_BYTES + 7, 300)
          for end in ("", "\0", "\0\0", "a", "b\0", "é")]
 
 

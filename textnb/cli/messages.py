@@ -79,8 +79,7 @@ def stdin_bytes(limit: int = -1) -> bytes:
         raise SourceError.unreadable("standard input", "it is closed")
     # An interrupt ends the read; by default the system would go on with it.
     signal.siginterrupt(signal.SIGINT, True)
-    content: bytes = sys.stdin.buffer.read(limit)
-    return content
+    return bytes(sys.stdin.buffer.read(limit))
 
 
 def filter_verdict(path: str, fitted: Fitted, message: bytes) -> dict[str, Any] | None:

@@ -101,7 +101,7 @@ def _to_log_odds(spam: float | None, ham: float | None) -> tuple[float, float] |
             return None
         raise ParameterError("--ham-cutoff goes with --spam-cutoff: the two take the place of the "
                              "model's decision")
-    high, low = spam, spam if ham is None else ham
+    low, high = spam if ham is None else ham, spam
     for name, value in (("--spam-cutoff", high), ("--ham-cutoff", low)):
         if not 0.0 < value < 1.0:
             raise ParameterError.out_of_range(name, "a probability between 0 and 1", value)

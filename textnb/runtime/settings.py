@@ -344,14 +344,14 @@ def _check_names_first(init: Callable[..., None]) -> Callable[..., None]:
     # `inspect.signature` is slow, and a filter makes several models at its start.
     code = inspect.unwrap(init).__code__
     known = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
-    takes_any = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    takes_any_name = bool(code.co_flags & inspect.CO_VARKEYWORDS)
     names = [name for name in known if name != "self"]
 
     @functools.wraps(init)
     def checked_init(self: Any, *values: Any, **parameters: Any) -> None:
         kind = type(self).__name__
         check_smoothing_name(kind, parameters, known)
-        for name in () if takes_any else parameters:
+        for name in () if takes_any_name else parameters:
             if name not in known:
                 advice = self._advice_on(name) if hasattr(self, "_advice_on") else ""
                 raise ParameterError.unknown_setting(kind, name, names, advice)

@@ -65,7 +65,7 @@ class CharacterClass:
         return self._table
 
     def _classify(self, blocks: Ints) -> None:
-        """Write the numbers of the code points of these blocks, given by their places."""
+        """Fill the table for these blocks, given by their numbers."""
         width = 1 << _BLOCK_BITS
         points = (blocks[:, None] * width + np.arange(width)).reshape(-1)
         is_assigned = np.zeros(len(points), dtype=np.bool_)

@@ -36,7 +36,7 @@ _MAX_UNKNOWN_SHARE = 0.5
 _SAMPLE_SIZE = 1000
 # In scripts without spaces, single words have two or three characters; longer terms are phrases.
 _MIN_PHRASE_LENGTH = 4
-# The likely cause; the key is whether most of the texts are in scripts without spaces.
+# The likely cause; the key is whether whole phrases, in scripts without spaces, are words.
 _CAUSE = {
     True: "They are written without spaces between words, so that whole phrases are taken for "
           "words: learn with Tokenizer(unspaced=\"both\"), the default, which takes characters "

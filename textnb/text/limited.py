@@ -120,7 +120,7 @@ def _until_full(
         yield frame
         text_bytes += int(frame.estimated_size())
         labels, terms = counter.size
-        # An estimate of 16 bytes per term, as their number is not known before terms are listed.
+        # An estimate of 16 bytes per term, as the strings are not known before terms are listed.
         term_bytes = min(text_bytes, 16 * terms)
         if _cost(terms, term_bytes, labels) > memory:
             return
@@ -133,12 +133,11 @@ def _cost(terms: Any, term_bytes: Any, counts_per_term: int) -> Any:
 
 def _cost_of_all(counts: Counts) -> int:
     term_bytes = counts.terms.str.len_bytes().cast(pl.Int64).sum()
-    cost: int = _cost(len(counts.terms), term_bytes, _counts_per_term(counts))
-    return cost
+    return int(_cost(len(counts.terms), term_bytes, _counts_per_term(counts)))
 
 
 def _counts_per_term(counts: Counts) -> int:
-    """How many counts a term has: one per class and, with lists of labels, one for all documents.
+    """The number of counts of a term: one per class and, for lists of labels, one of all documents.
     """
     return len(counts.classes) + counts.is_multilabel
 

@@ -164,15 +164,15 @@ class TermTable:
         for n in range(longest, 1, -1):
             is_needed[heads[np.flatnonzero(is_needed & (n_strings == n))]] = True
         for n in range(2, longest + 1):
-            # Rank all codes of up to n strings: first by the head, or by the code itself if it is
-            # shorter, then by the last word, where a shorter one comes first. As no character of a
-            # word sorts before the space, this is the order of the strings.
-            longer = n_strings == n
-            first = np.where(longer, rank[heads], rank)
-            second = np.where(longer, rank_of_word[tails] + 1, 0).astype(np.int32)
+            # Rank all codes of up to n strings. With fewer than n, a code has its own rank in place
+            # of its head's, and comes before the n-grams that it begins. As no character of a word
+            # sorts before the space, this is the order of the strings.
+            has_n = n_strings == n
+            head_rank = np.where(has_n, rank[heads], rank)
+            tail_rank = np.where(has_n, rank_of_word[tails] + 1, 0).astype(np.int32)
             order = np.flatnonzero(is_needed & (n_strings <= n)).astype(np.int32)
             # Each sort is stable, so the last one decides.
-            for keys in (second, first):
+            for keys in (tail_rank, head_rank):
                 order = self._sort_by(keys, order)
             rank[order] = np.arange(len(order), dtype=np.int32)
             if n == self._strings_per_word:
@@ -186,10 +186,10 @@ class TermTable:
         words = strings_of(pool[:ends[-1] if len(ends) else 0], ends)
         is_word = heads < 0
         if self._strings_per_word == 2:
-            index = np.cumsum(is_word) - 1
+            string_index = np.cumsum(is_word) - 1
             is_word = self._count_strings(heads) == 2
-            words = words.gather(index[heads[is_word]]) + _escape(
-                words.gather(index[tails[is_word]]), self._compiled.escaped)
+            words = words.gather(string_index[heads[is_word]]) + _escape(
+                words.gather(string_index[tails[is_word]]), self._compiled.escaped)
         # The index in `words` of each code that is a word.
         index = np.cumsum(is_word) - 1
         if is_word[codes].all():
