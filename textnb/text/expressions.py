@@ -307,16 +307,16 @@ def _with_pairs(
     """Cleaned text in which each run of unspaced characters is replaced by its tokens.
 
     ``unspaced`` is the class of these characters, and ``sizes`` are the numbers of characters of
-    their tokens. Texts without such characters are null while the others change, which saves time.
+    their tokens. Texts without such characters are null in between, which saves time.
     """
     cleaned = _run(cleaning, text, "")
     # Lower-casing does not change unspaced characters, and it is faster to search the original.
     only_lowers = all(isinstance(step, Lowercase | TurkicLowercase) for step in cleaning)
     searched = text if only_lowers else cleaned
-    pairs = _run(cleaning, pl.when(searched.str.contains(unspaced)).then(text), "")
+    spaced = _run(cleaning, pl.when(searched.str.contains(unspaced)).then(text), "")
     for pattern, replacement in token_replacements(unspaced, sizes):
-        pairs = pairs.str.replace_all(pattern, replacement)
-    return pl.coalesce(pairs, cleaned)
+        spaced = spaced.str.replace_all(pattern, replacement)
+    return pl.coalesce(spaced, cleaned)
 
 
 def _column_names(text: str | Sequence[str]) -> list[str]:

@@ -31,7 +31,7 @@ from textnb.text.tokens import Tokenizer
 # Parts of a text, each with the contribution of its terms to a score; None for text between words.
 Pieces = list[tuple[str, float | None]]
 Spans = list[tuple[int, int]]
-# Words, terms or columns, each with the numbers of the spans that it covers.
+# Words or terms with the numbers of the spans that they cover, or columns with those of one term.
 Covering = list[tuple[str, list[int]]]
 
 # Cleaning changes each of these units of a text by itself: white space, a syllable of Hangul, or a
