@@ -20,7 +20,7 @@ from textnb import Decision, MultinomialNB, TextClassifier, evaluate, held_out, 
 from textnb.evaluation import evaluate as evaluate_module
 from textnb.evaluation.evaluate import evaluate_roc
 from textnb.evaluation.labels import rank_labels
-from textnb.evaluation.metrics import evaluation
+from textnb.evaluation.metrics import evaluate_pairs
 from textnb.evaluation.roc import Rates
 from textnb.workflow import options
 from textnb.workflow.evaluate import evaluate_model
@@ -84,7 +84,7 @@ def test_counts_weigh_as_rows_do():
     many = pl.DataFrame({"actual": ["a", "a", "b"], "predicted": ["a", "b", "b"],
                          "n": [3_000_000_000, 1_000_000_000, 4_000_000_000]})
     few = many.with_columns(n=pl.Series([3, 1, 4]))
-    large, small = (evaluation(pairs, pl.Series(["a", "b"])) for pairs in (many, few))
+    large, small = (evaluate_pairs(pairs, pl.Series(["a", "b"])) for pairs in (many, few))
     assert large.documents == 8_000_000_000
     assert large.accuracy == small.accuracy == 0.875
     assert large.confusion.tolist() == (small.confusion * 1_000_000_000).tolist()

@@ -71,8 +71,8 @@ def test_no_two_rows_are_alike_and_all_classes_are_there():
 
 
 def test_the_choice_depends_on_neither_batches_nor_the_size_of_the_pool(monkeypatch):
-    monkeypatch.setattr(next_rows, "_POOL", 60)
-    monkeypatch.setattr(next_rows, "_PER_ROW", 1)
+    monkeypatch.setattr(next_rows, "_POOL_SIZE", 60)
+    monkeypatch.setattr(next_rows, "_SIZE_PER_ROW", 1)
     whole = rows_to_label(MODEL, ROWS, 20)
     monkeypatch.setattr(next_rows, "batches", partial(batches, max_rows=7))
     assert rows_to_label(MODEL, ROWS, 20).equals(whole)

@@ -235,11 +235,11 @@ def _class_words(evidence: Mapping[str, Any], condition: str, max_shown: int) ->
 
 def _why_never(entry: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
     """Why a class is never answered; ``entry`` has the evidence for this class."""
-    from textnb.evaluation.threshold_search import shown_instead_words
+    from textnb.evaluation.threshold_search import describe_alternatives
 
     why = f": a precision of {evidence['min_precision']:g} can't be shown"
     # For some classes, a lower precision can be shown.
-    return why + (f"; {shown_instead_words(entry['shown'], evidence['min_precision'])}"
+    return why + (f"; {describe_alternatives(entry['shown'], evidence['min_precision'])}"
                   if "shown" in entry else "")
 
 

@@ -137,10 +137,10 @@ def audit(
 
     - "leak": a column, a line of a header, the first or last words, or a term that almost
       determines a class. In texts, its presence and the class have a correlation (phi) of at least
-      0.8, or 0.98 for a term at any place. Columns that are neither texts nor labels leak if rows
-      that are sorted by them have the label of their neighbour at least 0.95 of the way from chance
-      to always. The class, and all other classes together, need 20 rows each. A column ``path`` is
-      left out, as labels may come from folders.
+      0.8, or 0.98 for a term at any place. A column that is neither text nor label leaks if, in
+      rows sorted by it, neighbours share their label almost always: at least 0.95, where 0 is as
+      often as by chance and 1 is always. The class, and all other classes together, need 20 rows
+      each. A column ``path`` is left out, as labels may come from folders.
     - "in test": the text, or nearly the same, is in the test rows too.
     - "contradiction": the text, or nearly the same, is in an earlier row that has another label.
     - "label": the label is probably wrong: see `textnb.evaluation.label_errors`. For lists of
@@ -309,16 +309,17 @@ class _Auditor:
         find = partial(
             find_duplicates, text=self.settings.columns, label=self.settings.label, near=near,
             tokenizer=WORD_TOKENIZER.with_params(token_columns=tuple(self.settings.token_columns)))
-        # In each pair, "row" repeats the row "of".
+        # In each pair, "row" repeats the row "of", an earlier one.
         pairs = find(self.rows).pairs.sort("similarity", descending=True)
         pairs = pairs.with_columns(self.numbers.gather(pairs["of"]).alias("of"))
         kinds = [("contradiction", pairs.filter("conflict"), "row {} ({})"),
                  ("duplicate", pairs.filter(~pl.col("conflict")), "row {} ({})")]
         if test is not None:
+            # Here "of" is a row of the first table, the test rows.
             pairs = find(test, self.rows).pairs.sort("similarity", descending=True)
             kinds.append(("in test", pairs, "row {} of the test rows ({})"))
-        for kind, pairs, other_row in kinds:
-            self.add(kind, [*_describe(pairs, other_row)], pairs["row"],
+        for kind, pairs, template in kinds:
+            self.add(kind, [*_describe(pairs, template)], pairs["row"],
                      confidence=pairs["similarity"])
 
     def _check_labels(self, left_out: LeftOutRows, rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -353,9 +354,9 @@ class _Auditor:
         return suspects.margins
 
 
-def _describe(pairs: pl.DataFrame, other_row: str) -> Iterator[str]:
-    """For each pair, how much of its text the row shares with the other row, and which that is."""
+def _describe(pairs: pl.DataFrame, template: str) -> Iterator[str]:
+    """For each pair, in words, how much text its rows share; ``template`` names the row "of"."""
     for number, label, similarity, exact in pairs.select(
             "of", "label_of", "similarity", "exact").iter_rows():
         yield (f"{'the words' if exact else f'{similarity:.0%} of the runs of words'} of "
-               f"{other_row.format(number, label)}")
+               f"{template.format(number, label)}")

@@ -312,9 +312,9 @@ def scores_of_learned(
 ) -> Any:
     """Score the rows that a model learned as if it had not learned them.
 
-    Scores, a `HeldOut`, are by leave-one-out, which subtracts the counts of a row. Multi-label
-    models, and models that learn from all rows at once, whose counts can't be subtracted, take five
-    folds instead.
+    The result is a `HeldOut`. It is by leave-one-out, which subtracts the counts of each row from
+    those of the model. Multi-label models, and models that are not made of counts, take five folds
+    instead.
     """
     fitted = fitted_text_model(model)
     if fitted.model.from_counts and not fitted.is_multilabel:
@@ -413,12 +413,12 @@ class _Loss:
         return float(self.losses_and_slopes(log_temperature)[1].mean())
 
     def mean_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
-        """The mean loss, and its gradient in the parameters.
+        """The mean loss, and its gradient in ``parameters``.
 
-        They are log(temperature - 1) and the exponent of the length.
+        The parameters are log(temperature - 1) and the exponent of the length.
         """
-        # T - 1 of each document, and the derivative of its loss in log(T - 1): its derivative in
-        # 1/T times the derivative of 1/T in log(T - 1), which is -(T - 1) / T².
+        # T - 1 of each document. By the chain rule, the derivative of a loss in log(T - 1) is its
+        # slope in 1/T times the derivative of 1/T in log(T - 1), which is -(T - 1) / T².
         excess = np.exp(parameters[0]) * self.lengths ** parameters[1]
         losses, slopes = self.losses_and_slopes(np.log1p(excess))
         by_log_excess = -slopes * excess / (1.0 + excess) ** 2
@@ -456,7 +456,7 @@ def _root(function: Callable[[float], float]) -> float:
 
 def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
     """Find temperature and exponent with the lowest loss; exponent 0 if that helps too little."""
-    # Even at the maximum exponent, T - 1 of the longest document may go down to exp(_MIN_LOG_T).
+    # This bound lets T - 1 of the longest document fall to exp(_MIN_LOG_T) at any exponent.
     min_log_excess = _MIN_LOG_T - _MAX_EXPONENT * float(loss.log_length.max())
     # Start where T - 1 is proportional to the length, with the fitted T at the mean log length, and
     # search almost as far as the precision of float64 allows.
@@ -466,7 +466,8 @@ def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
                        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
     n = len(loss.label_scores)
     gain = float(loss.losses_and_slopes(np.log(temperature))[0].mean()) - float(optimum.fun)
-    # At a bound the loss has no minimum, as when the documents answered wrongly have one length.
+    # At a bound of the exponent there is no minimum, as if all wrong answers are for documents of
+    # one length.
     if gain <= np.log(n) / (2 * n) or not 0 < optimum.x[1] < _MAX_EXPONENT:
         return temperature, 0.0
     return 1.0 + float(np.exp(optimum.x[0])), float(optimum.x[1])

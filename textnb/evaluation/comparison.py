@@ -199,6 +199,7 @@ def _weights(model: Fitted, cells: pl.DataFrame) -> pl.Series:
 
 
 def _known_weights(model: Fitted, rows: Ints, classes: Ints) -> Floats:
+    """As `_weights`, by the rows and columns of the weights."""
     weights = model.form.weights
     if model.is_multilabel:
         return np.asarray(weights[rows, classes])
@@ -227,6 +228,7 @@ def _compare_answers(
         schema = rows.collect_schema()
         answers = predict(a, rows, Answers(), progress).select(
             *columns, pl.col(_answer_column(a)).alias(_ANSWER_A))
+        # Only the first model reports progress, as each row counts once.
         answers = predict(b, answers, Answers()).select(
             *columns, _ANSWER_A, pl.col(_answer_column(b)).alias(_ANSWER_B))
         text = pl.concat_str([as_text(schema, name).fill_null("").str.slice(0, _MAX_CHARACTERS)
@@ -235,23 +237,23 @@ def _compare_answers(
             pl.int_range(pl.len(), dtype=pl.Int64).alias("row"), pl.col(_ANSWER_A).alias("a"),
             pl.col(_ANSWER_B).alias("b"), text.alias("text"))
         differ = pl.col("a").ne_missing(pl.col("b"))
-        documents, flipped, examples = pl.collect_all([
+        counts, flipped, examples = pl.collect_all([
             numbered.select(pl.len(), differ=differ.sum()),
             count_answers(numbered.filter(differ)),
             numbered.filter(differ).head(_MAX_EXAMPLES)])
-    return (*documents.row(0), flipped, examples)
+    return (*counts.row(0), flipped, examples)
 
 
-def _count_pairs(differ: pl.LazyFrame) -> pl.LazyFrame:
+def _count_pairs(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Count the rows with each pair of answers."""
-    return differ.group_by("a", "b").agg(documents=pl.len().cast(pl.Int64)).sort(
+    return rows.group_by("a", "b").agg(documents=pl.len().cast(pl.Int64)).sort(
         "documents", "a", "b", descending=[True, False, False])
 
 
-def _count_labels(differ: pl.LazyFrame) -> pl.LazyFrame:
+def _count_labels(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Count the rows that each label is added to, and removed from."""
     changes = [
-        differ.select(pl.col(answer).list.set_difference(other).alias("label")).explode(
+        rows.select(pl.col(answer).list.set_difference(other).alias("label")).explode(
             "label", empty_as_null=False).group_by("label").agg(pl.len().cast(pl.Int64).alias(name))
         for answer, other, name in (("b", "a", "added"), ("a", "b", "removed"))]
     return changes[0].join(changes[1], on="label", how="full", coalesce=True).with_columns(

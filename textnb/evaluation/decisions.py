@@ -24,9 +24,9 @@ from textnb.evaluation.held_out import HeldOut, check_held_out
 from textnb.evaluation.novelty import novelty_entry
 from textnb.evaluation.roc import check_positive, errors_by_threshold
 from textnb.evaluation.threshold_search import (
+    find_alternatives,
     lowest_threshold_of_precision,
     lowest_threshold_of_rate,
-    shown_instead,
     threshold_above,
 )
 from textnb.learning.fitted import Fitted
@@ -303,9 +303,9 @@ def _choose_for_one(held: HeldOut, k: int, goal: Goal) -> tuple[dict[Any, float]
             threshold = max(threshold, 0.0)
         evidence |= {"confidence": goal.confidence, "rule": "order statistic"}
     if is_binary:
-        # The other class has the negative log-odds. It is the answer wherever this class is not,
-        # which is above -threshold, unless its own threshold is higher and leaves a band of unsure
-        # documents.
+        # The log-odds of the other class are the negated ones of this class. It is the answer
+        # wherever this class is not: just above -threshold. If it has a higher threshold of its
+        # own, documents between the two are unsure.
         complement = -np.inf if threshold == np.inf else float(np.nextafter(-threshold, np.inf))
         threshold_of_others = max(threshold_of_others, complement)
     return {label: float(threshold if j == k else threshold_of_others)
@@ -357,7 +357,7 @@ def _choose_precise(
         if entry["threshold"] is None:
             without_threshold.append(repr(label))
             if len(without_threshold) <= _MAX_EXPLAINED:
-                entry["shown"] = shown_instead(
+                entry["shown"] = find_alternatives(
                     label, label_scores, has_label, precision, confidence, floor)
     if without_threshold:
         n_unnamed = len(without_threshold) - _MAX_NAMED
@@ -429,13 +429,12 @@ def with_spam_threshold(
 ) -> Fitted:
     """The model with a threshold for spam, and "unsure" from log-odds 0 up to it.
 
-    The threshold is chosen by `textnb.choose_threshold`, on the scores of each document by a model
-    of other documents that a fit with ``left_out=True`` keeps. If there are too few messages to
-    show the rate, it is just above the highest score of a message of ham, and the evidence says
-    which rate this shows.
+    The threshold is chosen by `textnb.choose_threshold`, on the out-of-fold scores that a fit with
+    ``left_out=True`` keeps. If there are too few messages to show the rate, the threshold is just
+    above the highest score of a message of ham, and the evidence says which rate this shows.
 
-    The model has two classes. ``max_false_positive_rate`` is the largest share of the other class,
-    ham, that may be answered as ``spam``.
+    ``max_false_positive_rate`` is the largest share of ham, the only other class, that may be
+    answered as ``spam``.
 
     Raises
     ------
@@ -475,9 +474,10 @@ def with_spam_threshold(
 
 
 def scores_at_threshold(fitted: Fitted, spam: Any, max_false_positive_rate: float) -> Floats:
-    """The uncalibrated scores of a row at the threshold of `with_spam_threshold`: (n_classes,).
+    """Uncalibrated scores that just reach the threshold of `with_spam_threshold`: (n_classes,).
 
-    They are 0 if the fit has too few documents to choose a threshold.
+    The score of spam is the threshold, and that of ham is 0. Both are 0 if the fit has too few
+    documents to choose a threshold.
     """
     if fitted.learned.left_out is None:
         return np.zeros(len(fitted.classes))

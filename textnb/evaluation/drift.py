@@ -44,7 +44,7 @@ LEVEL, _MIN_INDEX, _MIN_ERROR_RATIO = 0.01, 0.2, 1.5
 _MIN_DOCUMENTS = 50
 # The verdicts.
 AGAIN, SAME, TOO_FEW = "choose again", "nothing drifted", "too few documents to tell"
-# Numbers are counted between the tenths of the reference.
+# Numbers are counted in this many bins, each of which has a tenth of the reference.
 _N_BINS = 10
 
 
@@ -97,7 +97,7 @@ class Sample:
 
 
 def _best_of_mask(scores: Floats, mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """The column of the highest score in each row of a mask; -1 in a row that it leaves empty."""
+    """For each row, the column with the highest score of those in the mask; -1 if it has none."""
     best = np.where(mask, scores, -np.inf).argmax(axis=1)
     return np.where(mask.any(axis=1), best, UNKNOWN).astype(np.int64)
 
@@ -172,8 +172,8 @@ class Drift:
     def visible(self) -> float:
         """The smallest Kolmogorov-Smirnov distance that is more than chance.
 
-        Smaller differences of unknown words or scores can't be seen on so few documents. It is that
-        of the asymptotic test, sqrt(-log(level / 2) / 2 * (n + m) / (n m)).
+        Smaller differences of unknown words or scores can't be seen on so few documents. In the
+        asymptotic test of n and m documents, it is sqrt(-log(level / 2) / 2 * (n + m) / (n m)).
         """
         n, m = self.reference_documents, self.recent_documents
         if not (n and m):
@@ -298,12 +298,12 @@ def compare_samples(
             old, new = (values[~np.isnan(values)] for values in pair)
             if len(old) and len(new):
                 measures.append(_compare_numbers(name, old, new))
-    enough = min(len(reference), len(recent)) >= _MIN_DOCUMENTS
+    has_enough = min(len(reference), len(recent)) >= _MIN_DOCUMENTS
     # Bonferroni: the tests share the level.
     level = LEVEL / max(1, len(measures))
     return Drift(
-        tuple(replace(measure, drifted=enough and measure.p_value < level and _is_large(measure))
-              for measure in measures),
+        tuple(replace(measure, drifted=has_enough and measure.p_value < level
+                      and _is_large(measure)) for measure in measures),
         len(reference), len(recent))
 
 
@@ -347,10 +347,10 @@ def _compare_numbers(name: str, reference: Floats, recent: Floats) -> DriftMeasu
 
 
 def stability_index(reference: ArrayLike, recent: ArrayLike) -> float:
-    """The population stability index of two vectors of counts.
+    """The population stability index of two vectors of counts, one count per bin.
 
-    Half a document is added to each count, so that an empty bin does not make the difference
-    infinite.
+    It is Σ (b - a) log(b / a) over the bins, whose shares of the counts are a and b. Half a
+    document is added to each count, so that an empty bin does not make the index infinite.
 
     Examples
     --------

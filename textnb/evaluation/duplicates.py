@@ -154,7 +154,7 @@ def find_duplicates(
         raise ParameterError.out_of_range("shingle", "an int >= 1", shingle)
     columns = text_columns_without_label(text) if label is None else text_columns_of(text, label)
     tables = {"the training set": train} | ({} if test is None else {"the test set": test})
-    # It gives each distinct token a code; both tables have the same codes.
+    # The interner gives each distinct token a code, the same in both tables.
     interner = Interner()
     parts = [_read(table, name, tokenizer, columns, label, interner)
              for name, table in tables.items()]
@@ -214,7 +214,8 @@ def copies_learned(first_rows: Ints, folds: Ints) -> int:
     rows = pl.DataFrame({"text": first_rows, "fold": folds}).with_columns(
         min_fold=pl.col("fold").min().over("text"), max_fold=pl.col("fold").max().over("text"))
     in_time = bool((folds == LEARNED_ONLY).any())
-    # Another fold has a copy if the copies are in several; in time, it must be an earlier one.
+    # Another fold has a copy if the copies are in several folds. In order of time, it must be an
+    # earlier fold.
     is_learned = pl.col("min_fold") < (pl.col("fold") if in_time else pl.col("max_fold"))
     return int(rows.select(is_learned.sum()).item())
 
@@ -234,7 +235,7 @@ def _read(
             # From the codes, the interner knows how many strings it has.
             interner.note_codes(_join(codes))
             parts.append(pl.DataFrame([codes, *(
-                _as_strings(batch[name]).alias("label") for name in label_columns)]))
+                _as_strings(batch[column]).alias("label") for column in label_columns)]))
     if not parts:
         raise DataError(f"{name} has no rows: there is nothing to compare")
     return pl.concat(parts)
@@ -285,11 +286,12 @@ def _find_near(
     """
     is_first = (first_rows == np.arange(len(first_rows))) & (lengths > 0)
     distinct = np.flatnonzero(is_first)
-    # Each distinct text is compared with as many of the first ones.
+    # The number of distinct texts, from the first on, with which each is compared: all before it,
+    # or all of the training set, whose own texts are compared with none.
     limits = np.arange(len(distinct))
     if begin:
-        n_before = int(np.searchsorted(distinct, begin))
-        limits = np.where(limits < n_before, 0, n_before)
+        n_train = int(np.searchsorted(distinct, begin))
+        limits = np.where(limits < n_train, 0, n_train)
     partners, similarities = similar_before(
         shingles(lengths[is_first], codes[np.repeat(is_first, lengths)], shingle), limits, near)
     of, similarity = np.full(len(first_rows), -1, dtype=np.int64), np.zeros(len(first_rows))
@@ -301,14 +303,14 @@ def _find_near(
 def _add_labels(
     pairs: pl.DataFrame, labels: pl.Series, rows: Ints, of: Ints, first_rows: Ints, n_train: int
 ) -> pl.DataFrame:
-    """Add the labels of both rows, and whether a row with the tokens of ``of`` has another one.
+    """Add the labels of both rows, and the column ``conflict`` of `Duplicates`.
 
     ``labels`` are of all rows: first those of the training set, whose number is ``n_train``.
     """
-    labels_of_text = pl.DataFrame({"text": first_rows[:n_train], "n": labels[:n_train]}).group_by(
-        "text").agg(pl.col("n").drop_nulls().n_unique())
+    n_labels = pl.DataFrame({"text": first_rows[:n_train], "label": labels[:n_train]}).group_by(
+        "text").agg(n=pl.col("label").drop_nulls().n_unique())
     has_several = pl.DataFrame({"text": first_rows[of]}).join(
-        labels_of_text, on="text", how="left", maintain_order="left")["n"] > 1
+        n_labels, on="text", how="left", maintain_order="left")["n"] > 1
     return pairs.with_columns(
         label=labels.gather(rows), label_of=labels.gather(of)).with_columns(
             conflict=has_several | (pl.col("label") != pl.col("label_of")))

@@ -18,14 +18,14 @@ from textnb.evaluation import indicators
 from textnb.evaluation.held_out import HeldOut, probability_measures
 from textnb.evaluation.labelled import (
     LABEL,
-    is_in_classes,
     labelled_batches,
+    mask_of_classes,
     score_held_out,
     scored_batches,
     unknown_labels,
 )
-from textnb.evaluation.labels import LabelEvaluation, evaluation_of_lists
-from textnb.evaluation.metrics import Evaluation, evaluation
+from textnb.evaluation.labels import LabelEvaluation, evaluate_lists
+from textnb.evaluation.metrics import Evaluation, evaluate_pairs
 from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount
 from textnb.evaluation.roc import Roc, check_class
 from textnb.frames.batches import Progress
@@ -127,7 +127,7 @@ def evaluate_classes(
         return calibrated
 
     measures = probability_measures(map(count_pairs, batches_of_scores()))
-    result = replace(evaluation(pl.concat(pairs), classes, decision), **measures)
+    result = replace(evaluate_pairs(pl.concat(pairs), classes, decision), **measures)
     if watch is None:
         return result
     watch.warn()
@@ -212,7 +212,7 @@ def _score_tables(
             lengths=np.zeros(len(actual)), method=UNVERIFIED,
             unknown=unknown_labels(batch[LABEL], classes),
             # A class of which no row was learned.
-            without_class=is_in_classes(actual, is_unlearned))
+            without_class=mask_of_classes(actual, is_unlearned))
 
     with naming_source(frame):
         rows = scan_for(model, frame)
@@ -266,7 +266,7 @@ class ScoredLists:
     @property
     def evaluation(self) -> LabelEvaluation:
         """All measures."""
-        return evaluation_of_lists(
+        return evaluate_lists(
             self.actual, self.fitted.labels, self.posterior_scores, self.predicted,
             self.watch.coverage.n_blank, self.watch.novelty.result)
 

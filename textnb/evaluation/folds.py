@@ -118,7 +118,7 @@ def cross_validate(
     """Score each labelled document by a model of the other folds.
 
     Documents are counted once, and each fold's counts are subtracted from their sum: the scores are
-    those of refitting, to the bit. Models that do not follow from sums of counts
+    those of refitting, to the bit. Models that sums of counts don't determine
     (`NBLogisticRegression`, ``l="auto"``) are refitted for each fold, on texts that are collected
     in memory. A warning names classes with fewer documents than folds, and classes that a fold's
     model has not learned.
@@ -242,8 +242,9 @@ def _split_batches(
     for batch in batches(frame, columns, progress=progress):
         if n_seen + batch.height <= n_expected:
             folds = partition.folds[n_seen:n_seen + batch.height]
-            places = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
-            yield tuple((place + n_seen, batch[place]) for place in places)
+            by_fold = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
+            yield tuple((rows + n_seen, batch[rows]) for rows in by_fold)
+        # Rows of later batches that have no fold are counted too, for the error.
         n_seen += batch.height
     if n_seen != n_expected:
         raise DataError(f"the frame gave {quantity(n_expected, 'row')} at first and {n_seen} when "
@@ -272,34 +273,35 @@ def _count_folds(
 ) -> dict[int, Counts]:
     """Count the documents of each fold in one pass.
 
-    Batches of a fold are collected before they are added, as an addition costs a whole vocabulary.
+    Batches of a fold are collected before they are added, as each addition of counts goes through
+    the whole vocabulary.
     """
     waiting: dict[int, list[pl.DataFrame]] = {}
-    sizes: dict[int, float] = {}
+    n_bytes: dict[int, float] = {}
     counts: dict[int, Counts] = {}
 
     def add(fold: int) -> None:
-        more = count(settings, pl.concat(waiting.pop(fold)))
-        counts[fold] = counts[fold] + more if fold in counts else more
-        sizes[fold] = 0
+        new = count(settings, pl.concat(waiting.pop(fold)))
+        counts[fold] = counts[fold] + new if fold in counts else new
+        n_bytes[fold] = 0
 
     for batch_by_fold in batches_by_fold:
         for numbers, part in batch_by_fold:
             fold = int(partition.folds[numbers[0]])
             waiting.setdefault(fold, []).append(part)
-            sizes[fold] = sizes.get(fold, 0) + part.estimated_size()
-        while sum(sizes.values()) > _MAX_WAITING_BYTES:
-            add(max(sizes, key=sizes.__getitem__))
+            n_bytes[fold] = n_bytes.get(fold, 0) + part.estimated_size()
+        while sum(n_bytes.values()) > _MAX_WAITING_BYTES:
+            add(max(n_bytes, key=n_bytes.__getitem__))
     for fold in sorted(waiting):
         add(fold)
     return counts
 
 
 class ScoresByModels:
-    """The scores of documents by several models, each with its own classes and choices.
+    """The scores of documents by several models, each with its own classes.
 
-    If a model may have a calibration (``calibrates``) or thresholds of labels (``decides``),
-    `HeldOut.posterior` and `HeldOut.answers` use them.
+    If models may have a calibration (``calibrates``) or thresholds of labels (``decides``),
+    `HeldOut.posterior` and `HeldOut.answers` use those of each document's model.
     """
 
     def __init__(self, labels: Labels, calibrates: bool, decides: bool) -> None:

@@ -89,7 +89,7 @@ class Goal:
 
     @property
     def request(self) -> dict[str, Any]:
-        """The goal's settings, for the evidence of a decision; the choice adds rates itself."""
+        """The goal's settings, for the evidence of a decision; without rates, which come later."""
         if self.costs is not None:
             return {"costs": [float(cost) for cost in self.costs],
                     "rule": self.method or "empirical"}

@@ -22,8 +22,8 @@ from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation import indicators
 from textnb.evaluation.binomial import check_share, upper_bound
-from textnb.evaluation.labels import evaluation_of_lists, indicators_of
-from textnb.evaluation.metrics import evaluation
+from textnb.evaluation.labels import evaluate_lists, indicators_of
+from textnb.evaluation.metrics import evaluate_pairs
 from textnb.evaluation.novelty import UNKNOWN, Novelty
 from textnb.evaluation.roc import Roc, check_class, check_positive, errors_by_threshold, roc
 from textnb.models.protocol import MissingAttributeError
@@ -168,7 +168,7 @@ class HeldOut:
         return choose_labels(self.scores, self.classes.tolist(), decision)
 
     def measure(self, decision: Decision | None = None) -> dict[str, float]:
-        """The measures of `LabelEvaluation`, by name."""
+        """The measures of `LabelEvaluation` that need no scores, by name; for lists of labels."""
         _, true, predicted = indicators_of(self.labels, pl.Series(self.classes.tolist()),
                                            indicators.of_mask(self.chosen(decision)))
         return indicators.measures(true, predicted)
@@ -353,7 +353,7 @@ class HeldOut:
             raise DataError("no documents were scored: there is nothing to measure")
         if self.is_multilabel:
             scores, step = self.probability_scores, rows_at_a_time(len(classes))
-            return evaluation_of_lists(
+            return evaluate_lists(
                 labels, classes,
                 lambda: (scores[start:start + step] for start in range(0, len(self), step)),
                 indicators.of_mask(self.chosen(decision)))
@@ -361,7 +361,7 @@ class HeldOut:
             raise DataError(f"{quantity(labels.null_count(), 'document', 'has', 'have')} a label "
                             "that is not among the model's classes; evaluate(model, frame) counts "
                             "them and names their labels")
-        return replace(evaluation(self.pairs(decision), classes, decision),
+        return replace(evaluate_pairs(self.pairs(decision), classes, decision),
                        **probability_measures([self]))
 
     def pairs(self, decision: Decision | None = None) -> pl.DataFrame:

@@ -94,10 +94,8 @@ def leave_rows_out(
         held = HeldOut(fitted.classes, left_out.scores, left_out.actual, np.zeros(rows.height),
                        f"{left_out.n_folds} parts", link=fitted.counts.link)
         return LeftOutRows(fitted, counts, held.calibrated(fitted.calibration))
-    model = settings.model
     # A model with an obstacle can't leave rows out by subtracting their counts.
-    by_folds = (model.scores_left_out or model.obstacle_to_leaving_out is not None
-                or fitted.is_multilabel)
+    by_folds = fitted.is_multilabel or settings.model.obstacle_to_leaving_out is not None
     held = (scores_by_folds if by_folds else leave_one_out)(fitted, rows)
     if not held.is_calibrated:
         held = held.calibrated(fit_calibration(held, link=link_of(fitted)))
@@ -190,8 +188,8 @@ def label_shares(probabilities: Floats, actual: Ints, quantile: float = _QUANTIL
 
 def _suspect_lists(probabilities: Floats, has: NDArray[np.bool_]) -> Suspects:
     margins, empty = np.full(len(has), -1.0), np.zeros(0, dtype=np.int64)
-    # Rows, labels, missing and confidence. The first entry has no rows, and the types of these
-    # arrays: it is for data without suspects.
+    # The first four fields of `Suspects`, label by label. The first entry is empty, with the types
+    # of these arrays, for data without suspects.
     suspects = [(empty, empty, empty == 1, empty / 1.0)]
     for k in range(has.shape[1]):
         # If all rows have the label, or none has it, there is nothing to separate.
@@ -267,10 +265,10 @@ def inseparable_classes(probabilities: Floats, actual: Ints) -> Iterator[tuple[i
     n = probabilities.shape[1]
     confused, sizes = np.zeros((n, n)), np.bincount(actual, minlength=n)
     np.add.at(confused, (actual, best_class(probabilities)), 1)
-    often = confused + confused.T > _MIN_CONFUSED_SHARE * np.minimum(sizes, sizes[:, None])
+    is_frequent = confused + confused.T > _MIN_CONFUSED_SHARE * np.minimum(sizes, sizes[:, None])
     with np.errstate(divide="ignore"):
         logs = np.log(probabilities)
-    for a, b in np.argwhere(np.triu(often, 1)).tolist():
+    for a, b in np.argwhere(np.triu(is_frequent, 1)).tolist():
         rows = np.flatnonzero((actual == a) | (actual == b))
         with np.errstate(invalid="ignore"):
             log_odds = np.nan_to_num(logs[rows, a] - logs[rows, b])

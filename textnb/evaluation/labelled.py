@@ -104,8 +104,8 @@ def labelled_batches(
         raise DataError.no_rows("the test set", "there is nothing to measure")
 
 
-def is_in_classes(actual: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Which documents are of one of the classes that a mask selects; None if there are none."""
+def mask_of_classes(actual: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """The mask of the documents whose class is in a mask of classes; None if there are none."""
     is_inside: NDArray[np.bool_] = (actual != UNKNOWN) & mask[np.maximum(actual, 0)]
     return is_inside if is_inside.any() else None
 
@@ -188,7 +188,7 @@ def scored_batches(
             fitted.classes, scores, actual, lengths(fitted, counts), method=UNVERIFIED,
             link="sigmoid" if of_lists else "softmax",
             unknown=unknown_labels(batch[LABEL], fitted.labels) if labelled else None,
-            without_class=None if of_lists else is_in_classes(actual, is_unlearned),
+            without_class=None if of_lists else mask_of_classes(actual, is_unlearned),
             answers=None if decision is None else choose_labels(scores, labels, decision))
 
     with naming_source(frame):

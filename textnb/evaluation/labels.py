@@ -1,8 +1,8 @@
 """Measures of predictions where documents have any number of labels.
 
-Measures of predicted labels are scikit-learn's. Measures of the order of labels and of documents by
-their scores are sums over blocks of documents, so that the scores of all documents and labels are
-never in memory at once. For documents with a label they equal `coverage_error`,
+Measures of predicted labels are scikit-learn's. Measures that rank labels, or documents, by their
+scores are sums over blocks of documents, so that the scores of all documents and labels are never
+in memory at once. For documents with a label they equal `coverage_error`,
 `label_ranking_average_precision_score`, `ndcg_score` and `average_precision_score` of
 `sklearn.metrics`, whose functions take all scores in one piece and loop over rows.
 """
@@ -142,7 +142,7 @@ def no_known_label(label: Any, known: pl.Series) -> DataError:
         Mention("classes", f"'{known[0]}=PATTERN,...'"))
 
 
-def evaluation_of_lists(
+def evaluate_lists(
     actual: pl.Series, known: pl.Series, blocks: Blocks, predicted: Any, textless: int = 0,
     novelty: Novelty | None = None,
 ) -> LabelEvaluation:
@@ -242,13 +242,13 @@ def rank_labels(blocks: Blocks, true: Any) -> LabelRanking:
     """
     ks = [k for k in _KS if k <= true.shape[1]]
     # The sums that `_sums_of_rows` returns: two, and two for each k.
-    sums, blocks_of_true, start = np.zeros(2 + 2 * len(ks)), [np.empty(0)], 0
+    sums, true_scores_by_block, start = np.zeros(2 + 2 * len(ks)), [np.empty(0)], 0
     for scores in blocks():
         lengths = np.diff(true.indptr[start:start + len(scores) + 1])
         columns = true.indices[true.indptr[start]:true.indptr[start + len(scores)]]
         scores_of_true = scores[np.repeat(np.arange(len(scores)), lengths), columns]
         sums += _sums_of_rows(scores, scores_of_true, columns, lengths, ks)
-        blocks_of_true.append(scores_of_true)
+        true_scores_by_block.append(scores_of_true)
         start += len(scores)
     n_labelled = int((np.diff(true.indptr) > 0).sum())
     with np.errstate(invalid="ignore"):
@@ -256,7 +256,7 @@ def rank_labels(blocks: Blocks, true: Any) -> LabelRanking:
     table = pl.DataFrame({"k": ks, "precision": at_k[:len(ks)], "ndcg": at_k[len(ks):]},
                          schema={"k": pl.Int64, "precision": pl.Float64, "ndcg": pl.Float64})
     return LabelRanking(table, coverage, precision, _average_precision(
-        blocks, np.concatenate(blocks_of_true), true))
+        blocks, np.concatenate(true_scores_by_block), true))
 
 
 def _sums_of_rows(
@@ -296,12 +296,13 @@ def _average_precision(blocks: Blocks, scores_of_true: Floats, true: Any) -> Flo
     n_labels = true.shape[1]
     order = np.lexsort((scores_of_true, true.indices))
     ends = np.cumsum(np.bincount(true.indices, minlength=n_labels))
-    labels_with_rows = np.flatnonzero(np.diff(ends, prepend=0))
+    labels_with_documents = np.flatnonzero(np.diff(ends, prepend=0))
     starts = np.append(0, ends)
     # For each label, the distinct scores of its documents, ascending, and how many have each.
     distinct_scores = {k: np.unique(scores_of_true[order[starts[k]:ends[k]]], return_counts=True)
-                       for k in labels_with_rows.tolist()}
-    # The number of all documents that score from one of these to below the next.
+                       for k in labels_with_documents.tolist()}
+    # How many of all documents score from each of these to below the next. The number before the
+    # first is of documents that score below all.
     n_between = {k: np.zeros(len(values) + 1, dtype=np.int64)
                  for k, (values, _) in distinct_scores.items()}
     for scores in blocks():

@@ -62,12 +62,12 @@ def find_leaks(
                 "nearly every row has the label of the row before it")
     # For each class, the first place with a leak. Terms come last, as lines and words hold terms.
     first_leaks = dict[int, tuple[float, str]]()
-    for place, features, presence, min_phi in (
+    for template, features, presence, min_phi in (
             *_features_by_place(texts), ("the term {}", terms, counts, _MIN_PHI_ANYWHERE)):
         for k, j, phi, share, share_of_others in _correlate(has_class, sizes, presence, min_phi):
             if is_large[k]:
                 first_leaks.setdefault(k, (phi, (
-                    f"{place.format(repr(features[j]))} is in {share:.1%} of the rows of "
+                    f"{template.format(repr(features[j]))} is in {share:.1%} of the rows of "
                     f"{names[k]!r}, and in {share_of_others:.1%} of others")))
     yield from first_leaks.values()
 
@@ -93,7 +93,7 @@ def _autocorrelation(column: pl.Series, has_class: CountMatrix, sizes: Ints) -> 
 
 
 def _features_by_place(texts: pl.Series) -> Iterator[tuple[str, pl.Series, CountMatrix, float]]:
-    """For each kind of place: its name, the features there, which rows have them, minimum phi."""
+    """For each place: a template to name features, the features, which rows have them, min phi."""
     text = pl.col("text").str.to_lowercase()
     frame = pl.DataFrame({"text": texts}).with_row_index("row")
     head = pl.col("text").str.head(_HEADER_CHARACTERS)
@@ -105,16 +105,16 @@ def _features_by_place(texts: pl.Series) -> Iterator[tuple[str, pl.Series, Count
     yield _count_features("the line {}", len(texts), [
         headers.select("row", feature=pl.col("name") + ":"),
         headers.select("row", feature=pl.col("name") + ": " + pl.col("value"))])
-    for place, part, take in (("the last words {}", text.str.tail(_END_CHARACTERS), "tail"),
-                              ("the first words {}", text.str.head(_END_CHARACTERS), "head")):
+    for template, part, take in (("the last words {}", text.str.tail(_END_CHARACTERS), "tail"),
+                                 ("the first words {}", text.str.head(_END_CHARACTERS), "head")):
         words = frame.select("row", words=part.str.extract_all(r"\S+"))
-        yield _count_features(place, len(texts), [
+        yield _count_features(template, len(texts), [
             words.select("row", feature=getattr(pl.col("words").list, take)(n).list.join(" "))
             for n in (1, 2)])
 
 
 def _count_features(
-    place: str, n_rows: int, parts: list[pl.DataFrame]
+    template: str, n_rows: int, parts: list[pl.DataFrame]
 ) -> tuple[str, pl.Series, CountMatrix, float]:
     """An item of `_features_by_place`, from tables of rows and features."""
     # Features of fewer rows can't be correlated enough with a class of `_MIN_ROWS` rows.
@@ -123,7 +123,7 @@ def _count_features(
     names = cells["feature"].unique().sort()
     presence = csr_of_codes(np.bincount(cells["row"], minlength=n_rows),
                             names.search_sorted(cells["feature"]).to_numpy(), len(names))
-    return place, names, presence, _MIN_PHI_AT_PLACE
+    return template, names, presence, _MIN_PHI_AT_PLACE
 
 
 def _correlate(

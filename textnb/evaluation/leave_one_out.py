@@ -8,7 +8,7 @@ from textnb.bayes.counts import weights_not_exact
 from textnb.bayes.statistics import as_smoothing
 from textnb.errors import DataError, ParameterError
 from textnb.evaluation.held_out import HeldOut
-from textnb.evaluation.labelled import is_in_classes
+from textnb.evaluation.labelled import mask_of_classes
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import naming_source
 from textnb.frames.texts import labels_as
@@ -81,10 +81,10 @@ def leave_one_out(
         # The scores for each smoothing parameter, here a single one.
         left_out, = reader.leave_out(documents, [as_smoothing(counting_model.l, len(fitted.terms))])
     actual, link = left_out.labels.actual, left_out.labels.link
-    # The class of a single document is not learned by the model without the document.
+    # The class of a single document is not learned by the model without the document. Lists of
+    # labels have no such classes.
     is_single = reader.statistics.class_count <= 1
-    # Of documents with one class each.
-    without_class = is_in_classes(actual, is_single) if link == "softmax" else None
+    without_class = mask_of_classes(actual, is_single) if link == "softmax" else None
     return HeldOut(fitted.classes, left_out.scores, actual, left_out.lengths, "leave-one-out",
                    link=link, without_class=without_class)
 
@@ -113,7 +113,7 @@ def check_leave_one_out(fitted: Fitted) -> None:
 
 
 def model_that_counts(fitted: Fitted) -> Model:
-    """The model; ParameterError if it does not learn by counting."""
+    """The model with the ``l`` of its fit; ParameterError if it does not learn by counting."""
     model = fitted.model_with_chosen_l
     if not model.from_counts:
         raise ParameterError(f"{model.name} learns from all documents at once, and "

@@ -118,11 +118,11 @@ class Evaluation:
         is_right = pl.col("decision") == pl.col("actual")
         conditions = {"answered": is_sure, "unsure": ~is_sure, "right": is_right}
         if self.positive is not None:
-            is_called = pl.col("decision").eq_missing(pl.lit(self.positive))
+            is_answer = pl.col("decision").eq_missing(pl.lit(self.positive))
             is_positive = pl.col("actual") == self.positive
-            conditions |= {"false_positives": is_called & ~is_positive,
-                           "true_positives": is_called & is_positive,
-                           "missed": is_positive & ~is_called}
+            conditions |= {"false_positives": is_answer & ~is_positive,
+                           "true_positives": is_answer & is_positive,
+                           "missed": is_positive & ~is_answer}
         counts = self.decisions.select(
             pl.col("n").filter(condition).sum().cast(pl.Int64).alias(name)
             for name, condition in conditions.items())
@@ -173,7 +173,7 @@ class Evaluation:
         }
 
 
-def evaluation(
+def evaluate_pairs(
     pairs: pl.DataFrame, known: pl.Series, decision: Decision | None = None
 ) -> Evaluation:
     """Compute the measures of a table of counts.
@@ -196,7 +196,7 @@ def evaluation(
     --------
     >>> pairs = pl.DataFrame({"actual": ["a", "a", "b"], "predicted": ["a", "b", "b"],
     ...                       "n": [3, 1, 4]})
-    >>> result = evaluation(pairs, pl.Series(["a", "b"]))
+    >>> result = evaluate_pairs(pairs, pl.Series(["a", "b"]))
     >>> result.accuracy, result.confusion.tolist()
     (0.875, [[3, 1, 0], [0, 4, 0]])
     """

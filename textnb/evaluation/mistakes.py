@@ -236,8 +236,8 @@ def _judge_classes(fitted: Fitted, rows: SparseRows, labels: pl.Series) -> _Judg
         margin = excess[all_rows, np.where(answer < 0, best_class(excess), answer)]
     with np.errstate(invalid="ignore"):
         probability = np.exp(log_posterior(posterior))[all_rows, answer]
-    # Terms speak for the wrong answer, or if it is right for the best other class, and against the
-    # label. If the label is unknown, they speak for the answer and against the best other class.
+    # The terms to name speak against the label, and for the answer or, if it is right, for the best
+    # other class. If the label is unknown, they speak for the answer, against the best other class.
     own = np.where(actual < 0, answer, actual)
     other = _best_other(scores, own)
     rival = np.where((answer >= 0) & (answer != own), answer, other)
@@ -263,8 +263,8 @@ def _best_other(scores: Floats, own: NDArray[np.int64]) -> NDArray[np.int64]:
     others, is_class = scores.copy(), own >= 0
     others[is_class, own[is_class]] = -np.inf
     best = best_class(others)
-    # If all others are impossible, the first of them counts as the best.
-    return np.where(best == own, (own == 0).astype(np.int64), best)
+    # The best is class 0 if all others are impossible. If that is its own, the next class is taken.
+    return np.where(best == own, 1, best)
 
 
 def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judgement:

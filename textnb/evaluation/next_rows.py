@@ -49,10 +49,10 @@ from textnb.text.matrix import count_matrix
 # The columns of a hash of the row's text, and of the code of the class in doubt. No column of a
 # user has these names.
 _KEY, _CODE = "__textnb_key", "__textnb_code"
-# For n rows to choose, the pool has at most max(_POOL, _PER_ROW * n) rows, and at most
-# max(_SHARE * number of all rows, _MIN_PER_ROW * n).
-_POOL, _PER_ROW = 4000, 80
-_SHARE, _MIN_PER_ROW = 0.4, 20
+# For n rows to choose from N rows, the pool has at most max(_POOL_SIZE, _SIZE_PER_ROW * n) rows,
+# and at most max(_POOL_SHARE * N, _MIN_PER_ROW * n).
+_POOL_SIZE, _SIZE_PER_ROW = 4000, 80
+_POOL_SHARE, _MIN_PER_ROW = 0.4, 20
 # Rows are near-duplicates from this cosine similarity of their idf vectors on.
 _MIN_SIMILARITY = 0.8
 # The maximum number of terms of a reason.
@@ -181,7 +181,7 @@ def _pool(
 
     Rows with a text of ``excluded``, see `_keys_of`, are left out.
     """
-    columns, max_pool = fitted.columns, max(_POOL, _PER_ROW * n)
+    columns, max_pool = fitted.columns, max(_POOL_SIZE, _SIZE_PER_ROW * n)
 
     def judge(batch: pl.DataFrame) -> pl.DataFrame:
         doubts = batch.hstack(_doubts(fitted, batch)).with_columns(_hash_text(fitted, batch.schema))
@@ -209,12 +209,12 @@ def _pool(
             parts = [best(parts, max_pool)]
     if not parts:
         raise DataError.no_rows("the input", "there is nothing to choose from")
-    size = min(max_pool, max(int(_SHARE * n_rows), _MIN_PER_ROW * n))
+    size = min(max_pool, max(int(_POOL_SHARE * n_rows), _MIN_PER_ROW * n))
     return best([best(parts, max_pool)], size).sort("margin", "row")
 
 
 def _doubts(fitted: Fitted, batch: pl.DataFrame) -> pl.DataFrame:
-    """The answer to each row, the class that is nearest to changing it, and how near it is."""
+    """The answer to each row, the runner-up, the margin, and the code of the class in doubt."""
     counts = fitted.vocabulary.rows(batch, fitted.columns)
     step = rows_at_a_time(len(fitted.classes))
     judge = _doubts_of_lists if fitted.is_multilabel else _doubts_of_classes
@@ -236,15 +236,15 @@ def _doubts_of_classes(fitted: Fitted, rows: SparseRows) -> pl.DataFrame:
         # If all thresholds are infinite, there is no nearest one: the second-best class remains.
         second = np.where(np.isinf(distance), second, nearest)
         margin = np.where(np.isinf(distance), margin, distance)
-    return _columns(fitted, fitted.labels.gather(pl.Series(answer).replace(-1, None)), best,
-                    second, margin)
+    return _doubt_columns(fitted, fitted.labels.gather(pl.Series(answer).replace(-1, None)), best,
+                          second, margin)
 
 
 def _doubts_of_lists(fitted: Fitted, rows: SparseRows) -> pl.DataFrame:
     scores, labels = fitted.form.scores(rows), fitted.labels.to_list()
     nearest, distance = _nearest_threshold(scores, label_thresholds(labels, fitted.decision))
     answer = lists_of_mask(choose_labels(scores, labels, fitted.decision), fitted.labels)
-    return _columns(fitted, answer, nearest, nearest, distance)
+    return _doubt_columns(fitted, answer, nearest, nearest, distance)
 
 
 def _nearest_threshold(scores: Floats, thresholds: Floats) -> tuple[NDArray[np.int64], Floats]:
@@ -255,7 +255,7 @@ def _nearest_threshold(scores: Floats, thresholds: Floats) -> tuple[NDArray[np.i
     return nearest, distance[np.arange(len(distance)), nearest]
 
 
-def _columns(
+def _doubt_columns(
     fitted: Fitted, answer: pl.Series, code: NDArray[np.int64], second: NDArray[np.int64],
     margin: Floats,
 ) -> pl.DataFrame:
@@ -279,7 +279,7 @@ def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, excluded: pl.DataFrame) 
     roots_of_lengths = np.sqrt(np.diff(presence.indptr))
     # The lengths of rows as idf vectors, and how often each term was learned or chosen.
     norms, seen = np.sqrt(presence @ squared_idf), _seen(fitted, terms)
-    # The sum of each row: see the top of this module.
+    # The sum of each row at the top of this module, before it is divided.
     gains = presence @ (term_weights * _novelty(seen))
     is_left = ~pool.select(_hash_tokens(fitted).is_in(
         excluded["tokens"].implode()))["tokens"].to_numpy()
@@ -297,7 +297,7 @@ def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, excluded: pl.DataFrame) 
         term_gains = term_weights[row_terms] * _novelty(seen[row_terms])
         named_terms = row_terms[np.argsort(-term_gains, kind="stable")[:_MAX_NAMED]]
         rows.append(row)
-        reasons.append(f"{_doubt(fitted, pool, row)}; little seen: "
+        reasons.append(f"{_describe_doubt(fitted, pool, row)}; little seen: "
                        f"{', '.join(terms.gather(named_terms).to_list())}")
         n_of_class[codes[row]] += 1
         seen[row_terms] += 1
@@ -323,7 +323,7 @@ def _novelty(seen: Floats) -> Floats:
     return 1 / np.square(1 + seen)
 
 
-def _doubt(fitted: Fitted, pool: pl.DataFrame, row: int) -> str:
+def _describe_doubt(fitted: Fitted, pool: pl.DataFrame, row: int) -> str:
     """Why the answer to a row is in doubt, in words."""
     answer, other, margin = (pool[name][row] for name in ("answer", "runner_up", "margin"))
     if fitted.is_multilabel or fitted.decision is not None:

@@ -4,8 +4,8 @@ Rows that a model has learned hold no term that their class has not counted. New
 singletons of the class say how many [1]_: if a class has N tokens, and n of them are the only token
 of their term in the class, the next token is of a term new to the class with a probability of about
 n / N. This is also the share of the class's tokens that would be new if each were left out in turn
-[2]_. Only terms that are columns of the model are counted here, so n leaves out terms that would
-not be columns without their one token.
+[2]_. Only terms that are columns of the model are counted here. So n leaves out each singleton
+whose term, counted once less, would be no column.
 
 Rows are counted, not tokens: a row of m tokens holds a new term with probability 1 - exp(-m n/N).
 So one long or unusual new row can't hide that the others were learned. A row with several labels is
@@ -152,7 +152,7 @@ class NoveltyCount:
         self._table = None if counts.is_sparse else counts.feature_count != 0
         self._keys = counts.keys if counts.is_sparse else np.zeros(0, dtype=np.int64)
         self._class_count = counts.class_count
-        # What the form multiplies by its weights, of the counts of rows: presence, for example.
+        # Turns counts of rows into the values that weights multiply, such as presence.
         self._used = fitted.form.used
         self._new_term_rates = _rates(counts)
         # Threads share the list: append is atomic.

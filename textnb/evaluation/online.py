@@ -130,8 +130,8 @@ def validate_online(
     max_false_positive_rate : float, optional
         Each model chooses the threshold that limits the false positives to this share, on its
         out-of-fold scores of the documents that it learned, as ``textnb train`` does for mail; with
-        too few documents, the threshold is 0. It is subtracted from the scores, because the margins
-        of models that were fitted apart have no common zero, and are easier to compare then.
+        too few documents, the threshold is 0. Thresholds are subtracted from scores, which makes
+        the margins of models easier to compare: fitted apart, they have no common zero.
     progress : callable, optional
         Called with the number of documents of each block.
 
@@ -198,31 +198,31 @@ def _check_settings(block: Any, delay: Any, feedback: Any) -> None:
 
 def _judge_blocks(
     recipe: Recipe, rows: pl.DataFrame, labels: Labels, has_feedback: NDArray[np.bool_], block: int,
-    delay: int, progress: Progress | None, threshold_of: Callable[[Fitted], Floats] | None,
+    delay: int, progress: Progress | None, thresholds_of: Callable[[Fitted], Floats] | None,
 ) -> tuple[HeldOut, NDArray[np.int64]]:
     """Score the blocks after the first.
 
     Returns the scores, and for each document how many the model that scored it had learned.
-    ``threshold_of`` gives the scores of a model that are its threshold.
+    ``thresholds_of`` gives what is subtracted from the scores of a model: (n_classes,).
     """
     learn, n_seen = _learner(recipe), 0
-    begin = _first_to_judge(labels, has_feedback, block, delay)
+    first = _first_to_judge(labels, has_feedback, block, delay)
     scores = ScoresByModels(
-        labels.of_rows(np.arange(rows.height) >= begin), calibrates=False, decides=True)
-    blocks = np.arange(rows.height - begin) // block
+        labels.of_rows(np.arange(rows.height) >= first), calibrates=False, decides=True)
+    blocks = np.arange(rows.height - first) // block
     n_learned = []
-    for start in range(begin, rows.height, block):
+    for start in range(first, rows.height, block):
         end = max(0, start - delay)
-        new, past = (rows[first:end].filter(pl.Series(has_feedback[first:end]))
-                     for first in (n_seen, 0))
+        new, past = (rows[begin:end].filter(pl.Series(has_feedback[begin:end]))
+                     for begin in (n_seen, 0))
         fitted, n_seen = learn(new, past), end
         batch = rows[start:start + block].select(recipe.settings.columns)
-        scores.score(fitted, np.arange(batch.height) + (start - begin), batch,
-                     None if threshold_of is None else threshold_of(fitted))
+        scores.score(fitted, np.arange(batch.height) + (start - first), batch,
+                     None if thresholds_of is None else thresholds_of(fitted))
         n_learned.append(past.height)
         if progress is not None:
             progress(batch.height)
-    held = scores.held_out(_method(has_feedback, block, delay, threshold_of is not None), blocks)
+    held = scores.held_out(_method(has_feedback, block, delay, thresholds_of is not None), blocks)
     return held, np.array(n_learned)[blocks]
 
 
@@ -254,11 +254,11 @@ def _learner(recipe: Recipe) -> Callable[[pl.DataFrame, pl.DataFrame], Fitted]:
 
 
 def _first_to_judge(labels: Labels, has_feedback: NDArray[np.bool_], block: int, delay: int) -> int:
-    """The number of the first document to judge: when the model knows all classes, or a label."""
+    """The number of the first document to judge: the model has learned all classes, or a label."""
     if not len(labels.classes):
         raise DataError(NO_LABELS)
     is_usable = has_feedback[labels.rows]
-    # The first document with each label that is learned.
+    # The labels that are learned, and the first document with each of them.
     codes, positions = np.unique(labels.codes[is_usable], return_index=True)
     documents = labels.rows[is_usable][positions]
     min_labels = 1 if labels.is_multilabel else max(2, len(labels.classes))
@@ -268,11 +268,11 @@ def _first_to_judge(labels: Labels, has_feedback: NDArray[np.bool_], block: int,
     last_needed, need = ((documents.min(), "a label") if labels.is_multilabel
                          else (documents.max(), "every class"))
     # The end of the block that holds this document, and then the delay.
-    begin = max(block, -(-(int(last_needed) + 1) // block) * block) + delay
-    if begin >= len(labels):
+    first = max(block, -(-(int(last_needed) + 1) // block) * block) + delay
+    if first >= len(labels):
         raise DataError(f"all {len(labels):,} documents are needed before {need} was learned "
                         "once: give more of them, smaller blocks or a shorter delay")
-    return begin
+    return first
 
 
 def measure_online(
@@ -285,44 +285,44 @@ def measure_online(
     """
     if learned is None:
         learned = np.zeros(len(held), dtype=np.int64)
-    is_spam, odds = held.against_rest(positive)
+    is_spam, scores = held.against_rest(positive)
     rng = np.random.default_rng(0)
     samples = []
     for _ in range(_N_SAMPLES):
         sample = rng.integers(len(is_spam), size=len(is_spam))
-        labels, scores = is_spam[sample], odds[sample]
+        labels, values = is_spam[sample], scores[sample]
         if labels.any() and not labels.all():
-            samples.append((roc(labels, scores).area_above, _miss_rate(scores, labels)))
-    # The bounds of 1-ROCA%, and of the per cent of missed spam.
-    low, high = np.percentile(np.array(samples), [2.5, 97.5], axis=0)
+            samples.append((roc(labels, values).area_above, _miss_rate(values, labels)))
+    (low, missed_low), (high, missed_high) = np.percentile(
+        np.array(samples), [2.5, 97.5], axis=0).tolist()
     return OnlineResult(
-        held, positive, held.roca(positive), _miss_rate(odds, is_spam), *_errors(odds, is_spam),
-        (float(low[0]), float(high[0])), (float(low[1]), float(high[1])),
-        _curve(odds, is_spam, learned))
+        held, positive, held.roca(positive), _miss_rate(scores, is_spam),
+        *_error_rates(scores, is_spam), (low, high), (missed_low, missed_high),
+        _curve(scores, is_spam, learned))
 
 
-def _miss_rate(odds: Floats, is_spam: NDArray[np.bool_]) -> float:
+def _miss_rate(scores: Floats, is_spam: NDArray[np.bool_]) -> float:
     """Per cent of spam below the lowest threshold that at most `HAM_SHARE` of ham is above."""
-    ham_odds = np.sort(odds[~is_spam])[::-1]
-    n_allowed = int(HAM_SHARE * len(ham_odds))
-    threshold = ham_odds[n_allowed] if n_allowed < len(ham_odds) else -np.inf
-    return float((odds[is_spam] <= threshold).mean() * 100.0)
+    ham_scores = np.sort(scores[~is_spam])[::-1]
+    n_allowed = int(HAM_SHARE * len(ham_scores))
+    threshold = ham_scores[n_allowed] if n_allowed < len(ham_scores) else -np.inf
+    return float((scores[is_spam] <= threshold).mean() * 100.0)
 
 
-def _errors(odds: Floats, is_spam: NDArray[np.bool_]) -> tuple[float, float]:
-    """Per cent of ham with log-odds above 0, and of spam with log-odds of at most 0."""
-    return (float((odds[~is_spam] > 0.0).mean() * 100.0),
-            float((odds[is_spam] <= 0.0).mean() * 100.0))
+def _error_rates(scores: Floats, is_spam: NDArray[np.bool_]) -> tuple[float, float]:
+    """Per cent of ham that scores above 0, and of spam that scores at most 0."""
+    return (float((scores[~is_spam] > 0.0).mean() * 100.0),
+            float((scores[is_spam] <= 0.0).mean() * 100.0))
 
 
-def _curve(odds: Floats, is_spam: NDArray[np.bool_], learned: NDArray[np.int64]) -> pl.DataFrame:
+def _curve(scores: Floats, is_spam: NDArray[np.bool_], learned: NDArray[np.int64]) -> pl.DataFrame:
     """The ``curve`` of `OnlineResult`."""
     rows = []
-    for part in np.array_split(np.arange(len(odds)), min(_N_PARTS, len(odds))):
+    for part in np.array_split(np.arange(len(scores)), min(_N_PARTS, len(scores))):
         row: dict[str, Any] = {"documents": int(part[-1]) + 1, "learned": int(learned[part[-1]])}
         if is_spam[part].any() and not is_spam[part].all():
-            wrong, missed = _errors(odds[part], is_spam[part])
-            row |= {"roca": roc(is_spam[part], odds[part]).area_above, "false_positives": wrong,
+            wrong, missed = _error_rates(scores[part], is_spam[part])
+            row |= {"roca": roc(is_spam[part], scores[part]).area_above, "false_positives": wrong,
                     "false_negatives": missed}
         rows.append(row)
     return pl.DataFrame(rows, schema={

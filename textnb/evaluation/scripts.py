@@ -52,6 +52,6 @@ def rows_in_another_script(texts: pl.Series) -> pl.DataFrame:
     rows = frame.filter(pl.col("text").str.contains(unusual)).with_columns(
         share=n_unusual / pl.col("text").str.count_matches(r"\p{L}")).filter(pl.col("share") > 0.5)
     counts = _count_letters(rows).drop("any")
-    script = counts.select(pl.concat_list(pl.all()).list.arg_max().alias("place")).to_series()
+    main_script = counts.select(pl.concat_list(pl.all()).list.arg_max()).to_series()
     names = pl.Series(list(_SCRIPTS), dtype=pl.String)
-    return rows.select("row", script=names.gather(script), share="share")
+    return rows.select("row", script=names.gather(main_script), share="share")

@@ -57,7 +57,7 @@ class Sets:
         return len(self.sizes)
 
     def prefixes(self, share: float) -> sp.csr_array:
-        """The rarest elements of each set, at least one of which is in any ``share`` of the set."""
+        """The rarest elements of each set: any ``share`` of its elements contains one of these."""
         n_stored = np.diff(self.cells.indptr)
         # The place of each element in its set, after the elements that only this set has.
         place = np.arange(self.cells.nnz) - np.repeat(
@@ -124,7 +124,7 @@ def _sets(counts: Ints, keys: Ints) -> Sets:
     # Equal keys of one set were added up.
     cells.data[:] = 1
     sizes += np.diff(cells.indptr)
-    # If equal keys are all of one set, the element is left out here too.
+    # Elements are left out here if their equal keys are all of one set.
     n_holders = np.bincount(cells.indices, minlength=cells.shape[1])
     by_rarity = np.argsort(n_holders, kind="stable")
     cells = cells[:, by_rarity[np.searchsorted(n_holders[by_rarity], 2):]]
@@ -153,7 +153,8 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
     """
     partners, similarities = np.full(len(sets), -1, dtype=np.int64), np.zeros(len(sets))
     # Two similar sets share an element in the long prefix of the larger set and the short prefix of
-    # the smaller one [2]_. In the first search the other set is smaller or equal, then larger.
+    # the smaller one [2]_. In the first search the other set is smaller or equal, then larger. A
+    # search has a row of elements for each set, and a column of sets, the holders, per element.
     long, short = sets.prefixes(near), sets.prefixes(2 * near / (1 + near))
     searches = [(long, short.tocsc()), (short, long.tocsc())]
     begin, n_others = 0, _FIRST_ROUND

@@ -27,25 +27,25 @@ _MULTIPLES = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
 def lowest_threshold_of_rate(
-    scores: Floats, wrong: NDArray[np.bool_], rate: float, confidence: float, rows: str, error: str
+    scores: Floats, wrong: NDArray[np.bool_], rate: float, confidence: float, noun: str, error: str
 ) -> tuple[float, dict[str, Any]]:
     """Find the lowest threshold that keeps a rate of errors, and the evidence for it.
 
-    ``wrong`` is which documents are errors if their score reaches the threshold; ``rows`` describes
-    these documents in messages of errors. ``error``, "false_positive" or "false_negative", is their
-    name in the evidence.
+    ``wrong`` is which documents are errors if their score reaches the threshold; ``noun`` is what
+    messages call these documents. The evidence calls the errors ``error``: "false_positive" or
+    "false_negative".
     """
     n = int(wrong.sum())
     n_allowed = errors_allowed(n, rate, confidence)
     if n_allowed < 0:
         n_needed = trials_needed(rate, confidence)
         raise DataError(
-            f"to show at {confidence:g} confidence that at most {rate:g} of the {rows} are "
+            f"to show at {confidence:g} confidence that at most {rate:g} of the {noun} are "
             f"answered wrongly takes {n_needed:,} of them, if none is; there are {n:,}, so "
             f"{n_needed - n:,} more are needed. Score more, or allow a higher rate")
     excluded = float(np.sort(scores[wrong])[n - 1 - n_allowed])
     if excluded == np.inf:
-        raise DataError(f"more than {n_allowed:,} of {n:,} {rows} are certain to be answered "
+        raise DataError(f"more than {n_allowed:,} of {n:,} {noun} are certain to be answered "
                         "wrongly (log-odds inf, as l = 0 gives them): no threshold leaves them out")
     return threshold_above(excluded, scores), {
         f"max_{error}_rate": rate, f"{error}s_allowed": n_allowed,
@@ -65,12 +65,13 @@ def threshold_above(excluded: float, scores: Floats) -> float:
 
 
 def lowest_threshold_of_precision(
-    label: Any, odds: Floats, right: NDArray[np.bool_], min_precision: float, confidence: float,
+    label: Any, scores: Floats, right: NDArray[np.bool_], min_precision: float, confidence: float,
     floor: float = 0.0,
 ) -> dict[str, Any]:
     """Find the lowest threshold, from ``floor`` on, at which the precision of a class can be shown.
 
-    ``right`` is which documents have the label, and ``odds`` are their log-odds: (n_documents,).
+    ``right`` is which documents have the label, and ``scores`` are the log-odds of the class, or
+    the scores of the label: (n_documents,).
 
     Returns
     -------
@@ -80,9 +81,9 @@ def lowest_threshold_of_precision(
         ``candidates`` (documents that reach ``floor``) and ``starts`` (for each search, the length
         of its first prefix: see the notes of `textnb.choose_class_thresholds`).
     """
-    is_candidate = odds >= floor
-    order = np.argsort(-odds[is_candidate], kind="stable")
-    scores, hits = odds[is_candidate][order], right[is_candidate][order].cumsum()
+    is_candidate = scores >= floor
+    order = np.argsort(-scores[is_candidate], kind="stable")
+    scores, hits = scores[is_candidate][order], right[is_candidate][order].cumsum()
     starts, test_confidence = _start_lengths(len(scores), min_precision, confidence)
     entry = {"label": label, "threshold": None, "answered": 0, "correct": 0,
              "precision_bound": None, "candidates": len(scores), "starts": starts}
@@ -104,11 +105,11 @@ def lowest_threshold_of_precision(
     return entry
 
 
-def shown_instead(
-    label: Any, odds: Floats, right: NDArray[np.bool_], min_precision: float, confidence: float,
+def find_alternatives(
+    label: Any, scores: Floats, right: NDArray[np.bool_], min_precision: float, confidence: float,
     floor: float = 0.0,
 ) -> dict[str, Any]:
-    """Which precision of a class can be shown, if not the minimum, and how many rows would show it.
+    """Find which precision can be shown if the minimum can't, and how many rows would show that.
 
     Parameters are those of `lowest_threshold_of_precision`.
 
@@ -121,15 +122,16 @@ def shown_instead(
     """
     shown: dict[str, Any] = {"precision": None, "answered": 0, "correct": 0, "times": None}
     for percent in range(math.ceil(100 * min_precision) - 1, 49, -1):
-        entry = lowest_threshold_of_precision(label, odds, right, percent / 100, confidence, floor)
+        entry = lowest_threshold_of_precision(
+            label, scores, right, percent / 100, confidence, floor)
         if entry["threshold"] is not None:
             shown |= {"precision": percent / 100, "answered": entry["answered"],
                       "correct": entry["correct"]}
             break
-    is_candidate = odds >= floor
+    is_candidate = scores >= floor
     for times in _MULTIPLES if is_candidate.any() else ():
         entry = lowest_threshold_of_precision(
-            label, np.repeat(odds[is_candidate], times), np.repeat(right[is_candidate], times),
+            label, np.repeat(scores[is_candidate], times), np.repeat(right[is_candidate], times),
             min_precision, confidence, floor)
         if entry["threshold"] is not None:
             shown["times"] = times
@@ -137,12 +139,12 @@ def shown_instead(
     return shown
 
 
-def shown_instead_words(shown: Mapping[str, Any], min_precision: float) -> str:
-    """The result of `shown_instead` in words, which follow "the precision can't be shown; ".
+def describe_alternatives(shown: Mapping[str, Any], min_precision: float) -> str:
+    """The result of `find_alternatives` in words, which follow "the precision can't be shown; ".
 
     Examples
     --------
-    >>> shown_instead_words(
+    >>> describe_alternatives(
     ...     {"precision": 0.96, "answered": 500, "correct": 494, "times": 2}, 0.97)
     '0.96 can be (494 of its 500 answers are right); 0.97 would take 2 times as many rows'
     """
@@ -165,6 +167,6 @@ def _start_lengths(n: int, min_precision: float, confidence: float) -> tuple[lis
         return [], confidence
     n_searches = 1 + int(math.log2(n / min_length))
     test_confidence = 1.0 - (1.0 - confidence) / n_searches
-    first = trials_needed(1.0 - min_precision, test_confidence)
-    lengths = [first << j for j in range(n_searches)]
+    first_length = trials_needed(1.0 - min_precision, test_confidence)
+    lengths = [first_length * 2**j for j in range(n_searches)]
     return [length for length in lengths if length <= n], test_confidence
