@@ -19,9 +19,9 @@ from textnb.models.nblinear import NBLinear
 from textnb.text.characters import UNSPACED
 from textnb.text.tokens import Tokenizer
 
-# The values that are tried: first of C, power and l of `NBLinear` (the smoothing of its log-count
-# ratios), then of l of models of counts, then of settings of terms, for all models. The neighbours
-# of a value are those before and after it.
+# The values that are tried. Of `NBLinear`: C, power and l (the smoothing of its log-count ratios);
+# of models of counts: l; of all models: settings of terms. The values before and after a value are
+# its neighbours.
 _C = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 _POWER = (0.0, 0.25, 0.5, 0.75, 1.0)
 _RATIO_L = (0.03, 0.1, 0.3, 1.0)
@@ -79,8 +79,8 @@ class Candidate:
         tokenizer = _changed_fields(
             self.tokenizer, Tokenizer(token_columns=self.tokenizer.token_columns))
         limits: dict[str, Any] = {"min_df": self.min_df} if self.min_df > 1 else {}
-        terms = {"tokenizer": self.tokenizer, "subwords": self.subwords}
-        if terms == default_term_settings(self.model, self.of_lists):
+        term_settings = {"tokenizer": self.tokenizer, "subwords": self.subwords}
+        if term_settings == default_term_settings(self.model, self.of_lists):
             tokenizer = {}
         else:
             if self.subwords is not None:
@@ -127,8 +127,8 @@ def first_candidates(with_spaceless: bool) -> list[Candidate]:
     # The arguments of a candidate are its tokenizer, min_df, model and, if it has some, subwords.
     words, pairs = Tokenizer(), Tokenizer(ngram_range=(1, 2))
     linear = NBLinear()
-    terms = default_term_settings(linear)
-    default = Candidate(terms["tokenizer"], 1, linear, terms["subwords"])
+    term_settings = default_term_settings(linear)
+    default = Candidate(term_settings["tokenizer"], 1, linear, term_settings["subwords"])
     candidates = [
         default, Candidate(words, 1, linear), Candidate(pairs, 1, linear),
         replace(default, subwords=None),

@@ -74,7 +74,7 @@ class Metric:
         try:
             at = float(number)
         except ValueError:
-            at = -1.0  # Out of range, as any other number that is no rate.
+            at = -1.0  # Refused below, as any number outside [0, 1].
         if not 0.0 <= at <= 1.0:
             raise ParameterError(f"metric {name} needs a rate in [0, 1], such as {name}=0.01; "
                                  f"got {text!r}")
@@ -167,7 +167,8 @@ class Metric:
 def _f1(right: ArrayLike, total: ArrayLike, empty: float = np.nan) -> Floats:
     """F1 = 2 · right / total; ``empty`` where ``total`` is 0.
 
-    ``right`` is the number of right predictions, ``total`` that of predictions plus that of labels.
+    ``right`` is the number of right predictions; ``total`` is the number of all predictions plus
+    the number of true labels.
     """
     right, total = np.atleast_1d(right), np.atleast_1d(total)
     f1: Floats = np.full(len(total), empty)

@@ -8,9 +8,9 @@
 
 A rung is one of the numbers of rows on which settings are tried: a third, then all of them.
 
-The order of trials depends only on the results of earlier trials. If the budget ends within a race,
-its last trial is that of the best so far, on all rows. So every search compares settings on all
-rows, and a search that a time limit ended can be repeated with its number of trials.
+The order of trials depends only on the results of earlier trials, so a search that a time limit
+ended can be repeated with its number of trials. If one trial is left within a race, or the time is
+over, the best settings of the races so far are tried on all rows.
 
 References
 ----------
@@ -77,9 +77,10 @@ _SCHEMA = {
     "trial": pl.Int64, "settings": pl.String, "model": pl.String, "documents": pl.Int64,
     "value": pl.Float64, "best": pl.Boolean, "seconds": pl.Float64}
 
+# Called with the row of each trial in `Tuned.trials`.
 Advance = Callable[[dict[str, Any]], None]
-# Yields settings and their rung; the gain of this trial is sent back, which is the value of the
-# metric, negated if lower values are better.
+# Yields settings and their rung, and is sent the gain of their trial: the value of the metric,
+# negated if lower values are better.
 Schedule = Generator[tuple[Candidate, int], float, None]
 
 
@@ -182,7 +183,7 @@ class Tuned:
 
     def __repr__(self) -> str:
         shown = self.trials.head(_MAX_SHOWN)
-        lines = [f"Tuned({self._score()})", self.comparison(),
+        lines = [f"Tuned({self._summary()})", self.comparison(),
                  f"  {self.metric!s:>{_VALUE_WIDTH}}  documents  settings"]
         for row in shown.iter_rows(named=True):
             value = "–" if row["value"] is None else f"{row['value']:.4f}"
@@ -191,7 +192,7 @@ class Tuned:
             lines.append(f"  ... and {self.trials.height - shown.height:,} more")
         return "\n".join(lines)
 
-    def _score(self) -> str:
+    def _summary(self) -> str:
         return (f"{self.settings.describe()}: {self.metric} {self.estimate} on "
                 f"{self.estimate.documents:,} documents that no trial has seen; by default "
                 f"{self.default.value:.4f}; {quantity(self.trials.height, 'trial')}")
@@ -220,7 +221,7 @@ class Tuned:
 
     def _repr_html_(self) -> str:
         return notebook.box(
-            f"Tuned({self._score()})", notebook.note(self.comparison()), notebook.table(
+            f"Tuned({self._summary()})", notebook.note(self.comparison()), notebook.table(
                 self.trials.columns, self.trials.head(notebook.MAX_ROWS).rows(),
                 "Trials, best first", self.trials.height))
 
@@ -431,7 +432,7 @@ def _schedule(
     remaining : callable
         The number of trials that may still begin.
     """
-    # The rung of all rows, and the one below it. With few rows there is only one, and no race.
+    # The rung of all rows, and the one below it. With few rows there is one rung, and no race.
     top = len(rungs) - 1
     lower = max(0, top - 1)
     # For each rung, the gain of the settings that were tried on it.
@@ -442,7 +443,7 @@ def _schedule(
         gains[rung][candidate] = yield candidate, rung
         tried.add(candidate.key)
 
-    # The first two are tried on all rows at once, so that every search has a comparison.
+    # The first two are tried on all rows without a race, so that every search has a comparison.
     waiting = [*initial]
     for _ in range(2):
         yield from request(waiting.pop(0), top)
@@ -492,7 +493,7 @@ def _estimate(
 
     ``classes`` and ``actual`` are the classes of all rows, and the labels of the test part.
     """
-    metric, names, calibration = runner.metric, classes.to_list(), chosen.result.calibration
+    metric, labels, calibration = runner.metric, classes.to_list(), chosen.result.calibration
     try:
         fitted = fit(chosen.candidate.settings(runner.text, runner.label), training)
     except (DataError, VocabularyError):
@@ -505,20 +506,20 @@ def _estimate(
     if fitted.calibration is not None:
         fitted_scores = fitted.calibration.apply(fitted_scores, lengths)
     # The model has no scores for labels that only the test part has.
-    scores = np.full((test.height, len(names)), -np.inf)
+    scores = np.full((test.height, len(labels)), -np.inf)
     scores[:, classes.search_sorted(fitted.labels).to_numpy()] = fitted_scores
     if chosen.result.thresholds is not None:
         scores[:, classes.search_sorted(runner.classes).to_numpy()] -= chosen.result.thresholds
-    value = metric.value(scores, actual, names)
-    return Estimate(value, *_interval(metric, scores, actual, names), len(actual))
+    value = metric.value(scores, actual, labels)
+    return Estimate(value, *_interval(metric, scores, actual, labels), len(actual))
 
 
 def _compute_lead(
-    metric: Metric, best: _FullTrial, default: _FullTrial, names: list[Any], n_compared: int
+    metric: Metric, best: _FullTrial, default: _FullTrial, classes: list[Any], n_compared: int
 ) -> Lead | None:
     """The lead of the best of ``n_compared`` trials over the defaults; None if there is none.
 
-    ``names`` are the classes, in the order of their scores.
+    ``classes`` are in the order of their scores.
     """
     # The gain is -inf if the defaults could not be learned.
     if best.candidate is default.candidate or math.isinf(default.gain):
@@ -527,7 +528,7 @@ def _compute_lead(
 
     def sample_lead(rows: NDArray[np.int64]) -> float:
         best_gain, default_gain = (
-            metric.gain(metric.value(scores[rows], codes[rows], names))
+            metric.gain(metric.value(scores[rows], codes[rows], classes))
             for scores in (best.result.scores, default.result.scores))
         return best_gain - default_gain
 
@@ -540,10 +541,10 @@ def _compute_lead(
 
 
 def _interval(
-    metric: Metric, scores: Floats, codes: NDArray[Any], names: list[Any]
+    metric: Metric, scores: Floats, codes: NDArray[Any], classes: list[Any]
 ) -> tuple[float, float]:
     """The 95 % bootstrap interval of the metric."""
-    values = _bootstrap(lambda rows: metric.value(scores[rows], codes[rows], names), len(codes))
+    values = _bootstrap(lambda rows: metric.value(scores[rows], codes[rows], classes), len(codes))
     low, high = np.quantile(values, [0.025, 0.975]) if len(values) else (math.nan, math.nan)
     return float(low), float(high)
 
@@ -561,18 +562,18 @@ def _code(
     candidate: Candidate, calibration: Calibration | None, text: list[str], label: str
 ) -> str:
     """Python that learns and calibrates the model of these settings, from ``rows``."""
-    names = ["TextClassifier", candidate.model.name]
+    imports = ["TextClassifier", candidate.model.name]
     if "Tokenizer(" in (code := candidate.code(text, label)):
-        names.append("Tokenizer")
+        imports.append("Tokenizer")
     lines = [f"model = {code}.fit(rows)"]
     if calibration is not None:
-        names.append("Calibration")
+        imports.append("Calibration")
         # Written field by field, because the repr of a Calibration rounds numbers.
         values = ", ".join(f"{each.name}={getattr(calibration, each.name)!r}"
                            for each in fields(calibration)
                            if getattr(calibration, each.name) != each.default)
         lines.append(f"model.set_calibration(Calibration({values}))")
-    return "\n".join([f"from textnb import {', '.join(sorted(names))}", "", *lines])
+    return "\n".join([f"from textnb import {', '.join(sorted(imports))}", "", *lines])
 
 
 def _check_budget(trials: Any, seconds: Any) -> None:

@@ -33,8 +33,8 @@ class Split:
     ----------
     labels : Labels
     strata : int64 (n_documents,)
-        What the division into folds keeps even: a number for each document's class; with lists of
-        labels for its rarest label, or for no label.
+        A number for each document's class or, with lists of labels, for its rarest label or for
+        having none: stratified folds have about equal shares of each.
     folds : int64 (n_documents,)
         From 0; -1 for documents that are learned but not scored: the first part in order of time.
     count : int
@@ -104,9 +104,9 @@ def split(
     labels = labels_of(label_column)
     if not len(labels.classes):
         raise DataError(NO_LABELS)
-    are_exclusive = not labels.is_multilabel
-    strata = labels.codes if are_exclusive else _rarest_labels(labels)
-    if len(labels.classes) == 1 and are_exclusive:
+    of_lists = labels.is_multilabel
+    strata = _rarest_labels(labels) if of_lists else labels.codes
+    if len(labels.classes) == 1 and not of_lists:
         raise DataError(f"all labels are {labels.classes.tolist()[0]!r}: there is nothing to tell "
                         "apart; validation needs documents of two classes or more")
     method = f"{folds} folds"
@@ -119,7 +119,7 @@ def split(
     else:
         # With lists of labels, each label may have fewer documents than there are folds, but all
         # documents together, as one class, may not.
-        sizes = _check_class_sizes(strata if are_exclusive else np.zeros_like(strata), folds)
+        sizes = _check_class_sizes(np.zeros_like(strata) if of_lists else strata, folds)
         rare = np.flatnonzero(sizes < folds)
         if len(rare):
             warn_caller(f"{_name_classes(labels, rare)} with fewer documents than the {folds} "
@@ -127,7 +127,7 @@ def split(
         row_folds = stratified_folds(strata, folds, seed)
     partition = Split(labels, strata, row_folds, folds, method)
     # With lists of labels, rare labels are often in one fold only, which needs no warning.
-    if are_exclusive:
+    if not of_lists:
         _warn_unlearned(partition)
     return partition
 
@@ -267,7 +267,7 @@ def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
                         "0), which is not a time")
     if numbers.dtype.is_numeric():
         return numbers
-    raise _no_times(name, f"is {dtype}, which holds no times")
+    raise _no_times_error(name, f"is {dtype}, which holds no times")
 
 
 def _parse_times(values: pl.Series, name: str) -> pl.Series:
@@ -281,8 +281,8 @@ def _parse_times(values: pl.Series, name: str) -> pl.Series:
             return times.to_physical()
         unreadable = unreadable if times is None else values.filter(times.is_null())
     row = int((values == unreadable[0]).arg_true()[0])
-    raise _no_times(name, f"holds {unreadable[0]!r:.60} in row {row} (counted from 0), which "
-                    "can't be read as a time")
+    raise _no_times_error(name, f"holds {unreadable[0]!r:.60} in row {row} (counted from 0), which "
+                          "can't be read as a time")
 
 
 def _strptime(values: pl.Series, dtype: Any) -> pl.Series:
@@ -293,7 +293,7 @@ def _strptime(values: pl.Series, dtype: Any) -> pl.Series:
         return pl.Series([None], dtype=dtype).new_from_index(0, len(values))
 
 
-def _no_times(name: str, problem: str) -> SchemaError:
+def _no_times_error(name: str, problem: str) -> SchemaError:
     return SchemaError.with_advice(
         f"time column {name!r} {problem}: give dates, datetimes or numbers, or strings of the form "
         "2026-01-31 or 2026-01-31T12:00:00", ". Parse it first, e.g. "
@@ -322,7 +322,7 @@ def _warn_unlearned(partition: Split) -> None:
 
 
 def _name_classes(labels: Labels, codes: Ints) -> str:
-    """The classes of some codes in words, five of them by name."""
+    """The classes of some codes in words, at most five of them by name."""
     names = ", ".join(repr(name) for name in labels.classes[codes[:5]].tolist())
     rest = f" and {len(codes) - 5} more" if len(codes) > 5 else ""
     return f"class{'es' if len(codes) > 1 else ''} {names}{rest}"

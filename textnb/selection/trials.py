@@ -218,8 +218,8 @@ class TrialRunner:
         scores = np.full((len(labels), len(self._classes)), -np.inf)
         model, counts = candidate.model, matrix.counts
         if isinstance(model, NBLinear) and not self.metric.needs_probabilities:
-            # Held-out rows choose a temperature, which takes half of the time, and keeps the order
-            # of scores.
+            # The temperature that held-out rows choose takes half of the time, and does not change
+            # the order of scores.
             model = replace(model, held_out=0.0)
         settings = replace(candidate, model=model).settings(self.text, self.label)
 
