@@ -60,7 +60,7 @@ class AdditiveModel(FormClassifier):
         self, X: Any, y: ArrayLike, classes: ArrayLike | None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """As `WeightedAdditiveModel.partial_fit`; other subclasses have one without weights."""
+        """What `partial_fit` does, which subclasses define with sample weights or without them."""
         from textnb.bayes.labels import check_int64, class_codes, unite_labels
         from textnb.models.matrices import labelled_rows, sample_weights
 

@@ -82,7 +82,7 @@ class Model(LinearMixin, ClassWeighted):
 
     @property
     def term_z(self) -> TermZ | None:
-        """A function of counts: how surely terms indicate a class. None if weights rank terms."""
+        """A function of counts that gives terms z-scores, which rank them; None if weights do."""
         raise MissingAttributeError(f"{self.name} does not say how its terms are ranked")
 
     @property

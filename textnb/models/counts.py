@@ -94,7 +94,7 @@ class CountModel(WeightedAdditiveModel, Model):
         raise self._undefined("the weights of a single term")
 
     def intercept_of(self, sums: TermSums, log_prior: list[float]) -> list[float]:
-        """The intercepts of the classes, without NumPy, as `weigh_term`."""
+        """The intercepts of the classes, without NumPy."""
         return log_prior
 
     def leave_one_out_type(self) -> type[LeaveOneOut]:
@@ -207,7 +207,7 @@ class CountModel(WeightedAdditiveModel, Model):
     ) -> LeaveOneOut:
         from textnb.bayes.statistics import as_class_prior
 
-        leave_one_out = self.leave_one_out_type()
+        scorer_type = self.leave_one_out_type()
         if statistics.is_multilabel:
             raise ParameterError.multilabel("leaving rows out by subtraction")
         if self.class_weight is not None:
@@ -218,7 +218,7 @@ class CountModel(WeightedAdditiveModel, Model):
             raise ParameterError("these counts have sample weights, and leave-one-out subtracts "
                                  "rows that count 1: use k folds, or fit without weights")
         prior = as_class_prior(self.class_prior, len(statistics.classes))
-        return leave_one_out(statistics, prior, bool(self.fit_prior), within, presence_above)
+        return scorer_type(statistics, prior, bool(self.fit_prior), within, presence_above)
 
     # Rows of a matrix.
 

@@ -176,7 +176,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
             prior = np.log(self.priors_)
         return GaussianForm(self.classes_, np.ascontiguousarray(weights.T),
                             prior - 0.5 * np.einsum("ki,ki->k", weights, self.means_),
-                            # The form that was derived, of x minus the mean: smaller weights.
+                            # The form that was derived takes x minus the mean of the rows.
                             relative=self._form)
 
     # The methods of a transformer of scikit-learn.
@@ -236,7 +236,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
             raise DataError("no feature varies within a class, so that there is no covariance to "
                             "measure distances by: take NearestCentroid, or give other features")
         self._set_axes(statistics.mean, self._factor.whiten)
-        # By W with W Wᵀ = Σ⁻¹.
+        # `whiten` is a matrix W with W Wᵀ = Σ⁻¹.
         return linear_gaussian(statistics, self._factor.whiten, prior)
 
     def _divisor_ratio(self, statistics: MomentStatistics) -> float:
@@ -263,6 +263,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         n_components = min(max_components, self.n_components or max_components, n_axes)
         variances = singular_values**2
         total = variances.sum()
+        # If all classes have the same mean, the singular values are 0, and so are the ratios.
         ratios = variances / total if total > 0 else singular_values
         self.explained_variance_ratio_: Floats = ratios[:n_components]
         self.scalings_: Floats = whiten @ axes[:n_components].T
@@ -324,5 +325,5 @@ class NearestCentroid(LinearMixin, MomentModel):
         within_variance = float((self.priors_[has_rows] @ variance).mean())
         # If every row equals its class's mean, any scale gives the same predictions.
         precision = 1.0 / within_variance if within_variance > 0 else 1.0
-        # By the diagonal of Σ⁻¹.
+        # Σ⁻¹ has this number on its diagonal, and 0 elsewhere.
         return linear_gaussian(moments, np.full(moments.n_features, precision), prior)

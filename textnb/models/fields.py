@@ -38,30 +38,30 @@ def check_fields(model: type[Any], others: Iterable[type[Any]]) -> None:
     base_names -= {field.name for base in model.__mro__[1:] if "__dataclass_fields__" in vars(base)
                    for field in fields(base)}
     # By name, each option of the other models: its model, and how the command line parses it.
-    options = {field.name: (other, _parsing(field, facts)) for other in others if other.kind
-               for field, facts in setting_fields(other) if facts.is_option}
-    for field, facts in setting_fields(model):
-        the_field = f"the field {field.name} of the model {model.name}"
+    options = {field.name: (other, _parsing(field, setting)) for other in others if other.kind
+               for field, setting in setting_fields(other) if setting.is_option}
+    for field, setting in setting_fields(model):
+        subject = f"the field {field.name} of the model {model.name}"
         if field.name in RESERVED:
-            raise ParameterError(f"{the_field} has the name of an option of textnb train, or of a "
+            raise ParameterError(f"{subject} has the name of an option of textnb train, or of a "
                                  "key of jobs: give it another name")
         if field.name in base_names:
-            raise ParameterError(f"{the_field} replaces an attribute that every model has: write "
+            raise ParameterError(f"{subject} replaces an attribute that every model has: write "
                                  "it without a type, or give the field another name")
-        if not facts.is_option:
+        if not setting.is_option:
             continue
         if type_of(field).removesuffix(" | None") not in _TYPES:
-            raise ParameterError(f"{the_field} has the type {type_of(field)}, and settings are "
+            raise ParameterError(f"{subject} has the type {type_of(field)}, and settings are "
                                  "bool, int, float or str, or one of these | None; one that only "
                                  "Python can set is a setting(..., is_option=False)")
-        parsing = _parsing(field, facts)
+        parsing = _parsing(field, setting)
         other, other_parsing = options.get(field.name, (model, parsing))
         if parsing != other_parsing:
-            raise ParameterError(f"{the_field} has another type or other choices than that of "
+            raise ParameterError(f"{subject} has another type or other choices than that of "
                                  f"{other.name}, and both would be one option of textnb train: "
                                  "give it another name")
 
 
-def _parsing(field: Field[Any], facts: Setting) -> tuple[Any, ...]:
+def _parsing(field: Field[Any], setting: Setting) -> tuple[Any, ...]:
     """The type, choices and minimum by which the command line parses a setting."""
-    return type_of(field).removesuffix(" | None"), {*facts.choices}, facts.minimum
+    return type_of(field).removesuffix(" | None"), {*setting.choices}, setting.minimum

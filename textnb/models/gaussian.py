@@ -22,9 +22,10 @@ class GaussianNB(WeightedAdditiveModel, LinearMixin, MomentModel):
     """Naive Bayes with a normal density per class and feature.
 
     log P(x, k) = log π_k - ½ Σ_i (log(2π σ²_ki) + (x_i - μ_ki)² / σ²_ki), with maximum-likelihood
-    means μ_ki and variances σ²_ki (divisor n_k). If two classes, y = ±1, share their variances, the
-    posterior is logistic in x: P(y | x) = 1 / (1 + exp(-y (w·x + b))), w_i = (μ_1i - μ_0i) / σ²_i
-    (Mitchell 2017, Generative and discriminative classifiers, section 3.1).
+    means μ_ki and variances σ²_ki (divisor n_k). If two classes, 0 (y = -1) and 1 (y = 1), share
+    their variances, the posterior is logistic in x: P(y | x) = 1 / (1 + exp(-y (w·x + b))), with
+    w_i = (μ_1i - μ_0i) / σ²_i (Mitchell 2017, Generative and discriminative classifiers, section
+    3.1).
 
     Parameters
     ----------

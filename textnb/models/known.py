@@ -24,13 +24,11 @@ from textnb.models.prediction import FormClassifier
 from textnb.models.quadratic import QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis
 from textnb.models.tfidf_complement import TfidfComplementNB
 
-# In the order in which help texts list them.
+# The models of this package, in the order in which help texts list them.
 MODELS = (MultinomialNB, BernoulliNB, ComplementNB, TfidfComplementNB, NBLinear,
           NBLogisticRegression, CategoricalNB, GaussianNB, LinearDiscriminantAnalysis,
           QuadraticDiscriminantAnalysis, RegularizedDiscriminantAnalysis, NearestCentroid,
           PlugInBayes)
-
-
 # Names that other libraries use for a model, with its kind here, which the error suggests.
 SYNONYMS = {**dict.fromkeys((
     "svm", "svc", "linearsvc", "linear_svc", "linear", "logistic", "logreg", "logisticregression",

@@ -61,11 +61,11 @@ class NBLinear(TfidfModel):
     unit_length : bool
         Divide each row by its Euclidean length.
     tol : float
-        When the solver ends. Newton's method ends when the gradient is short and a further step
-        would gain little: its length is at most ``tol`` times its length where all weights are 0,
-        times the share of the rows of the class, or of the rest if they are fewer. Coordinate
-        descent ends when the projected gradients of the rows' duals are at most 50 · tol apart; if
-        C times the weight of a row is above 1, also only near the lowest loss. Newton's method
+        When the solver ends. Newton's method ends when a further step would gain little, and the
+        gradient is at most ``tol`` · s times as long as with all weights 0. Here s is the share of
+        the rows that are in the class, or in the rest if that is smaller. Coordinate descent ends
+        when the projected gradients of the rows' duals are at most 50 · tol apart. If C times the
+        weight of a row is above 1, the loss must also be near its minimum. Newton's method
         continues from there if ``tol`` is below 0.01, or after too many passes.
     max_iter : int
         The maximum number of passes over the rows, and of Newton steps; a ConvergenceWarning says

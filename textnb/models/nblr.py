@@ -50,7 +50,8 @@ class NBLogisticRegression(RowModel):
     binarize : bool
         Use presence instead of counts.
     tol : float, optional
-        The solver ends when no row violates the optimality conditions of the dual problem by more.
+        The solver ends when no row violates the optimality conditions of the dual problem by more
+        than this.
         For the logistic loss, the violation of a row is the difference of its score and the
         log-odds of its dual variable. By default 4 for the logistic loss and 2 for the squared
         hinge, which give the accuracy of the optimum on text.

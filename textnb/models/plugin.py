@@ -151,7 +151,7 @@ class PlugInBayes(DenseModel):
                 for i, density in enumerate(densities):
                     columns = rows if len(densities) == 1 else rows[:, [i]]
                     scores[:, k] += density.score_samples(columns)
-        # A density scores NaN if the distance of a row overflows: the row is too far to have any.
+        # A score is NaN if the distance of a row overflows: so far away, the density is 0.
         return np.where(np.isnan(scores), -np.inf, scores)
 
     def training_rows(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -255,7 +255,7 @@ class LinearMixin:
 
         form = self._form_or_attribute_error()
         if len(form.classes) == 2:
-            # The first of the weights and the intercept, as a matrix of one row.
+            # `binary` gives weights and an intercept. The weights become a matrix of one row.
             return form.binary(form.classes[1])[0][None, :]
         return np.asarray(form.weights).T
 
