@@ -59,7 +59,8 @@ def errors_allowed(trials: int, rate: float, confidence: float) -> int:
     """
     from scipy.special import bdtr
 
-    # bdtr(k, trials, rate) is P(X <= k), for the X of `upper_bound`.
+    # bdtr(k, trials, rate) is P(X <= k), for the X of `upper_bound`. If it is at most
+    # 1 - confidence, the bound is at most the rate.
     allowed, too_many = -1, trials
     while too_many - allowed > 1:
         middle = (allowed + too_many) // 2

@@ -26,8 +26,8 @@ from textnb.text.matrix import CountMatrix, csr_of_codes
 
 Ints = NDArray[np.int64]
 # The minimum correlation of a class with a line or words at one place of the texts, with a term
-# anywhere, and with the order of a column. Clean corpora have at most 0.54, 0.94 ("cocoa") and 0.88
-# (of mail, ordered by its column of headers).
+# anywhere, and with the order of a column. In corpora without leaks, the maxima are 0.54, 0.94 (of
+# the term "cocoa") and 0.88 (of a column with the headers of mail).
 _MIN_PHI_AT_PLACE, _MIN_PHI_ANYWHERE, _MIN_AUTOCORRELATION = 0.8, 0.98, 0.95
 # A class needs this many rows, and so do all other classes together: if there are fewer, one of the
 # many terms fits by chance.
@@ -80,8 +80,8 @@ def _enumerate(names: Sequence[Any], codes: Ints) -> str:
 def _autocorrelation(column: pl.Series, has_class: CountMatrix, sizes: Ints) -> Floats:
     """How often, in a column's order, a row of each class is followed by another of the class.
 
-    It is 0 if that happens as often as by chance, and 1 if always. Rows with equal values are in
-    random order, because the file may have them in the order of labels.
+    The scale is from 0, as often as by chance, to 1, always. Rows with equal values are in random
+    order, because the file may have them in the order of labels.
     """
     keys = pl.DataFrame({
         "value": column, "random": np.random.default_rng(0).permutation(len(column))})
@@ -139,11 +139,11 @@ def _correlate(
     # size of a class. The last size is a sentinel.
     ordered_sizes = np.append(np.sort(sizes), np.iinfo(np.int64).max)
     next_size = ordered_sizes[np.searchsorted(ordered_sizes, frequency * min_phi**2)]
-    columns = np.flatnonzero((next_size <= frequency / min_phi**2) & (frequency < n))
-    if not len(columns):
+    candidates = np.flatnonzero((next_size <= frequency / min_phi**2) & (frequency < n))
+    if not len(candidates):
         return
-    both = (has_class.T @ (presence[:, columns] > 0).astype(np.float64)).tocoo()
-    size, with_feature = sizes[both.row], frequency[columns][both.col]
+    both = (has_class.T @ (presence[:, candidates] > 0).astype(np.float64)).tocoo()
+    size, with_feature = sizes[both.row], frequency[candidates][both.col]
     with np.errstate(invalid="ignore", divide="ignore"):
         phi = (n * both.data - size * with_feature) / np.sqrt(
             size * (n - size) * with_feature.astype(np.float64) * (n - with_feature))
@@ -152,5 +152,5 @@ def _correlate(
         # If all rows are of one class, phi is NaN, which is sorted last.
         if not phi[cell] >= min_phi:
             return
-        yield (int(both.row[cell]), int(columns[both.col[cell]]), float(phi[cell]),
+        yield (int(both.row[cell]), int(candidates[both.col[cell]]), float(phi[cell]),
                float(share[cell]), float(share_of_others[cell]))

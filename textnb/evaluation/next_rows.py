@@ -281,17 +281,18 @@ def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, excluded: pl.DataFrame) 
     norms, seen = np.sqrt(presence @ squared_idf), _seen(fitted, terms)
     # The sum of each row at the top of this module, before it is divided.
     gains = presence @ (term_weights * _novelty(seen))
-    is_left = ~pool.select(_hash_tokens(fitted).is_in(
+    is_usable = ~pool.select(_hash_tokens(fitted).is_in(
         excluded["tokens"].implode()))["tokens"].to_numpy()
     codes, n_of_class = pool[_CODE].to_numpy(), np.zeros(len(fitted.classes))
     per_class = np.ceil(n / len(np.unique(codes)))
     rows, reasons = list[int](), list[str]()
     # After each choice, the gains of rows that share a term with it fall, and its near-duplicates
     # are excluded.
-    while len(rows) < n and is_left.any():
-        is_due = is_left & (n_of_class[codes] < per_class)
-        # Of rows with equal gains, the first is most in doubt.
-        row = int(np.where(is_due if is_due.any() else is_left, gains / roots_of_lengths,
+    while len(rows) < n and is_usable.any():
+        # Rows of classes with fewer choices than their share come first. Of rows with equal gains,
+        # the first is most in doubt.
+        is_due = is_usable & (n_of_class[codes] < per_class)
+        row = int(np.where(is_due if is_due.any() else is_usable, gains / roots_of_lengths,
                            -1).argmax())
         row_terms = presence.indices[presence.indptr[row]:presence.indptr[row + 1]]
         term_gains = term_weights[row_terms] * _novelty(seen[row_terms])
@@ -304,8 +305,8 @@ def _choose(fitted: Fitted, pool: pl.DataFrame, n: int, excluded: pl.DataFrame) 
         rows_with_terms = rows_by_term[:, row_terms]
         new_term_gains = term_weights[row_terms] * _novelty(seen[row_terms])
         gains += rows_with_terms @ (new_term_gains - term_gains)
-        is_left &= rows_with_terms @ squared_idf[row_terms] < _MIN_SIMILARITY * norms * norms[row]
-        is_left[row] = False
+        is_usable &= rows_with_terms @ squared_idf[row_terms] < _MIN_SIMILARITY * norms * norms[row]
+        is_usable[row] = False
     return pool[rows].with_columns(reason=pl.Series(reasons, dtype=pl.String))
 
 

@@ -118,6 +118,7 @@ def _sets(counts: Ints, keys: Ints) -> Sets:
     is_repeated = np.diff(np.flatnonzero(is_first), append=len(keys)) > 1
     is_stored = is_repeated[np.cumsum(is_first) - 1]
     owners, ids = owners[order[is_stored]], np.cumsum(is_first[is_stored]) - 1
+    # The number of keys that occur once. Below, the repeated ones are added.
     sizes = counts - np.bincount(owners, minlength=len(counts))
     cells = sp.csr_array((np.ones(len(ids), dtype=np.int32), (owners, ids)),
                          shape=(len(counts), int(is_repeated.sum())))
@@ -153,8 +154,8 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
     """
     partners, similarities = np.full(len(sets), -1, dtype=np.int64), np.zeros(len(sets))
     # Two similar sets share an element in the long prefix of the larger set and the short prefix of
-    # the smaller one [2]_. In the first search the other set is smaller or equal, then larger. A
-    # search has a row of elements for each set, and a column of sets, the holders, per element.
+    # the smaller one [2]_. In the first search the other set is smaller or equal, then larger. The
+    # holders of an element are the other sets that have it in their prefix.
     long, short = sets.prefixes(near), sets.prefixes(2 * near / (1 + near))
     searches = [(long, short.tocsc()), (short, long.tocsc())]
     begin, n_others = 0, _FIRST_ROUND
@@ -172,10 +173,7 @@ def similar_before(sets: Sets, limits: Ints, near: float) -> tuple[Ints, Floats]
 
 
 def _holders(holders: sp.csc_array, begin: int, end: int) -> sp.csr_array:
-    """Some of the sets that hold each element, from number ``begin`` to ``end``: a matrix.
-
-    Its shape is (n_elements, n_sets).
-    """
+    """The holders of each element, from ``begin`` to ``end``: a matrix (n_elements, n_sets)."""
     n_holders = np.diff(holders.indptr)
     place = np.arange(holders.nnz) - np.repeat(holders.indptr[:-1], n_holders)
     return _select(holders, (place >= begin) & (place < end)).T
@@ -191,7 +189,7 @@ def _pairs(own: sp.csr_array, holders: sp.csr_array) -> Iterator[tuple[Ints, Int
 def _note_best(
     sets: Sets, left: Ints, right: Ints, near: float, partners: Ints, best: Floats
 ) -> None:
-    """Note for each set the most similar other one, if it is better than the best so far."""
+    """Note for each set its most similar partner so far, and their similarity in ``best``."""
     similarity = _jaccard(sets, left, right)
     is_better = (similarity >= near) & ((similarity > best[left]) | (
         (similarity == best[left]) & (right < partners[left])))
