@@ -305,8 +305,8 @@ class DataError(TextnbError, ValueError):
     @classmethod
     def unseen_labels(cls, labels: Sequence[object], known: Sequence[object]) -> DataError:
         return cls.with_advice(
-            f"labels {_listing(labels)} were not announced; known classes are "
-            f"{_listing(known) or 'none'}; ",
+            f"labels {listing(labels)} were not announced; known classes are "
+            f"{listing(known) or 'none'}; ",
             f"pass classes={list(labels)!r} to partial_fit if they are new classes",
             "say --new-class NAME for each that is new")
 
@@ -373,7 +373,7 @@ class SchemaError(DataError):
         word = role.removeprefix("sample_")
         error = cls.with_advice(
             f"no column {column!r} (the {word} column){suggestion(column, columns)}; the columns "
-            f"are {_listing(columns)}. ", f"Say which with {role}=...",
+            f"are {listing(columns)}. ", f"Say which with {role}=...",
             "Rename the one that is meant")
         error.missing_role = role
         return error
@@ -587,8 +587,8 @@ def suggestion(got: str, known: Sequence[str], synonyms: Mapping[str, str] | Non
     return f" - did you mean {' or '.join(map(repr, similar[:3]))}?" if similar else ""
 
 
-def _listing(items: Sequence[object]) -> str:
+def listing(items: Sequence[object], max_items: int = _MAX_LISTED) -> str:
     """The items, as Python writes them; of many, only the first, and how many more there are."""
-    beginning = ", ".join(map(repr, items[:_MAX_LISTED]))
-    more = len(items) - _MAX_LISTED
+    beginning = ", ".join(map(repr, items[:max_items]))
+    more = len(items) - max_items
     return beginning + (f" and {more} more" if more > 0 else "")

@@ -13,8 +13,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import Labels
+from textnb.errors import listing
 from textnb.text.matrix import CountMatrix, csr_of_codes
 
 Ints = NDArray[np.int64]
@@ -58,8 +58,9 @@ def find_leaks(
         autocorrelation = np.where(is_large, _autocorrelation(column, has_class, sizes), 0.0)
         if len(classes := np.flatnonzero(autocorrelation >= _MIN_AUTOCORRELATION)):
             yield float(autocorrelation.max()), (
-                f"the column {column.name!r} tells {_enumerate(names, classes)}: by its order, "
-                "nearly every row has the label of the row before it")
+                f"the column {column.name!r} tells "
+                f"{listing(labels.classes[classes].tolist(), _MAX_NAMED)}: by its order, nearly "
+                "every row has the label of the row before it")
     # For each class, the first place with a leak. Terms come last, as lines and words hold terms.
     first_leaks = dict[int, tuple[float, str]]()
     for template, features, presence, min_phi in (
@@ -70,11 +71,6 @@ def find_leaks(
                     f"{template.format(repr(features[j]))} is in {share:.1%} of the rows of "
                     f"{names[k]!r}, and in {share_of_others:.1%} of others")))
     yield from first_leaks.values()
-
-
-def _enumerate(names: Sequence[Any], codes: Ints) -> str:
-    more = f" and {len(codes) - _MAX_NAMED} more" if len(codes) > _MAX_NAMED else ""
-    return ", ".join(repr(names[k]) for k in codes[:_MAX_NAMED].tolist()) + more
 
 
 def _autocorrelation(column: pl.Series, has_class: CountMatrix, sizes: Ints) -> Floats:

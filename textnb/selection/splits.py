@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.cells import Ints
 from textnb.bayes.labels import NO_LABELS, Labels
-from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
+from textnb.errors import DataError, Mention, ParameterError, SchemaError, listing, quantity
 from textnb.learning.documents import labels_of
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.settings import SEED, is_whole
@@ -323,6 +323,5 @@ def _warn_unlearned(partition: Split) -> None:
 
 def _name_classes(labels: Labels, codes: Ints) -> str:
     """The classes of some codes in words, at most five of them by name."""
-    names = ", ".join(repr(name) for name in labels.classes[codes[:5]].tolist())
-    rest = f" and {len(codes) - 5} more" if len(codes) > 5 else ""
-    return f"class{'es' if len(codes) > 1 else ''} {names}{rest}"
+    names = listing(labels.classes[codes].tolist(), max_items=5)
+    return f"class{'es' if len(codes) > 1 else ''} {names}"
