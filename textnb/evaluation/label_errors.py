@@ -84,7 +84,7 @@ def leave_rows_out(
 ) -> LeftOutRows:
     """Score rows by models that lack them: by exact subtraction if possible, else by folds.
 
-    The solver of a fold's model, if there is one, starts at the solution of all rows.
+    If the model has a solver, that of each fold starts at the solution of all rows.
     """
     fitted = fit(settings, rows, left_out=True, progress=progress)
     counts = fitted.vocabulary.counts(rows, fitted.columns)
