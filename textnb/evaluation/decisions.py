@@ -259,7 +259,7 @@ def choose_by_goal(
     if positive is not None:
         thresholds, evidence_of_rule = _choose_for_one(held, classes.index(positive), goal)
     elif goal.min_precision is not None:
-        thresholds, evidence_of_rule = _choose_precise(held, goal.min_precision, goal.confidence)
+        thresholds, evidence_of_rule = _choose_by_precision(held, goal.min_precision, goal.confidence)
     else:
         numbers = _choose_per_label(held, goal, calibration).tolist()
         thresholds = dict(zip(classes, numbers, strict=True))
@@ -328,7 +328,7 @@ def _find_cheapest(
     return np.inf if best_excluded == np.inf else threshold_above(best_excluded, scores)
 
 
-def _choose_precise(
+def _choose_by_precision(
     held: HeldOut, precision: float, confidence: float
 ) -> tuple[dict[Any, float], dict[str, Any]]:
     """Choose thresholds of all classes, or labels, that show a precision, with the evidence.
