@@ -259,10 +259,11 @@ def choose_by_goal(
     if positive is not None:
         thresholds, evidence_of_rule = _choose_for_one(held, classes.index(positive), goal)
     elif goal.min_precision is not None:
-        thresholds, evidence_of_rule = _choose_by_precision(held, goal.min_precision, goal.confidence)
+        thresholds, evidence_of_rule = _choose_by_precision(
+            held, goal.min_precision, goal.confidence)
     else:
-        numbers = _choose_per_label(held, goal, calibration).tolist()
-        thresholds = dict(zip(classes, numbers, strict=True))
+        label_thresholds = _choose_by_label(held, goal, calibration).tolist()
+        thresholds = dict(zip(classes, label_thresholds, strict=True))
     decision = Decision(thresholds, positive, at_least=goal.at_least, at_most=goal.at_most)
     evidence = {**goal.request, **evidence_of_rule, **measure_decision(held, decision, goal),
                 "scored": held.method}
@@ -373,7 +374,7 @@ def _choose_by_precision(
              for entry in entries}, {"labels" if of_lists else "classes": entries})
 
 
-def _choose_per_label(held: HeldOut, goal: Goal, calibration: Calibration | None) -> Floats:
+def _choose_by_label(held: HeldOut, goal: Goal, calibration: Calibration | None) -> Floats:
     """Choose a threshold for each label, by F1 or costs."""
     if goal.costs is None:
         return f1_thresholds(str(goal.by), held.scores, held.actual)
