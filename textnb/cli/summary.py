@@ -49,7 +49,7 @@ def lines_of(result: Any) -> Iterator[str]:
 
     match result:
         case RowFiles():
-            origin = " (held out of the same input)" if result.held_out else ""
+            origin = " (held out of the same input)" if result.test_is_held_out else ""
             yield (f"{quantity(result.n_train, 'row')} to learn from, {result.n_test:,} to test "
                    f"on{origin}")
             if result.n_malformed:

@@ -21,7 +21,7 @@ _VERDICT_HEADERS = re.compile(
 
 def status_line(message: bytes, verdict: Verdict) -> tuple[int, bytes]:
     """The offset for the header of a verdict, before all other headers, and the header."""
-    offset, line_end, gap = _find_place(message)
+    offset, line_end, gap = _find_offset(message)
     return offset, f"{STATUS}: {verdict.header}".encode("ascii") + line_end + gap
 
 
@@ -38,7 +38,7 @@ def with_headers(message: bytes, headers: Iterable[str], *, only_headers: bool =
     only_headers : bool
         Leave out the body.
     """
-    offset, line_end, gap = _find_place(message)
+    offset, line_end, gap = _find_offset(message)
     # For some readers, a line that is not a header ends the headers. Others read on, so a forged
     # header below such a line is removed too, down to the first empty line.
     empty_line = _EMPTY_LINE.search(message)
@@ -67,8 +67,8 @@ def forged_header_prefixes(message: bytes | bytearray) -> list[tuple[int, bytes]
         memoryview(message)[:end.end() if end else len(message)], re.I)]
 
 
-def _find_place(message: bytes) -> tuple[int, bytes, bytes]:
-    """Find the place (offset) for the headers of a verdict, the end of lines, and a gap.
+def _find_offset(message: bytes) -> tuple[int, bytes, bytes]:
+    """Find the offset for the headers of a verdict, the bytes that end a line, and a gap.
 
     The gap follows the headers: an empty line if the message has a body without headers, otherwise
     nothing. Headers go to the beginning, as those that mail systems add, or after an mbox's "From "

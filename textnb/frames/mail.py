@@ -258,10 +258,9 @@ def _skip_unreadable(mail: Iterable[RawMessage], on_skip: OnSkip | None) -> Iter
     if on_skip is None:
         yield from mail
         return
-    skipped: list[SourceError] = []
-    count = 0
+    skipped, n_messages = list[SourceError](), 0
     for message in mail:
-        count += 1
+        n_messages += 1
         reason = next((error for error in message.errors if error.startswith(UNREADABLE)), None)
         if reason is None:
             yield message
@@ -269,7 +268,7 @@ def _skip_unreadable(mail: Iterable[RawMessage], on_skip: OnSkip | None) -> Iter
             skipped.append(SourceError.unreadable(
                 replace_surrogates(message.path), reason.removeprefix(UNREADABLE).lstrip(": ")))
     if skipped:
-        on_skip(skipped, count)
+        on_skip(skipped, n_messages)
 
 
 def _frame_of_messages(

@@ -58,7 +58,7 @@ class RowFiles:
         Parquet files of the rows to learn from, and to test on.
     n_train, n_test : int
         How many rows they have.
-    held_out : bool
+    test_is_held_out : bool
         Whether the test rows were held out of one input.
     n_malformed : int
         How many messages are malformed, if the input is mail.
@@ -68,7 +68,7 @@ class RowFiles:
     test: Path
     n_train: int
     n_test: int
-    held_out: bool
+    test_is_held_out: bool
     n_malformed: int
 
 
@@ -82,20 +82,20 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
     """
     settings = job.input
     train_path, test_path = folder / "train.parquet", folder / "test.parquet"
-    held_out = settings.test is None and settings.test_where is None
+    test_is_held_out = settings.test is None and settings.test_where is None
     with train_rows(job) as train:
         rows = train.frame
         if job.audit is not None:
             # Findings name rows by their numbers in the input.
             rows = rows.with_row_index(ROW_NUMBER)
-        if held_out:
+        if test_is_held_out:
             is_test = _held_out_mask(job, rows, settings.hold_out)
             write(rows.filter(is_test), str(test_path))
             rows = rows.filter(~is_test)
         write(rows, str(train_path))
         train.refuse_unreadable()
     n_malformed = len(train.malformed)
-    if not held_out:
+    if not test_is_held_out:
         with test_rows(job) as test:
             write(test.frame, str(test_path))
         n_malformed += len(test.malformed)
@@ -105,14 +105,14 @@ def read_rows(job: Job, folder: Path) -> RowFiles:
         if not count:
             purpose = "learn from" if name == "train" else "test on"
             key = f"{name}_where"
-            if held_out:
+            if test_is_held_out:
                 # If there are rows on the other side, the share is the reason.
                 key = "hold_out" if n_train or n_test else "train_where"
             value = getattr(settings, key)
             raise DataError(f"no rows to {purpose}: " + (
                 "see [input] in the job's file" if value is None else
                 f"input.{key} = {value!r} leaves none of them"))
-    return RowFiles(train_path, test_path, n_train, n_test, held_out, n_malformed)
+    return RowFiles(train_path, test_path, n_train, n_test, test_is_held_out, n_malformed)
 
 
 @contextmanager
@@ -249,7 +249,7 @@ def _check_label_columns(job: Job, rows: RowFiles, is_multilabel: bool) -> None:
     test_key = "input.train" if settings.test is None else "input.test"
     for key, path, where in (
             ("input.train", rows.train, "train_where"),
-            (test_key, rows.test, "train_where" if rows.held_out else "test_where")):
+            (test_key, rows.test, "train_where" if rows.test_is_held_out else "test_where")):
         frame = scan_stored(path)
         if isinstance(frame.collect_schema()[label], pl.List) != is_multilabel:
             raise SchemaError(
