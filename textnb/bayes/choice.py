@@ -98,10 +98,10 @@ def measure_smoothing(l: float, left_out: LeftOut) -> SmoothingResult:
         # A row that no class can have produced counts as wrong.
         possible = ~np.isneginf(scores).all(axis=1)
         accuracy = float(((scores.argmax(axis=1) == labels.codes) & possible).mean())
-        posterior = log_posterior(scores[countable])
-        own = posterior[np.arange(len(posterior)), labels.codes[countable]]
+        log_posteriors = log_posterior(scores[countable])
+        own = log_posteriors[np.arange(len(log_posteriors)), labels.codes[countable]]
         with np.errstate(invalid="ignore"):
-            differences = posterior - own[:, None]
+            differences = log_posteriors - own[:, None]
         row, n_rows, are_finite = np.arange(len(own)), len(own), bool(np.isfinite(own).all())
     else:
         actual = labels.mask

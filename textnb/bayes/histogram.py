@@ -105,7 +105,7 @@ def _bins_by_rule(column: Floats, rule: str, name: Any) -> int:
     if rule == "scott":
         width = (24.0 * np.pi**0.5 / n) ** (1.0 / 3.0) * float(column.std())
     elif rule in ("auto", "fd"):
-        # Twice the interquartile range.
+        # Freedman and Diaconis: twice the interquartile range, divided by the cube root of n.
         width = 2.0 * float(np.subtract(*np.percentile(column, [75, 25]))) * n ** (-1.0 / 3.0)
         if rule == "auto":
             # As in new versions of NumPy; in old ones an outlier could make any number of bins.

@@ -52,13 +52,14 @@ class RatioScales:
         self._row_weight = row_weight if class_weight is None else (
             row_weight * class_weight[labels.codes])
         self._total_l = float(np.broadcast_to(self._l, (n_features,)).sum())
-        self._table: NDArray[Any] | None = None
+        # The counts of all classes, if they are given; else each class is counted when needed.
+        self._class_counts: NDArray[Any] | None = None
         if statistics is not None:
             if class_weight is None:
                 class_weight = np.ones(len(statistics.classes))
-            self._table = statistics.feature_count
-            self._total: NDArray[Any] = class_weight @ self._table
-            self._class_mass = class_weight * self._table.sum(axis=1)
+            self._class_counts = statistics.feature_count
+            self._total: NDArray[Any] = class_weight @ self._class_counts
+            self._class_mass = class_weight * self._class_counts.sum(axis=1)
             self._total_mass = self._class_mass.sum()
             return
         shared = rows.shared
@@ -79,8 +80,8 @@ class RatioScales:
         if not self._power:
             return self._ones
         rows = self._rows
-        if self._table is not None:
-            counts = self._table[k]
+        if self._class_counts is not None:
+            counts = self._class_counts[k]
             shared, own = (self._scale_columns(k, counts[columns], self._total[columns], columns)
                            for columns in (rows.columns, rows.column))
             return Scales(shared, own)
