@@ -466,8 +466,8 @@ def _fit_exponent(loss: _Loss, temperature: float) -> tuple[float, float]:
                        options={"ftol": 1e-14, "gtol": 1e-9, "maxiter": 500})
     n = len(loss.label_scores)
     gain = float(loss.losses_and_slopes(np.log(temperature))[0].mean()) - float(optimum.fun)
-    # At a bound of the exponent there is no minimum, as if all wrong answers are for documents of
-    # one length.
+    # At a bound of the exponent the loss has no minimum: for example, if the documents with wrong
+    # answers are all of one length.
     if gain <= np.log(n) / (2 * n) or not 0 < optimum.x[1] < _MAX_EXPONENT:
         return temperature, 0.0
     return 1.0 + float(np.exp(optimum.x[0])), float(optimum.x[1])

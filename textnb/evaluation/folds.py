@@ -244,7 +244,7 @@ def _split_batches(
             folds = partition.folds[n_seen:n_seen + batch.height]
             by_fold = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
             yield tuple((rows + n_seen, batch[rows]) for rows in by_fold)
-        # Rows of later batches that have no fold are counted too, for the error.
+        # Rows beyond those that have folds are counted too, for the error.
         n_seen += batch.height
     if n_seen != n_expected:
         raise DataError(f"the frame gave {quantity(n_expected, 'row')} at first and {n_seen} when "

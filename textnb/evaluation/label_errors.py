@@ -169,11 +169,11 @@ def label_shares(probabilities: Floats, actual: Ints, quantile: float = _QUANTIL
         Its columns sum to 1.
     """
     all_rows, n = np.arange(len(actual)), probabilities.shape[1]
-    own, sizes = probabilities[all_rows, actual], np.bincount(actual, minlength=n)
+    of_label, sizes = probabilities[all_rows, actual], np.bincount(actual, minlength=n)
     # The threshold of a class: the quantile of its probabilities in the rows with its label, which
     # are sorted by label, then by probability.
     quantile_index = np.cumsum(sizes) - sizes + (quantile * (sizes - 1)).astype(np.int64)
-    thresholds = own[np.lexsort((own, actual))[quantile_index]]
+    thresholds = of_label[np.lexsort((of_label, actual))[quantile_index]]
     above = np.where(probabilities >= thresholds, probabilities, -1.0)
     best = best_class(above)
     is_confident = above[all_rows, best] >= 0

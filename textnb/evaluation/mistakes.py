@@ -263,7 +263,7 @@ def _best_other(scores: Floats, own: NDArray[np.int64]) -> NDArray[np.int64]:
     others, is_class = scores.copy(), own >= 0
     others[is_class, own[is_class]] = -np.inf
     best = best_class(others)
-    # The best is class 0 if all others are impossible. If that is its own, the next class is taken.
+    # If all others are impossible, `best_class` gives class 0: if that is its own, take class 1.
     return np.where(best == own, 1, best)
 
 
