@@ -290,6 +290,23 @@ def test_a_full_stdout_is_a_failure(mail, trained, args):
     assert re.fullmatch("error: .*No space left on device.*\n", ran.err)
 
 
+@pytest.mark.parametrize("arguments", [
+    "top {model}", "predict {model} {mail} -o - -q", "filter {model}", "filter {model} -p",
+    "filter {model} --format json"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_write_that_ends_early_is_a_failure(mail, trained, folder, arguments, unbuffered):
+    """Where the disk has room for nine more bytes, the system writes these, and says so."""
+    limit = "import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9)); "
+    words = arguments.format(model=trained, mail=mail).split()
+    with open(folder / "out", "wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-c", f"{limit}os.execv(sys.argv[1], sys.argv[1:])", *PROGRAM, *words],
+            input=b"Subject: noon\n\nlunch\n", stdout=out, stderr=subprocess.DEVNULL, timeout=60,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
+    assert done.returncode == (3 if words[0] == "filter" else 1)
+    assert len((folder / "out").read_bytes()) == 9
+
+
 # Signals
 
 

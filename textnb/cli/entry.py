@@ -28,6 +28,7 @@ def main() -> None:
         _filter(arguments)
     try:
         _collect_garbage_rarely()
+        _buffer_output()
         from textnb.cli import signals
 
         signals.begin()
@@ -59,6 +60,17 @@ def _collect_garbage_rarely() -> None:
 
     # The second and the third are Python's defaults, for objects that survived.
     gc.set_threshold(_GC_THRESHOLD, 10, 10)
+
+
+def _buffer_output() -> None:
+    """Let a write to standard output write all, or fail.
+
+    With PYTHONUNBUFFERED a write is one of the system, which may end early on a full disk, and
+    Python ignores that.
+    """
+    if getattr(sys.stdout, "write_through", False):
+        sys.stdout = os.fdopen(sys.stdout.fileno(), "w", buffering=1, encoding=sys.stdout.encoding,
+                               errors=sys.stdout.errors, closefd=False)
 
 
 def _end(error: SystemExit) -> None:
@@ -103,6 +115,7 @@ def _filter(arguments: list[str]) -> None:
     try:
         from textnb.cli.stream import Stream
 
+        _buffer_output()
         stream = Stream(passthrough)
         if passthrough:
             # Only the message may be written to standard output.

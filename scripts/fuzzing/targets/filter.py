@@ -30,6 +30,9 @@ INPUTS = 10
 OPTIONS, START, LIMIT, VALUE, INPUT, OUTPUT, SIGNAL, MOMENT, CUT = range(9)
 _OPTIONS = [[], ["-p"], ["-e"], ["-pe"], ["--format", "json"], ["-p", "--timeout", "5"],
             ["-p", "--spam-cutoff", "0.9", "--ham-cutoff", "0.1"], ["--min-learned", "99999999"]]
+# What is no verdict, though it ends well. It is slow, and so is one of many.
+_HELP = ["-p", "--help"]
+_OPTIONS = [*_OPTIONS * 8, _HELP]
 # What is limited, and to how many times the value; memory is counted from what is in use, or from
 # a little less than what Python needs to begin.
 _LIMITS = [None, None, (resource.RLIMIT_AS, 1 << 16), (resource.RLIMIT_AS, 1 << 12),
@@ -140,12 +143,11 @@ def _become(job: dict[str, Any], source: int, target: int, began: int) -> NoRetu
                 (0, "r", job["input"] == "closed"), (1, "w", job["output"] == "closed"),
                 (2, "w", False)))
         from textnb.cli import entry
-
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     except BaseException:
         # A limit did not let the process begin.
         os._exit(_FAILED)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         entry.main()
     except SystemExit as error:
         os._exit(error.code if isinstance(error.code, int) else error.code is not None)
@@ -306,7 +308,8 @@ def check(data: bytes) -> None:
         if not limited or found:
             raise Finding("a process that did not begin", more)
         return
-    if wanted not in (*_VERDICTS, _FAILED) or (wanted == _FAILED) != (message == b""):
+    is_failure = message == b"" or options == _HELP
+    if wanted not in (*_VERDICTS, _FAILED) or (wanted == _FAILED) != is_failure:
         raise Finding("no verdict without limits", more)
     if wanted in _VERDICTS:
         # Behind the line of an mbox, which may hold the same words.
@@ -320,6 +323,12 @@ def check(data: bytes) -> None:
         # With --exit-zero every verdict is 0.
         if wanted and _STATUSES[wanted] not in whole[begin:end]:
             raise Finding("another verdict than the exit code", more)
+    untold, at = b"", 0
+    for place, text in forged_header_prefixes(message):
+        untold, at = untold + message[at:place] + text, place
+    untold += message[at:]
+    if wanted == _FAILED and whole != (untold if passing else b""):
+        raise Finding("another message after a failure", more)
     if code in _VERDICTS:
         if code != wanted:
             raise Finding("a failure that is a verdict", more)
@@ -330,15 +339,13 @@ def check(data: bytes) -> None:
     elif code == _FAILED:
         if wanted != _FAILED and not limited and job["output"] in _READ:
             raise Finding("a failure without a cause", more)
-        untold, at = b"", 0
-        for place, text in forged_header_prefixes(message):
-            untold, at = untold + message[at:place] + text, place
-        untold += message[at:]
         if job["output"] in _READ:
             complete = found in (whole, untold if passing else b"")
-            # A limit may end the writing, and so may a signal.
-            if not complete and not (limited and any(text.startswith(found) for text in (
-                    whole, untold, message))):
+            # A limit may end the writing, and so may a signal if no message is passed on. What
+            # begins with either copies the message as it is.
+            if not complete and not (limited and (found == message or (
+                    (limit is not None or not passing) and any(
+                        text.startswith(found) for text in (whole, untold, message))))):
                 raise Finding("a failure with another answer", more)
     elif code > 0:
         raise Finding("no exit code of a filter", more)
