@@ -32,8 +32,8 @@ def __getattr__(name: str) -> object:
         from textnb.runtime import removed
 
         if name in removed.NAMES:
-            # `hasattr` needs an AttributeError; an import statement would drop its message, and is
-            # known by its caller, the code of Python's import.
+            # `hasattr` needs an AttributeError. ``from textnb import NAME`` would drop its message,
+            # and needs an ImportError; the caller is then the code of Python's import.
             is_import = sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap"
             raise (ImportError if is_import else AttributeError)(
                 removed.removal_message(f"textnb.{name}", removed.NAMES[name]), name=name)

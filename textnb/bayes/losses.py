@@ -23,8 +23,9 @@ class Loss(Protocol):
     Attributes
     ----------
     absorbs_own_features : bool
-        Whether the weights v of a row's own features, which no other row has, need not be solved
-        for: with their values x, the minimum over v of ``|v|² / 2 + cost · loss(margin + v·x)`` is
+        Whether features that only one row has can be left out, if the row's cost is lowered
+        instead: with their values x and weights v, the minimum over v of
+        ``|v|² / 2 + cost · loss(margin + v·x)`` is
         ``cost · loss(margin) / (1 + 2 · cost · |x|²)``.
     """
 

@@ -76,6 +76,7 @@ def presence_statistics(rows: sp.csr_array, labels: Labels) -> Counts:
     """
     n_rows, total = (len(labels), count_by_column(rows)) if labels.is_multilabel else (None, None)
     by_class = (count_by_column(rows, labels.has(k)) for k in range(len(labels.classes)))
+    # The counts above 0, term by term: where each term ends, class codes, counts.
     ends, codes, values = cells_of_classes(by_class, rows.shape[1])
     return Counts(labels.classes, labels.sizes, ends, codes, values, rows=n_rows, total=total)
 

@@ -103,8 +103,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         of ``term`` and ``vector`` (lists of numbers), a text file of word2vec, GloVe or fastText,
         safetensors beside a ``tokenizer.json``, or wordllama's (``pip install 'textnb[vectors]'``).
     vector_weight : float in [0, 2], optional
-        By default 5.5 / √(different words of a row), at most 1.6, or 1.5 for ``unlabelled``; less
-        if classes have more than 250 rows; from 500 rows on, chosen by held-out rows.
+        By default 5.5 / √(different words of a row), at most 1.6; 1.5 for vectors of ``unlabelled``
+        texts; less if classes have more than 250 rows; from 500 rows on, chosen by held-out rows.
     lexicon : int, optional
         At most this number of words that X lacks, by default 20,000, get weights, by vectors or
         subwords. They are words of ``unlabelled`` texts, or else the first of the vectors.

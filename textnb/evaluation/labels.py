@@ -137,7 +137,8 @@ def no_known_label(label: Any, known: pl.Series) -> DataError:
     return DataError.with_advice(
         f"the model knows none of the labels, such as {label!r}; its classes are "
         f"{', '.join(map(repr, known.to_list()[:10]))}",
-        "",  # In Python, there is no parameter that maps the names of labels to classes.
+        "",  # No advice for Python, where no parameter maps names of labels to classes.
+        # The advice for the command line.
         ". Where these labels have other names, say which class they are with ",
         Mention("classes", f"'{known[0]}=PATTERN,...'"))
 

@@ -105,7 +105,8 @@ def reading_errors(name: str, kind: str = "model", member: str = "") -> Iterator
     Raises
     ------
     ModelFileError
-        For any other error than these two. If memory ran out, the message says so.
+        For any error that is not listed here, nor `Unsupported`. If memory ran out, the message
+        says so.
     SourceError
         If the operating system can't read the file.
     EngineError

@@ -85,8 +85,8 @@ class MailFilter:
         path : path
         spam : label, optional
             The class that is filtered out; by default the class whose threshold was chosen for the
-            model (its decision), or "spam" without one. There is no default if the threshold is of
-            another class, and the model also has a class "spam".
+            model (its decision), or "spam" without one. If the threshold is of another class, and
+            the model has a class "spam" too, the class must be named.
         min_learned : int
             If fewer messages of spam, or of all other classes, were learned, every verdict is
             "unsure".

@@ -130,6 +130,7 @@ def fit(
     if settings.vocabulary is None and fitted.counts.class_count.dtype.kind == "i":
         warn_of_terms_seen_once(
             fitted.terms, fitted.counts.total_counts, n_tokens, n_documents,
+            # In scripts without spaces, a phrase is one term unless the tokenizer splits it.
             phrases_are_words=not fitted.settings.tokenizer.splits_unspaced)
     _log("fit", started, fitted)
     return fitted
@@ -416,7 +417,7 @@ def _choose_l(settings: TextSettings, statistics: Counts, X: Any, y: ArrayLike |
     if statistics.is_multilabel:
         # Any ``l`` above 0 fits lists of labels, and only such are tried.
         check_learns_labels(model, len(terms), l=1.0)
-    # A given vocabulary, and the most frequent terms, stay the same when a document is left out.
+    # A given vocabulary, and the most frequent terms, are not chosen again without a document.
     is_fixed = settings.vocabulary is not None or limits.max_features is not None
     reader = LeaveOneOutReader(model, statistics, limits, fixed_terms=terms if is_fixed else None,
                                binary=settings.binary)

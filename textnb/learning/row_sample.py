@@ -77,7 +77,7 @@ class RowSample:
     def with_columns(self, new_columns: NDArray[np.int64], n_terms: int) -> RowSample:
         """The same rows among other terms: column ``i`` becomes ``new_columns[i]``.
 
-        The columns that the rows have keep their order.
+        ``new_columns`` must ascend, so that the terms of a row stay sorted.
         """
         rows = self.rows
         return replace(self, rows=SparseRows(

@@ -155,7 +155,7 @@ def _find_vectors(
     setting = settings.parameters["vectors"]
     if setting is None or _is_named(setting, UNLABELLED):
         if texts is None:
-            # Folds, and fits of a model from a file, have no unlabelled texts.
+            # Fits in cross-validation, and new fits of a loaded model, get no unlabelled texts.
             return settings if setting is None else settings.without_unlabelled_vectors(), None
         weight = settings.parameters["vector_weight"]
         vectors = vectors_of_texts(settings, texts) if setting or weight != 0 else None

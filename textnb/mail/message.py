@@ -67,7 +67,7 @@ class MailMessage(Value):
 
 
 class MessageStructure(Value):
-    """What the tokens of a message need and its columns leave out.
+    """What the columns of a message leave out, but its tokens are derived from.
 
     Attributes
     ----------

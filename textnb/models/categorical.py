@@ -71,6 +71,7 @@ class CategoricalNB(ReadOnlyArrays, CountModel):
     def score_rows(self, X: Any) -> Floats:
         import numpy as np
 
+        # The parameters of the fit, not the current ones, say which values are allowed.
         form, rows = self._form, self._fitted_model._checked(X)
         return np.concatenate([
             form.scores(self._indicators(block, start)) for start, block in _blocks(rows)])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CountModel(WeightedAdditiveModel, Model):
-    """A model that adds: the same counts, however they were added up, give the same bits."""
+    """A model of counts, which can be added up: in any order, the same rows give the same bits."""
 
     required: ClassVar[tuple[str, ...]] = ("weigh",)
     # Whether `leave_one_out_type` is defined.
@@ -69,7 +69,7 @@ class CountModel(WeightedAdditiveModel, Model):
         Returns
         -------
         weights : SparseWeights (n_terms, n_classes)
-            For labels, the weights of their log-odds.
+            For lists of labels, the weights of the log-odds of each label.
         added_to_prior : float64 (n_classes,) or None
             What is added to the log prior to get the intercept; None for an intercept of 0.
         """
@@ -118,6 +118,7 @@ class CountModel(WeightedAdditiveModel, Model):
             form = derive_labels(self, statistics, l)
         else:
             form = self.derive_dense(statistics.table, l)
+        # With ``binary``, what is scored is whether a term occurs.
         return form.of_presence() if binary else form
 
     def derive_dense(self, table: CountTable, l: Smoothing) -> LinearForm:
@@ -205,6 +206,7 @@ class CountModel(WeightedAdditiveModel, Model):
         self, statistics: Counts, within: ColumnLimits | None = None,
         presence_above: float | None = None,
     ) -> LeaveOneOut:
+        # ``within`` are the limits on terms, such as min_df, if terms are chosen by them.
         from textnb.bayes.statistics import as_class_prior
 
         scorer_type = self.leave_one_out_type()

@@ -104,7 +104,7 @@ class TermsReader(ExitStack):
         self.calibration, self.decision = contents.calibration, contents.decision
         classes, model = self.document["classes"], contents.model
         self.labels, self.documents = classes["labels"], classes["documents"]
-        # With "rows", documents have weights.
+        # There is a number of "rows" only with sample weights.
         if "rows" in classes or not all(self.documents):
             raise Unsupported("'rows' among the classes, or a class without documents")
         for setting in ("vocabulary", CLASS_WEIGHT):

@@ -105,6 +105,7 @@ class Counting:
         self._sums: dict[int, _Sums] = {}
         # At most 8, as each thread has a table of all labels and terms. This is not a constant of
         # the module: `thread_pool_size` starts Polars' threads, which an import must not do.
+        # Without a kernel, few threads are enough; with one there is no such limit.
         n_threads = self._tables.threads
         self.threads = min(8, pl.thread_pool_size()) if n_threads is None else n_threads
 
@@ -135,7 +136,7 @@ class Counting:
                 sums.add(codes, begins, ends, labels)
             else:
                 sums.add(codes, begins, ends, np.zeros_like(ends))
-                # These rows are in the totals of terms since they were counted for label 0.
+                # The totals of terms have these rows already, as all rows have label 0.
                 sums.add(codes, begins[rows], ends[rows], labels, with_totals=False)
 
     def counts(self, classes: NDArray[Any], labels: Ints, class_count: Ints) -> Counts:

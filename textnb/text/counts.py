@@ -1,6 +1,7 @@
 """Counts the terms of documents per class, batch by batch.
 
-    frames -> term codes, by the kernel or by expressions -> a table of counts, labels x terms
+    frames -> term codes, by the compiled kernel or by expressions
+           -> a table of counts, labels x terms
 
 Memory holds the counts of all terms, and one batch. Terms and labels are sorted at the end, so that
 the order of their codes, which depends on threads, has no effect.

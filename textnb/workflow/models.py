@@ -11,8 +11,8 @@ from textnb.errors import ParameterError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# A `Fitted` or a `TableClassifier`. Importing them would import Polars, without which a single
-# message is learned.
+# A `Fitted` or a `TableClassifier`. They are not imported, as that imports Polars, which takes
+# longer than to learn a message.
 AnyModel = Any
 
 

@@ -27,7 +27,8 @@ class Predicted:
         The path to which the rows are written.
     rows : int
     impossible : int
-        Rows without an answer, because no class can have produced them (l = 0).
+        Rows without an answer, because no class can have produced them (without
+        smoothing).
     coverage : TermCoverage or None
         For a model of texts: counts of texts without terms and without known terms.
     """

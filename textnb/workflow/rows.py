@@ -98,7 +98,7 @@ class Rows:
         inputs = dict.fromkeys(
             [columns[0], *self._text_columns, *(("errors", "path") if is_mail else ())])
         if is_mail or self._text_columns:
-            # `_note` takes the place of the first column, which each step reads, and returns it.
+            # Every step reads the first column, so it is passed through `_note`.
             self.frame = self.frame.with_columns(pl.struct(*inputs).map_batches(
                 self._note, return_dtype=schema[columns[0]], is_elementwise=True).alias(columns[0]))
 

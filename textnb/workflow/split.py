@@ -157,7 +157,7 @@ def _under_key(error: ParameterError, section: str) -> ParameterError:
     key = as_key(Mention(error.setting or ""), section)
     if error.setting is None or not key.startswith(f"{section}."):
         return error
-    # ``for_reader`` writes the settings that the message names later as keys, too.
+    # ``for_reader`` writes every other setting that the message names as a key.
     message = str(error.for_reader(partial(as_key, section=section)))
     return ParameterError(f"{key}: {message.removeprefix(key).lstrip(':= ')}")
 

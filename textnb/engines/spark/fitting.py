@@ -104,7 +104,7 @@ def _fit_text(model: TextClassifier, frame: DataFrame, prune: bool) -> TextClass
     # A copy, as the model itself is not changed.
     result: TextClassifier = unfitted(model)
     check_tokenizer(result.text_settings().tokenizer, result.text_columns)
-    # Declare every column a string, so that `check_columns` alone refuses types.
+    # All columns are declared as strings, so that types are refused by `check_columns` alone.
     text_columns = result.input_columns(
         pl.LazyFrame(schema=dict.fromkeys(frame.columns, pl.String)))
     check_columns(frame, text_columns, model.label, allow_lists=True)
@@ -133,6 +133,7 @@ def _check_estimator(model: TextClassifier) -> CountModel:
         raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
                              "no process of a cluster has them: use MultinomialNB, BernoulliNB or "
                              "ComplementNB, or fit it on a sample: frame.sample(0.01).toArrow()")
+    # The cluster executes what it knows of the class, and nothing that a subclass overrides.
     check_registered(estimator, "a fit in Spark")
     if is_auto(getattr(estimator, "l", None)):
         raise ParameterError("l='auto' is chosen from all documents, and no process of a cluster "

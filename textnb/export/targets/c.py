@@ -54,8 +54,8 @@ _READS_IDS = {"text": 0, "terms": 1, "features": 2}
 _STEP_IDS = {Presence: 1, Sublinear: 2, Idf: 3, Length: 4}
 # Flags of the tokenizer's settings, as in the C program.
 _LOWERCASE, _TURKIC, _PREFIXES, _ESCAPES = 1, 2, 64, 512
-# The flags of each value of `Words.sizes`. With (), no character is `_UNSPACED`, so the flags of
-# sizes have no effect.
+# The flags of each value of `Words.sizes`: the numbers of characters of a term in scripts without
+# spaces. With (), no character is of such a script, so the flags of sizes have no effect.
 _SIZES_FLAGS = {(): 0, (2,): 0, (1,): 1024, (1, 2): 3072}
 _ANALYZER_FLAGS = {"word": 0, "char": 128, "char_wb": 256}
 _KIND_FLAGS = {"emoji": 4, "symbols": 8, "abbreviations": 16, "punctuation": 32}

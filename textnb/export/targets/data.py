@@ -211,7 +211,7 @@ class Parquet(_Data):
 
     name = "parquet"
     suffix = ""
-    # The bundle's own files have the whole decision.
+    # The bundle's own files have the whole decision, with limits on the number of labels.
     decides = RANKED_LABELS
     needs = "a Parquet reader"
     layout = ("`0`, `1` ... or `w` are the columns of weights; `intercept` in `form.json` has the "

@@ -80,9 +80,9 @@ def embed_json(
 ) -> str:
     """Write the bundle as JSON. Weights of terms are packed by `pack_weights`.
 
-    Weights of features are not packed: a line has the weights of one feature, or of one output
-    with ``by_output``. With ``with_words``, the JSON has what ``characters.json`` has: how texts
-    are split. ``columns`` are the columns of the input, if it needs them.
+    Weights of features are not packed: a line has the weights of one feature; with ``by_output``,
+    of one output: a column of weights. With ``with_words``, the JSON has what ``characters.json``
+    has: how texts are split. ``columns`` are the columns of the input, if it needs them.
     """
     center, intercept = bundle.center_and_intercept()
     head: dict[str, Any] = {
@@ -113,7 +113,7 @@ def embed_json(
     if columns is not None:
         head["columns"] = list(columns)
     if with_words:
-        # The templates execute all of these fields.
+        # The programs of all templates implement these settings.
         head["words"] = bundle.words(executes=WORDS_FIELDS).to_dict()
     if bundle.reads != "features":
         idf = {} if bundle.idf is None else {"idf": bundle.idf}
