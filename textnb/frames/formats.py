@@ -148,12 +148,15 @@ def _scan_csv(source: Any, find_numeric: NumericColumns | None, **options: Any) 
     def infer_schema() -> pl.Schema:
         return pl.scan_csv(source, infer_schema_length=None, **options).collect_schema()
 
-    # A Boolean column is numeric too: true and false are 1 and 0.
-    return strings.with_columns(
-        pl.coalesce(pl.col(name).str.strip_chars().cast(pl.Float64, strict=False),
-                    pl.col(name).replace_strict({"true": 1.0, "false": 0.0}, default=None,
-                                                return_dtype=pl.Float64)).alias(name)
-        for name in find_numeric(infer_schema) if name in strings.collect_schema())
+    return strings.with_columns(_numbers_in(name) for name in find_numeric(infer_schema)
+                                if name in strings.collect_schema())
+
+
+def _numbers_in(name: str) -> pl.Expr:
+    """The numbers in a column of strings; true and false are 1 and 0."""
+    word = pl.col(name).str.strip_chars()
+    return pl.coalesce(word.cast(pl.Float64, strict=False), word.replace_strict(
+        {"true": 1.0, "false": 0.0}, default=None, return_dtype=pl.Float64))
 
 
 def _read_all_columns(frame: pl.LazyFrame) -> pl.LazyFrame:

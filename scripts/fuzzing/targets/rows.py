@@ -399,7 +399,7 @@ def _check_numbers(parts: list[bytes], random: Random) -> None:
         frame = scan_table(path, ["x"], "label").collect()
     if re.search(rb"[\r\"\0]", parts[0]):
         return
-    text = parts[0].decode("utf-8", "replace").removesuffix("\n")
+    text = parts[0].decode("utf-8", "replace").removeprefix("\ufeff").removesuffix("\n")
     lines = [line.split(",") for line in text.split("\n")]
     if len({*map(len, lines)}) != 1 or frame.schema.get("x") != pl.Float64:
         return
