@@ -46,8 +46,9 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
         expression = _parse(condition)
         # The engine checks some types only when it runs: here on no rows. It does not check what it
         # leaves out to simplify.
-        pl.LazyFrame(schema=schema).filter(expression).collect(
-            optimizations=pl.QueryOptFlags(simplify_expression=False))
+        no_rows = pl.LazyFrame(schema=schema).filter(expression)
+        no_rows.collect(optimizations=pl.QueryOptFlags(simplify_expression=False))
+        no_rows.collect()
     except ENGINE_ERRORS as error:
         hint = (", all with strings: CAST(name AS INT) makes numbers"
                 if "string with numeric" in str(error) and set(schema.values()) == {pl.String()}

@@ -9,6 +9,7 @@ import re
 import socket
 import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, partial
@@ -370,8 +371,11 @@ def _check_verdict(
                 begin = message.rfind(b"\n") + 1
                 block, rest = message[:begin], message[begin:]
             own, _, other = _halves(body)
-            marks = re.findall(rb"(?im)^X-Textnb-Status[ \t]*:", own)
-            require(len(marks) == 1 and (b"X-Spam-Flag: YES" in own) == is_spam,
+            names = re.findall(
+                rb"(?im)^(X-Textnb-Status|X-Spam-(?:Flag|Level|Status))[ \t]*:", own)
+            marks = Counter(map(bytes.lower, names))
+            require(marks[b"x-textnb-status"] == 1 == max(marks.values())
+                    and (b"X-Spam-Flag: YES" in own) == is_spam == marks[b"x-spam-flag"],
                     "lacks the header of the verdict, or has two")
             said = _STATUS.search(own)
             require_verdict(said, b"Yes")
