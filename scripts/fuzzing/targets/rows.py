@@ -40,7 +40,7 @@ _CONDITIONS = [
     "m = 1", "n", "1", "n + 1", "text ~ '^[a'", "n = 'a'", "flag = 'x'", "SELECT 1",
     "n > (SELECT 1)", "*", "n::text = '1'", "x / 0 > 1", "", "n > 1; DROP TABLE self", "-- n",
     "sum(n) > 1", "cast(text AS int) > 1", "date(text) > n", "\"text\" = 'a'", "self.n = 1",
-    "n = ALL(1)", "strptime(text, '%') = n"]
+    "n = ALL(1)", "x // flag", "strptime(text, '%') = n"]
 _JOB = """
 output = "out"
 [input]
@@ -300,8 +300,9 @@ def _check_where(parts: list[bytes], random: Random) -> None:
     condition = parts[0].decode("utf-8", "replace")
     rows = other = refusal = None
     try:
+        selected = rows_where(_FRAME.lazy(), condition, "--where")
         with naming_source("a table"):
-            rows = rows_where(_FRAME.lazy(), condition, "--where").collect()
+            rows = selected.collect()
         check_condition(condition, "--where")
     except TextnbError as error:
         _refusal(error)
