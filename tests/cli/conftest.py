@@ -69,10 +69,7 @@ def run(monkeypatch):
 def start(*args, **settings):
     """Start the command as a program of its own."""
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    # As in a user's shell, standard output is buffered.
-    env = settings.pop("env", os.environ)
-    env = {name: value for name, value in env.items() if name != "PYTHONUNBUFFERED"}
-    return subprocess.Popen([*PROGRAM, *map(str, args)], **{**pipes, **settings}, env=env)
+    return subprocess.Popen([*PROGRAM, *map(str, args)], **{**pipes, **settings})
 
 
 def send(process, data):

@@ -97,7 +97,7 @@ def read_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
         raise DataError(f"{name} holds truth values: weights are numbers >= 0")
     numbers = weights.cast(pl.Float64, strict=False)
     for is_valid, expected in ((numbers.is_finite() & (numbers >= 0.0), "finite numbers >= 0"),
-                            (numbers <= _MAX_WEIGHT, f"at most {_MAX_WEIGHT}")):
+                               (numbers <= _MAX_WEIGHT, f"at most {_MAX_WEIGHT}")):
         is_invalid = ~is_valid.fill_null(False)
         if is_invalid.any():
             row = int(is_invalid.arg_true()[0])

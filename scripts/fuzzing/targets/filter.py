@@ -28,11 +28,12 @@ LONGEST = 70_000
 INPUTS = 10
 # The bytes that choose; the message follows.
 OPTIONS, START, LIMIT, VALUE, INPUT, OUTPUT, SIGNAL, MOMENT, CUT = range(9)
-_OPTIONS = [[], ["-p"], ["-e"], ["-pe"], ["--format", "json"], ["-p", "--timeout", "5"],
-            ["-p", "--spam-cutoff", "0.9", "--ham-cutoff", "0.1"], ["--min-learned", "99999999"]]
-# What is no verdict, though it ends well. It is slow, and so is one of many.
+# Help is no verdict, though it ends well. It is slow, and so is one of many.
 _HELP = ["-p", "--help"]
-_OPTIONS = [*_OPTIONS * 8, _HELP]
+_OPTIONS = [*[
+    [], ["-p"], ["-e"], ["-pe"], ["--format", "json"], ["-p", "--timeout", "5"],
+    ["-p", "--spam-cutoff", "0.9", "--ham-cutoff", "0.1"], ["--min-learned", "99999999"]] * 8,
+    _HELP]
 # What is limited, and to how many times the value; memory is counted from what is in use, or from
 # a little less than what Python needs to begin.
 _LIMITS = [None, None, (resource.RLIMIT_AS, 1 << 16), (resource.RLIMIT_AS, 1 << 12),
@@ -340,12 +341,14 @@ def check(data: bytes) -> None:
         if wanted != _FAILED and not limited and job["output"] in _READ:
             raise Finding("a failure without a cause", more)
         if job["output"] in _READ:
-            complete = found in (whole, untold if passing else b"")
-            # A limit may end the writing, and so may a signal if no message is passed on. What
-            # begins with either copies the message as it is.
-            if not complete and not (limited and (found == message or (
-                    (limit is not None or not passing) and any(
-                        text.startswith(found) for text in (whole, untold, message))))):
+            answers = [whole, untold if passing else b""]
+            if limited:
+                # What is stopped before it can read the message copies it as it is.
+                answers.append(message)
+            # A limit may end the writing, and so may a signal if no message is passed on.
+            may_end = limit is not None or (limited and not passing)
+            if found not in answers and not (may_end and any(
+                    text.startswith(found) for text in (whole, untold, message))):
                 raise Finding("a failure with another answer", more)
     elif code > 0:
         raise Finding("no exit code of a filter", more)
