@@ -20,8 +20,9 @@ def test_an_unseen_label_is_announced(train, labels):
     assert_same_model(model, before)
     model.partial_fit(more, classes=["eggs"])
     assert_same_model(model, TextClassifier().fit(pl.concat([train, more])))
-    with pytest.raises(DataError, match="not announced"):
-        TextClassifier().partial_fit(train, classes=["ham", "corn"])
+    for classes in (["ham", "corn"], []):
+        with pytest.raises(DataError, match="not announced"):
+            TextClassifier().partial_fit(train, classes=classes)
 
 
 def test_a_class_without_documents():

@@ -194,6 +194,8 @@ def test_a_label_must_be_announced(model):
     assert vars(fitted) == state
     with pytest.raises(DataError, match="'d' were not announced"):
         fitted.partial_fit(stranger, classes=["c"])
+    with pytest.raises(DataError, match="were not announced"):
+        TableClassifier(model).partial_fit(stranger, classes=[])
     assert fitted.partial_fit(stranger, classes=["c", "d"]).classes_.tolist() == list("abcd")
     both = pl.concat([rows(), stranger])
     close(fitted.predict_joint_log_proba(both),

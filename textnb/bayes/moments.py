@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import check_int64, class_codes, classes_and_codes, unite_labels
 from textnb.bayes.read_only import ReadOnly
-from textnb.errors import DataError, quantity
+from textnb.errors import DataError, listing, quantity
 
 # Squares, and their sums, must stay below the square of this: float64 ends at about 1e308.
 _MAX_LENGTH = 1e150
@@ -282,8 +282,8 @@ def _zeros(n_classes: int, n_features: int, diagonal: bool) -> tuple[NDArray[Any
 
 def name_columns(columns: NDArray[np.int64], names: Sequence[str] | None) -> str:
     """Columns for a message: their names if these are known, else their indices."""
-    listing = [repr(names[i]) if names is not None else str(i) for i in columns[:10]]
-    return ", ".join(listing) + (f" and {len(columns) - 10} more" if len(columns) > 10 else "")
+    indices = columns.tolist()
+    return listing(indices if names is None else [names[i] for i in indices], max_items=10)
 
 
 @np.errstate(over="ignore", invalid="ignore")

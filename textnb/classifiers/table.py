@@ -170,8 +170,9 @@ class TableClassifier(Parameters):
                 columns, names = fitted.columns, fitted.feature_names
                 frame = fitted.scan(scan_rows(X, y, parameters))
             moments = sum_moments(read_rows(frame, columns, label, progress), estimator.diagonal)
-        known = ([] if fitted is None else fitted.labels.to_list()) + announced
-        check_known(moments.classes.tolist(), known if known else moments.classes.tolist())
+        if fitted is not None or classes is not None:
+            known = ([] if fitted is None else fitted.labels.to_list()) + announced
+            check_known(moments.classes.tolist(), known)
         total = moments if fitted is None else fitted.estimator.statistics_ + moments
         if announced:
             total = total.with_classes(np.array(announced, dtype=total.classes.dtype))

@@ -10,11 +10,9 @@ from typing import TypeVar
 
 import polars as pl
 
-from textnb.errors import DataError, ParameterError, SchemaError, suggestion
+from textnb.errors import DataError, ParameterError, SchemaError, listing, suggestion
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
-# An error lists at most this number of labels or columns.
-_MAX_LISTED = 20
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
 
 
@@ -98,7 +96,7 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
             raise SchemaError.naming_settings(
                 "{label_columns}: no column {column!r}{near}", column=column,
                 near=suggestion(column, schema.names()) or "; the columns are "
-                + ", ".join(map(repr, schema.names()[:_MAX_LISTED])))
+                + listing(schema.names()))
         dtype = schema[column]
         if not (dtype in (pl.Boolean, pl.String) or dtype.is_integer()):
             raise SchemaError.wrong_type(column, "label", "Boolean, or of integers 0 and 1", dtype)
@@ -157,11 +155,10 @@ def name_classes(
         else:
             unknown.append(value)
     if unknown:
-        more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
         raise DataError.naming_settings(
             "no pattern of {classes} matches the {labels}: add them to a class, or leave their "
             "rows out with {where}", labels=("label " if len(unknown) == 1 else "labels ")
-            + ", ".join(map(repr, unknown[:_MAX_LISTED])) + more)
+            + listing(unknown))
     unused = [repr(f"{name}={pattern}") for name, patterns_of_class in patterns.items()
               for pattern in patterns_of_class
               if not any(fnmatchcase(value, pattern) for value in labels)]

@@ -170,7 +170,7 @@ def learn_more(
 
     if fitted is None:
         settings, statistics = _learn_by_column_types(settings, count_more)
-        if announced:
+        if classes is not None:
             check_known(statistics.classes.tolist(), announced)
     else:
         _, more = count_more(settings)
