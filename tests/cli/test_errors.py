@@ -157,6 +157,7 @@ BAD_USAGE = {
         ("table.textnb table.parquet --on-error", "--on-error is for models of texts")],
     "forget": [("table.textnb table.parquet", "for models of texts")],
     "merge": [("m.textnb -o n.textnb", "two models or more"),
+              ("m.textnb ./m.textnb -o n.textnb", "./m.textnb is named twice"),
               ("m.textnb limited.textnb -o n.textnb", "limited.textnb: models differ in min_df"),
               ("numbers.textnb m.textnb -o n.textnb", "differ in the type of their labels")],
     "diff m.textnb m.textnb": [

@@ -208,6 +208,12 @@ def merge(files: ModelFiles, output: NewModel) -> None:
     models, target = files.models, output.output
     if len(models) < 2:
         raise ParameterError("merge adds two models or more: textnb merge A B -o C")
+    files_so_far: set[str] = set()
+    for path in models:
+        if (file := os.path.realpath(path)) in files_so_far:
+            raise ParameterError(f"{path} is named twice, and its documents would count twice: "
+                                 "name it once")
+        files_so_far.add(file)
     output.check()
     total = load_fitted(models[0])
     for path in models[1:]:

@@ -142,7 +142,9 @@ def unpack_weights(arrays: Arrays, n_terms: int, n_classes: int) -> NDArray[np.f
         return arrays["weights"]
     weights = np.zeros((n_terms, n_classes))
     terms = check_cells(arrays, "weights", n_classes)
-    weights[terms, arrays["weights/classes"]] = arrays["weights/values"]
+    values = arrays["weights/values"]
+    require(bool(((values != 0) | np.signbit(values)).all()), "a weight that is stored is 0")
+    weights[terms, arrays["weights/classes"]] = values
     return weights
 
 
