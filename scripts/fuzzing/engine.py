@@ -40,7 +40,9 @@ def main(name: str, folder: Path, options: list[str]) -> None:
             target = harness.load(name)
             seeds = target.seeds()
     judge = harness.Judge(target.check)
-
+    for seed in target.seeds() if atheris is None else seeds:
+        if (problem := judge.problem(seed)) is not None and harness.is_of_check(problem):
+            sys.exit(f"the check itself fails for an input that was not changed:\n{problem.text}")
     recent, top = list[bytes](), 0
 
     def check(data: bytes) -> None:

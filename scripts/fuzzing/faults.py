@@ -480,7 +480,7 @@ def try_command(
         counts["lost"] += 1
         found[f"lost: {words}"] = "in peace"
     return {"command": name, "calls": len(after.calls),
-            "cases": len(cases_of(after.calls, (), None)), "found": found, **{
+            "cases": len(cases_of(after.calls, kinds, None)), "found": found, **{
                 kind: counts[kind] for kind in ("errors", "kills", *WRONG)}}
 
 
@@ -503,6 +503,11 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.cases is not None and arguments.cases < 1:
         parser.error("--cases must be 1 or more")
+    if arguments.record and arguments.call:
+        parser.error("--record is for all kinds of calls: leave out --call")
+    if arguments.record:
+        pages.check("faults")
+    harness.require_compiler("cc", "gcc libc6-dev")
     for command in arguments.command:
         if command not in COMMANDS:
             parser.error(f"there is no command {command!r}: see --help")
@@ -523,9 +528,11 @@ def main() -> None:
                 f"cli.{module.partition(':')[0]}" for module, *_ in VERBS.values())):
             import_module(f"textnb.{module}")
         shared, is_wrong = Shared(os.environ["FAULTS"]), False
-        for command in arguments.command or COMMANDS:
+        for command in dict.fromkeys(arguments.command or COMMANDS):
             row = try_command(command, shared, Path(name).resolve(), arguments.call or (),
                               arguments.cases)
+            if arguments.command and not row["cases"]:
+                parser.error(f"{command} makes no such call")
             found = row.pop("found")
             print(f"{command}: {row['calls']} calls, {row['errors'] + row['kills']:,} of "
                   f"{row['cases']:,} possible faults tried, "

@@ -9,6 +9,7 @@ The engine is a process of its own, as it may die. Its standard error is that of
 
 from __future__ import annotations
 
+import argparse
 import ast
 import atexit
 import hashlib
@@ -17,6 +18,7 @@ import os
 import pkgutil
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +27,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, Protocol
@@ -48,6 +50,8 @@ _LONGEST = 200_000
 _OF_RUN = "TEXTNB_FUZZ_FOLDER"
 # Bytes of memory that are too few to compare.
 LITTLE = 64 << 20
+# The place of an error that was raised outside of the package.
+_NOWHERE = "(not in textnb)"
 _STATUS = re.compile(r"#(\d+)\s+(?:\w+\s+)+cov: (\d+) .*?(?:rss: (\d+)Mb|$)")
 
 
@@ -102,6 +106,7 @@ class Run(NamedTuple):
     edges: list[tuple[int, int]]
     memory_mb: int
     findings: dict[str, str]
+    is_interrupted: bool
 
 
 class Chance:
@@ -123,9 +128,16 @@ def longest(target: Any) -> int:
 
 def seconds(text: str) -> float:
     """The value of an option, for `argparse`."""
-    if not 1.0 <= (number := float(text)) < 1e7:
-        raise ValueError
-    return number
+    with suppress(ValueError):
+        if 1.0 <= (number := float(text)) < 1e7:
+            return number
+    raise argparse.ArgumentTypeError(f"must be a number of seconds, 1 or more; got {text!r}")
+
+
+def require_compiler(name: str, package: str) -> None:
+    """Exit with what to install if a compiler is missing."""
+    if shutil.which(name) is None:
+        sys.exit(f"this needs {name}: apt-get install {package}")
 
 
 @contextmanager
@@ -226,6 +238,11 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
     ``until_found`` ends the run with the first finding, which is kept as it is.
     """
     target = load(name)
+    if hasattr(target, "build"):
+        require_compiler("clang", "clang libclang-rt-14-dev")
+    kept_in = FINDINGS / name if (FINDINGS / name).exists() else FINDINGS
+    if not os.access(kept_in, os.W_OK):
+        sys.exit(f"findings could not be kept: {kept_in} can't be written")
     with tempfile.TemporaryDirectory(prefix="textnb-fuzz-", dir=in_memory()) as temporary:
         folder = Path(temporary)
         for part in ("corpus", "findings"):
@@ -244,7 +261,7 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
                  UNTIL_FOUND: "1" if until_found else "", _OF_RUN: temporary})
         assert process.stderr is not None
         lines, edges = list[str](), list[tuple[int, int]]()
-        engine, memory, inputs = "libFuzzer", 0, 0
+        engine, memory, inputs = "libFuzzer" if hasattr(target, "build") else "", 0, 0
         is_interrupted = False
         try:
             for line in process.stderr:
@@ -272,12 +289,14 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
                 findings[str(kept.relative_to(ROOT))] = text
         # libFuzzer ends with a code of its own after a finding.
         if not is_interrupted and code > 0 and not findings:
-            raise RuntimeError(f"the engine ended with {code}: {''.join(lines)}")
+            sys.exit(f"the engine ended with {code}: {''.join(lines)}")
+        if not inputs and not findings:
+            sys.exit("no input was tried")
         if not is_interrupted and code < 0:
             findings[f"the engine ended with {code}"] = "".join(lines)
     used = [ended.ru_utime - began.ru_utime, ended.ru_stime - began.ru_stime]
     return Run(engine, inputs, sum(used), _few([*edges, (inputs, edges[-1][1] if edges else 0)]),
-               memory, findings)
+               memory, findings, is_interrupted)
 
 
 def _shorten(command: list[str], path: Path) -> None:
@@ -355,12 +374,17 @@ def inputs(target: Any, number: int, seed: int) -> Iterator[bytes]:
         yield data
 
 
+def is_of_check(problem: Problem) -> bool:
+    """Whether a check itself failed, and no code of the package."""
+    return problem.what.endswith(_NOWHERE)
+
+
 def _what(error: BaseException) -> str:
     if isinstance(error, Finding):
         return error.what
     place = next((f"{Path(frame.filename).name}:{frame.name}"
                   for frame in reversed(traceback.extract_tb(error.__traceback__))
-                  if "/textnb/" in frame.filename), "")
+                  if "/textnb/" in frame.filename), _NOWHERE)
     return f"{type(error).__name__} {place}"
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import datetime
 import fcntl
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fuzzing import harness
@@ -20,15 +24,37 @@ Rows = list[dict[str, Any]]
 
 def add(name: str, row: dict[str, Any]) -> None:
     """Add a row to the record of a script, and write the page again."""
-    FOLDER.mkdir(exist_ok=True)
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    with PAGE.open() as opened:
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=harness.ROOT,
+                            capture_output=True, text=True, check=False).stdout.strip()
+    opened = os.open(FOLDER, os.O_RDONLY)
+    try:
         # Two runs may end at once.
         fcntl.flock(opened, fcntl.LOCK_EX)
-        rows = [*read(name), {**row, "date": today}]
-        (FOLDER / f"{name}.json").write_text(
-            "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", "utf-8")
-        PAGE.write_text(page(), "utf-8")
+        rows = [*read(name), {**row, "date": today, "commit": commit}]
+        _write(FOLDER / f"{name}.json", "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+        _write(PAGE, page())
+    finally:
+        os.close(opened)
+
+
+def check(name: str) -> None:
+    """Exit if a row could not be added to a record."""
+    FOLDER.mkdir(exist_ok=True)
+    for place in (FOLDER, PAGE.parent):
+        if not os.access(place, os.W_OK):
+            sys.exit(f"the run could not be recorded: {place} can't be written")
+    try:
+        read(name)
+    except ValueError as error:
+        sys.exit(f"the run could not be recorded: {FOLDER / name}.json is no JSON: {error}")
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file at once."""
+    new = path.with_suffix(".new")
+    new.write_text(text, "utf-8")
+    new.replace(path)
 
 
 def read(name: str) -> Rows:
@@ -50,8 +76,8 @@ def page() -> str:
 
 def fuzz_table(runs: Rows) -> list[str]:
     """A line for each target: all of its runs together, and how the edges of the longest grew."""
-    lines = ["| target | what | inputs | CPU hours | edges: half-way, at the end | findings |",
-             "|---|---|---:|---:|---:|---:|"]
+    lines = ["| target | what | inputs | CPU hours | edges: half-way, at the end "
+             "| faults of textnb | of a check |", "|---|---|---:|---:|---:|---:|---:|"]
     for name in sorted({run["target"] for run in runs}):
         own = [run for run in runs if run["target"] == name]
         edges = max(own, key=lambda run: run["inputs"])["edges"]
@@ -60,18 +86,29 @@ def fuzz_table(runs: Rows) -> list[str]:
         lines.append(f"| `{name}` | {harness.constant(name, 'ABOUT')} | "
                      f"{sum(run['inputs'] for run in own):,} | "
                      f"{sum(run['seconds'] for run in own) / 3600:.2f} | {growth} | "
-                     f"{sum(len(run['findings']) for run in own)} |")
+                     f"{len(kept := kept_inputs(name))} | "
+                     f"{len({each for run in own for each in run['findings']} - kept)} |")
     return [*lines, "", _machine(runs)]
+
+
+def kept_inputs(target: str) -> set[str]:
+    """The inputs that showed faults of the package, also in runs that were not recorded."""
+    return {str(path.relative_to(harness.ROOT)) for path in (harness.FINDINGS / target).glob("*")}
 
 
 def faults_table(rows: Rows) -> list[str]:
     """A line for each command, as it was tried last."""
     columns = ("calls", "cases", "errors", "kills", "half_written", "lost", "unclear", "left")
     last = {row["command"]: row for row in rows}
+    before = [row for row in rows if row not in last.values()]
+    found = ", ".join(f"{sum(row[name] for row in before)} {name.replace('_', '-')}"
+                      for name in columns[4:])
     return ["| command | calls | possible faults | tried: failures | kills | half-written | lost "
             "| unclear message | files left |", "|---|" + "---:|" * len(columns),
             *(f"| {name} | {' | '.join(f'{row[column]:,}' for column in columns)} |"
-              for name, row in sorted(last.items())), "", _machine([*last.values()])]
+              for name, row in sorted(last.items())), "",
+            f"Each command as it was tried last. {len(before)} runs before it, whose faults were "
+            f"mended, had {found}. " + _machine([*last.values()])]
 
 
 def soak_table(rows: Rows) -> list[str]:

@@ -52,6 +52,7 @@ from textnb.mail.columns import message_columns
 
 # A run shorter than twelve minutes has as many reloads as one of twelve.
 LEARN_SECONDS, KILL_SECONDS, MESSAGES = 60.0, 10.0, 100
+_SHORTEST = 20.0
 # A learner takes some seconds; in each of them it is killed by this chance.
 _KILL_LEARNER = 0.25
 # Of the first client's requests, one in so many is TELL, and one in four of these is about a
@@ -212,8 +213,11 @@ def soak(folder: Path, seconds: float, rate: float) -> tuple[dict[str, Any], pl.
         def has_failed() -> bool:
             return any(one.exitcode for one in clients)
 
+        # The clients end with this process, so an interruption is its own.
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         for one in clients:
             one.start()
+        signal.signal(signal.SIGINT, handler)
         # It takes the clients seconds to start.
         while not has_failed() and sum(
                 file.stat().st_size > 0 for file in folder.glob("*.answers")) < CLIENTS:
@@ -314,13 +318,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/soak", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=harness.seconds, default=120.0,
-                        help="how long to run (120)")
+                        help="how long to run, 20 or more (120), after a start of up to a minute")
     parser.add_argument("--rate", type=float, default=0.0,
-                        help="messages a second; by default as many as the clients can send")
+                        help="messages a second; by default, 0, as many as the clients can send")
     parser.add_argument("--output", default="soak", help="beginning of the files' names (soak)")
     parser.add_argument("--record", action="store_true",
                         help="add the figures to docs/tried/soak.json and the page What was tried")
     arguments = parser.parse_args()
+    if arguments.seconds < _SHORTEST:
+        parser.error(f"--seconds must be {_SHORTEST:.0f} or more")
+    if arguments.record:
+        pages.check("soak")
     if not 0.0 <= arguments.rate < math.inf:
         parser.error("--rate must be 0 or more")
     if not Path(arguments.output).parent.is_dir():
@@ -328,14 +336,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="textnb-soak-") as name:
         row, rows = soak(Path(name), arguments.seconds, arguments.rate)
         print(*pages.soak_lines([row]), sep="\n")
-        print(*(path.read_text() for path in Path(name).glob("wrong.txt")), sep="\n")
+        print(*(path.read_text() for path in Path(name).glob("wrong.txt")), sep="\n", end="")
     rows.write_csv(f"{arguments.output}.csv")
     drawn = picture(rows)
     Path(f"{arguments.output}.svg").write_text(drawn, "utf-8")
     if arguments.record:
         (pages.FOLDER / "soak.svg").write_text(drawn, "utf-8")
         pages.add("soak", {**row, "rate": arguments.rate, "cpu": machine()["cpu"]})
-    sys.exit(bool(row["wrong"] or row["lost"] or not row["learned_once"]))
+    has_failed = bool(row["wrong"] or row["lost"] or not row["learned_once"])
+    print(f"{'FAILED' if has_failed else 'passed'}; {arguments.output}.csv and "
+          f"{arguments.output}.svg have each interval")
+    sys.exit(has_failed)
 
 
 if __name__ == "__main__":

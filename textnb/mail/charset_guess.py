@@ -189,6 +189,11 @@ class Guess:
     def _message_sample(self) -> bytes:
         return take_sample(self._message)
 
+    @cached_property
+    def _message_has_other_script(self) -> bool:
+        # A message may have a thousand short parts.
+        return has_other_script(self._message_sample)
+
     def read(self, raw: bytes) -> tuple[str, str] | None:
         """The text of bytes that are not UTF-8, and a note that says how it was read.
 
@@ -214,7 +219,7 @@ class Guess:
         # The text is too short to show its script: it counts as not Latin only if the whole message
         # is not Latin either.
         return not (has_other_script(sample, min_high_bytes=2)
-                    and has_other_script(self._message_sample))
+                    and self._message_has_other_script)
 
     def _candidates(self, sample: bytes) -> list[str]:
         """Codecs to try: the guess for this text, and after it the guesses for earlier texts."""

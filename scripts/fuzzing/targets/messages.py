@@ -271,7 +271,7 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
     try:
         other = message_from_bytes(re.sub(rb"\AFrom [^\r\n]*(\r\n?|\n)", b"", data))
         parts = [*_parts(other)]
-        if b"\nFrom " in data or any(part.defects for part in parts):
+        if re.search(rb"[\r\n]From ", data) or any(part.defects for part in parts):
             return
         decoded = [decode_header(each) for each in other.get_all("subject", [])]
         if any(len(charset or "") > _LONGEST_CHARSET for each in decoded for _, charset in each):
