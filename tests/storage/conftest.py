@@ -43,6 +43,8 @@ MODELS = {
     "sample": lambda: TextClassifier(NBLinear(idf=False)).fit(
         [*FRAME["text"], *FRAME["text"], "now now now", ""],
         [*FRAME["label"], *FRAME["label"], "spam", "ham"], keep_sample=9),
+    "lists": lambda: TextClassifier().fit(FRAME.with_columns(
+        label=pl.Series([["spam"], ["spam", "offer"], ["ham"], [], ["ham", "offer"]]))),
     "gaussian": lambda: TableClassifier(textnb.GaussianNB()).fit(NUMBERS),
     "lda": lambda: TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(NUMBERS),
     "rows": lambda: TableClassifier(PlugInBayes()).fit(NUMBERS),

@@ -206,6 +206,9 @@ DAMAGED = [
         [2**63, 3], [HUGE, 3], [2**62 - 1, 2**62 - 1, 2**62 - 1], "23", {"ham": 2}, None, 5]),
     ("bernoulli", "classes/documents", "max_df=1.0 of 0 documents is fewer", [[0, 0]]),
     ("bernoulli", "classes/documents", "a class without documents has counts", [[0, 5]]),
+    ("multinomial", "classes/total", "one label each and lists", [5]),
+    ("lists", "classes/total", "one label each and lists", [..., -1, 5.0, True, None, 2**53]),
+    ("lists", "classes/total", "a label has more than all documents", [1]),
     # Weights, and a sample of rows
     ("weights", "intercept", "intercepts are not one finite number per class",
      [None, [], [0.0], [0.0, 0.0, 0.0], [None, 0.0], 1.0, [[0.0], [0.0]], ["a", "b"], {},
