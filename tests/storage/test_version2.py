@@ -105,6 +105,7 @@ DAMAGED = [
     ("few weights", "weights/values", lambda a: np.ones((1, len(a))), SHAPE),
     ("few weights", "weights/values", at(0, np.nan), "a weight is not finite"),
     ("few weights", "weights/values", at(0, 0.0), "a weight that is stored is 0"),
+    ("sample", "counts/values", at(0, 99), "a term is in more documents than there are"),
     ("weights", "weights", at(0, np.inf), "a weight is not finite"),
     ("weights", "weights", np.transpose, SHAPE),
     ("weights", "weights/ends", lambda _: np.arange(9, dtype="<i4"), NOT_ITS),

@@ -6,8 +6,10 @@ import hashlib
 import io
 import json
 import math
+import os
 import re
 import struct
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -56,6 +58,13 @@ def seeds() -> list[bytes]:
         model: Any = fit()
         model.save(path)
         found.append(path.read_bytes())
+    without_spam = FRAME.with_columns(pl.col("label").replace("spam", "ad"))
+    for fitted in (
+            textnb.TextClassifier(textnb.BernoulliNB()).fit(FRAME),
+            textnb.TextClassifier(textnb.MultinomialNB(l="auto")).fit(without_spam),
+            textnb.TextClassifier(textnb.NBLinear(idf=False)).fit(FRAME).partial_fit(FRAME)):
+        fitted.save(path)
+        found.append(path.read_bytes())
     model = textnb.TextClassifier(textnb.ComplementNB()).fit(FRAME)
     model.set_calibration(textnb.Calibration(2.0, 0.5, 10, "held-out rows"))
     model.set_decision(textnb.Decision({"spam": 1.0, "ham": -1.0}, "spam", {})).save(path)
@@ -83,7 +92,10 @@ def mutate(data: bytes, random: Random) -> bytes:
 def _mutate_model(data: bytes, random: Random) -> bytes:
     members = _members(data)
     document = json.loads(members[DOCUMENT])
-    if random.random() < 0.75:
+    if "since_fit" in document and random.random() < 0.1:
+        document["since_fit"] = {name: random.choice([-1, 0, 1])
+                                 for name in ("learned", "forgotten")}
+    elif random.random() < 0.75:
         _change_slightly(document, members, random)
     elif random.random() < 0.55:
         document = change_value(document, random)
@@ -223,6 +235,8 @@ def _mutate_bundle(data: bytes, random: Random) -> bytes:
         del members[name]
     elif random.random() < 0.05:
         members[name + random.choice(["x", "\x1b[1m", "\u202e"])] = members.pop(name)
+    elif random.random() < 0.05:
+        members[random.choice(["../", "a/", "a/../../"]) + name] = members[name]
     sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n"
                    for name, content in members.items())
     if random.random() < 0.1:
@@ -238,6 +252,15 @@ def _mutate_bundle(data: bytes, random: Random) -> bytes:
 
 
 def check(data: bytes) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    try:
+        _check(data)
+    finally:
+        if (after := len(os.listdir("/proc/self/fd"))) > before:
+            raise Finding("a file stays open", after - before)
+
+
+def _check(data: bytes) -> None:
     random = Random(zlib.crc32(data))
     if _SUMS.encode() in data:
         _check_bundle(data)
@@ -253,6 +276,10 @@ def check(data: bytes) -> None:
         raise Finding("a model that is loaded states no checksum")
     if signed(data) != data:
         raise Finding("a model with a wrong checksum is loaded")
+    document = json.loads(_members(data)[DOCUMENT])
+    numbers = [*document["classes"]["documents"], *(document.get("since_fit") or {}).values()]
+    if min(numbers) < 0:
+        raise Finding("a model that is loaded has a count below 0", numbers)
     labels = model.classes_.tolist()
     if labels != sorted(set(labels)):
         raise Finding("classes are not sorted, or come twice", labels)
@@ -439,8 +466,14 @@ def _lost(data: bytes, saved: bytes) -> Iterator[str]:
 def _check_bundle(data: bytes) -> None:
     path = _folder() / "bundle.zip"
     path.write_bytes(data)
+    tempfile.tempdir = str(_folder() / "temporary")
+    os.makedirs(tempfile.tempdir, exist_ok=True)
     try:
-        verified = textnb.verify_export(path, max_bytes=_MAX_BYTES)
+        try:
+            verified = textnb.verify_export(path, max_bytes=_MAX_BYTES)
+        finally:
+            if left := os.listdir(tempfile.tempdir):
+                raise Finding("files are left of a bundle", left)
         repr(verified)
         with zipfile.ZipFile(path) as archive:
             _check_golden(verified, archive)

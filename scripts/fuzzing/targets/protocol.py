@@ -31,7 +31,8 @@ LONGEST = 20_000
 _MAX_BYTES = 1 << 12
 _MESSAGES = [b"Subject: cheap\r\n\r\ncheap pills\r\n", b"From a b\nSubject: noon\n\nsee you\n", b"",
              b"X-Spam-Flag: NO\nX-Textnb-Status: ham\n\n", b"\xff\0\n\n",
-             b"X-Spam-Flag : NO\nX-Spam-Level\t: *\n\n"]
+             b"X-Spam-Flag : NO\nX-Spam-Level\t: *\n\n",
+             b"To: a\nX-Spam-Level: *\n one\n\ttwo\n\nx\n"]
 _HEADERS = [b"Content-length: 30", b"User: alice", b"User: ../x", b"Compress: zlib", b"Set: local",
             b"Remove: local", b"Message-class: spam", b"Message-class: ham", b"Content-length: -1",
             b"content-LENGTH : 5", b"X: " + b"y" * 8200, b"no colon", b":", b"Compress: gzip",
@@ -63,7 +64,7 @@ def request(command: bytes, version: bytes, headers: list[bytes], message: bytes
 def mutate(data: bytes, random: Random) -> bytes:
     head, gap, body = data.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
-    match random.randrange(8):
+    match random.randrange(9):
         case 0:
             lines[0] = random.choice(protocol.COMMANDS).encode() + random.choice(
                 [b" SPAMC/1.5", b" SPAMC/1.2", b" SPAMC/1.1", b" SPAMC/1.3", b" SPAMC/999.0", b""])
@@ -80,6 +81,12 @@ def mutate(data: bytes, random: Random) -> bytes:
             return change(data, random)
         case 7:
             lines[1:] = (lines[1:] * random.choice([2, 90, 255]))[:300]
+        case 8:
+            # The largest body, whose length is not declared.
+            lines = [line for line in lines if not line.lower().startswith(
+                (b"content-length", b"compress"))]
+            size = _MAX_BYTES + random.randrange(-1, 2)
+            body = ((body or b"x") * size)[:size]
     if random.random() < 0.7:
         lines = [line if not line.lower().startswith(b"content-length")
                  else b"Content-length: %s%d" % (random.choice([b""] * 20 + [b"+", b"0"]),
@@ -343,7 +350,7 @@ def _check_verdict(
     def require_verdict(said: re.Match[bytes] | None, yes: bytes) -> None:
         # A point is a unit of log-odds, and spam has 5 points or more.
         points = 5 + verdict.log_odds - min_odds
-        points = max(points, 5.0) if is_spam else min(points, 4.9)
+        points = min(max(points, 5.0), 999.9) if is_spam else max(min(points, 4.9), -999.9)
         require(said is not None and (said[1] == yes) == is_spam == (float(said[2]) >= 5)
                 and abs(float(said[2]) - points) < 0.051, "has another verdict")
 
@@ -362,7 +369,9 @@ def _check_verdict(
             require(b"\0" not in body and b"\r" not in body, "has a report with control characters")
             total = re.search(rb"\((\S+) points, ", body)
             points = re.findall(rb"(?m)^ *(-?[0-9.]+) TEXTNB_(?:TERM|REST) ", body)
-            require(not total or abs(float(total[1]) - sum(map(float, points)))
+            # The score has a limit, and its points have none.
+            require(not total or abs(float(total[1])) == 999.9
+                    or abs(float(total[1]) - sum(map(float, points)))
                     < 0.051 * (len(points) + 1), "has a report whose points are not the score")
         case _:
             block, _, rest = _halves(message)

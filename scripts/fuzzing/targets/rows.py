@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import tomllib
 import zlib
@@ -32,6 +33,8 @@ WITHIN = ["textnb.workflow", "textnb.frames", "textnb.runtime.settings", "textnb
 ABOUT = "jobs, --set, --where, and rows of CSV and NDJSON"
 LONGEST = 20_000
 _PARTS = b"\0\0"
+_VARIABLE = "TEXTNB_FUZZ"
+os.environ[_VARIABLE] = "set"
 _FRAME = pl.DataFrame({"n": [1, 2, None, -4], "x": [0.5, None, float("nan"), -1e300],
                        "text": ["a", "B'c", None, "é%_"], "flag": [True, None, False, True]})
 _CONDITIONS = [
@@ -85,7 +88,8 @@ _SETTINGS = [
     "model.kind=complement", "model.kind = 'bernoulli'", "a.b.c=1", "exports.9.x=1", "x",
     "input.storage_options.a=1", "model.tokenizer.pattern=[a", "model.text=[\"a\", \"b\"]",
     "model.C=True", "output=s3://x", "test={}", "model.\"a.b\"=1", "validation.folds=-1",
-    "terms.file=P.PARQUET", "test.report=Model.JSON", "predictions.where=n >"]
+    "terms.file=P.PARQUET", "test.report=Model.JSON", "predictions.where=n >",
+    f"input.train=${{{_VARIABLE}:-other}}.csv", "output=${TEXTNB_NONE:-out}"]
 _PIECES = [
     b"\r\n", b'"', b'""', b",", b";", b"\t", b"\xff", b"\xef\xbb\xbf", b"\0", b"\\", b"{", b"}",
     b"[", b"]", b":", b"'", b"=", b"#", b"\\ud800", b"\\u0041", b"null", b"1e999", b"-0", b"nan",
@@ -258,13 +262,20 @@ def _check_values(values: dict[str, Any], own: Any) -> None:
             for each, other in zip(value, found, strict=True):
                 _check_values(each, other)
         elif isinstance(value, str) and (
-                not isinstance(found, str | None) or re.search(r"[$~]|:///", value)):
-            # It is a size, a list or a number, or a path with a variable.
+                not isinstance(found, str | None) or re.search(r"[~]|:///", value)):
+            # It is a size, a list or a number, or a path of a home or a service.
             pass
         # An integer may have more digits than a float holds.
-        elif value == value and found not in (value, str(_folder() / str(value))) and not (
+        elif value == value and found not in (value, *(
+                str(_folder() / path) for path in (str(value), _substituted(str(value))))) and not (
                 isinstance(found, float) and type(value) is int and float(value) == found):
             raise Finding("a job has another value", f"{key}: {value!r} as {found!r}")
+
+
+def _substituted(value: str) -> str:
+    """A path with the values of its variables."""
+    return re.sub(r"\$\{(\w+)(?::-([^}]*))?\}",
+                  lambda found: os.environ.get(found[1]) or found[2] or "", value, flags=re.A)
 
 
 def _check_sound(job: Any, path: Path) -> None:
@@ -430,6 +441,10 @@ def _check_ndjson(parts: list[bytes], random: Random) -> None:
         raise Finding("a file that is no NDJSON is read", parts[0])
     for name in {name for row in rows for name in row}:
         theirs = [row.get(name) for row in rows]
+        if name == "text" and frame.schema.get(name) == pl.String and any(
+                isinstance(value, list | dict) for value in theirs) and all(
+                line.count('"text"') == 1 for line in lines if line.strip()):
+            raise Finding("a list or an object is read as a text", f"{frame} and {theirs}")
         # Of two values of a key, readers take either.
         if not all(isinstance(value, str | None) for value in theirs) or any(
                 line.count(f'"{name}"') > 1 for line in lines):
