@@ -34,15 +34,13 @@ def main(name: str, folder: Path, options: list[str]) -> None:
     warnings.simplefilter("ignore")
     if atheris is None:
         target = harness.load(name)
+        seeds = target.seeds()
     else:
         # What the target imports is instrumented, so it says itself what that is to be.
         with atheris.instrument_imports(include=harness.constant(name, "WITHIN", ["textnb"])):
             target = harness.load(name)
             seeds = target.seeds()
     judge = harness.Judge(target.check)
-    for seed in target.seeds() if atheris is None else seeds:
-        if (problem := judge.problem(seed)) is not None and harness.is_of_check(problem):
-            sys.exit(f"the check itself fails for an input that was not changed:\n{problem.text}")
     recent, top = list[bytes](), 0
 
     def check(data: bytes) -> None:
@@ -59,6 +57,10 @@ def main(name: str, folder: Path, options: list[str]) -> None:
 
     def note(data: bytes, problem: harness.Problem | None) -> None:
         if problem is not None:
+            if data in seeds and harness.is_of_check(problem):
+                print("the check itself fails for an input that was not changed:", problem.text,
+                      sep="\n", file=sys.stderr, flush=True)
+                os._exit(1)
             digest = hashlib.sha256(problem.what.encode()).hexdigest()[:12]
             path = folder / "findings" / digest
             if not path.exists() or path.stat().st_size > len(data):
@@ -69,6 +71,8 @@ def main(name: str, folder: Path, options: list[str]) -> None:
 
     if atheris is None:
         print("engine: random", file=sys.stderr)
+        for seed in seeds:
+            check(seed)
         _run_random(target, check, options)
         return
     print("engine: atheris", file=sys.stderr)

@@ -58,8 +58,8 @@ _COMPOSED = ["utf-8", "koi8-r", "windows-1251", "iso-8859-2", "windows-1255", "g
 # By the Encoding Standard, these names mean charsets of Windows.
 _READ_AS = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874"}
 _ENCODED = rb"(?i)[\x80-\xff\x1b]|charset|=\?|\*|transfer-encoding"
-# Longer names are no charsets, though the library takes out of them what is no letter.
-_LONGEST_CHARSET = 60
+# Others are no charsets, though the library takes out of them what is no letter.
+_CHARSET = re.compile(r"\S{0,60}")
 # By the beginning of an error, what must be in a message that has it.
 _CAUSES = {
     "charset": _ENCODED, "undecodable": _ENCODED, "unknown charset": _ENCODED,
@@ -281,7 +281,7 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
         if re.search(rb"[\r\n]From ", data) or any(part.defects for part in parts):
             return
         decoded = [decode_header(each) for each in other.get_all("subject", [])]
-        if any(len(charset or "") > _LONGEST_CHARSET for each in decoded for _, charset in each):
+        if not all(_CHARSET.fullmatch(charset or "") for each in decoded for _, charset in each):
             return
         theirs = [str(make_header(each)) for each in decoded]
         # Longer names are cut.
