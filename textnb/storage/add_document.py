@@ -174,8 +174,10 @@ def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> 
     # Presence above another number than 0 does not follow from the counts of this module.
     if model.presence_above(settings["binary"]) not in (None, 0.0):
         return "binarize"
-    has_refused_array = any(name in _REFUSED_ARRAYS or name not in TEXT_ARRAYS
-                            for name in document["arrays"])
+    # Loading the model and saving it drops an array that the model does not need.
+    needed = {name for name, array in TEXT_ARRAYS.items()
+              if not array.condition or array.condition in contents.array_conditions}
+    has_refused_array = document["arrays"].keys() - (needed - _REFUSED_ARRAYS)
     if has_refused_array or "sample" in document or "pruned" in document:
         return "an array, or what the document has"
     return "" if contents.sizes["classes"] > 1 and "rows" not in document["classes"] else (

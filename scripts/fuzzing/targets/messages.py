@@ -278,7 +278,9 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
     try:
         other = message_from_bytes(re.sub(rb"\AFrom [^\r\n]*(\r\n?|\n)", b"", data))
         parts = [*_parts(other)]
-        if re.search(rb"[\r\n]From ", data) or any(part.defects for part in parts):
+        # The library takes boundaries that follow each other, also a closing one, for one.
+        if re.search(rb"[\r\n](From |--[^\r\n]*[\r\n]+--)", data) or any(
+                part.defects for part in parts):
             return
         decoded = [decode_header(each) for each in other.get_all("subject", [])]
         if not all(_CHARSET.fullmatch(charset or "") for each in decoded for _, charset in each):
