@@ -76,6 +76,10 @@ def _models() -> Iterator[Any]:
             model.set_decision(Decision({"a": 0.5, "b": -1.0, "c": math.inf}))
         yield model
     yield learned_by_plan("default", textnb.MultinomialNB(), lists=True)
+    for limits in ({"at_most": 1}, {"at_least": 1}):
+        model = learned_by_plan("default", textnb.BernoulliNB(), lists=True)
+        model.set_decision(Decision({"a": 0.0, "b": -1.0}, **limits))
+        yield model
     yield TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(pl.DataFrame({
         "a": [1e6, 2.5, 4.0, 1.5, 0.0, -1e6], "b": [3.0, 0.5, -1.0, 7.0, 1.0, 2.0],
         "label": ["x", "y", "x", "z", "y", "z"]}))
@@ -95,7 +99,7 @@ def _answered(number: int, bundle: Bundle) -> Iterator[bytes]:
             for name, column in zip(bundle.columns, fields, strict=True)})).values
     scores = bundle.scores(rows)
     labels = bundle.expected_labels(scores, rows, 1e-9)
-    decided = (None if bundle.decision is None
+    decided = (None if bundle.decision is None or bundle.is_multilabel
                else decisions(bundle, scores, rows, 1e-9))
     chances = probabilities(bundle, scores, rows)
     for place, text in enumerate(texts):

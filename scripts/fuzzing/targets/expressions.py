@@ -6,15 +6,23 @@ An input is a tokenizer's number, and texts with a byte 0xFF between them, as ma
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable
 from random import Random
 from typing import Any, cast
 
-from fuzzing.harness import Finding
+import numpy as np
+import polars as pl
+
+from fuzzing.harness import Finding, one_in
 from tests.text import cases
 from tests.text.cases import COMPILED, DOCUMENTS, KEPT, ODD, TOKENIZERS, UNSPACED
 from textnb.errors import TextnbError
 from textnb.runtime.native import KERNEL, load_usable
+from textnb.text.counting import CountSpec
+from textnb.text.counts import count_by_label
+from textnb.text.matrix import count_matrix
+from textnb.text.vocabulary import Limits
 
 ABOUT = "texts of any tokenizer: the kernel against expressions, a thousand at a time"
 WITHIN = ["textnb.text"]
@@ -81,6 +89,32 @@ def check(data: bytes) -> None:
                 columns_of(tokenizer, unseen[:100]))
     except AssertionError as error:
         raise Finding(f"other counts of the tokenizer {name!r}", error) from error
+    random = Random(zlib.crc32(data))
+    if one_in(3, random):
+        _check_counts(name, columns_of(tokenizer, texts), random)
+
+
+def _check_counts(name: str, frame: pl.DataFrame, random: Random) -> None:
+    """Counts per class, of occurrences or documents, and a matrix, with limits on terms."""
+    tokenizer, columns = TOKENIZERS[name], frame.columns
+    limits = random.choice([Limits(), Limits(min_df=2), Limits(max_df=0.5), Limits(max_features=9),
+                            Limits(min_df=2, max_features=3)])
+    size = random.choice([frame.height, 300])
+    labels = [random.randrange(4) for _ in range(frame.height)]
+    labelled = frame.with_columns(label=pl.Series(random.choice(
+        [labels, [[*range(label)] for label in labels]])))
+    spec = CountSpec(tokenizer, columns, "label", limits, random.choice([None, 0.0, 1.0, 2.0]))
+    one, other = _both(lambda: count_by_label(labelled.iter_slices(size), spec))
+    is_same = one == other if isinstance(one, tuple) or isinstance(other, tuple) else (
+        one.equals(other) and all(np.array_equal(getattr(one, part), getattr(other, part))
+                                  for part in ("document_frequency", "occurrences")))
+    if not is_same:
+        raise Finding(f"other counts per class of the tokenizer {name!r}", spec)
+    one, other = _both(lambda: count_matrix(frame.iter_slices(size), tokenizer, columns, limits))
+    try:
+        cast(Any, cases.assert_same_matrix)(one, other)
+    except AssertionError as error:
+        raise Finding(f"another matrix of the tokenizer {name!r}", limits) from error
 
 
 def _both(run: Callable[[], Any]) -> tuple[Any, Any]:

@@ -31,7 +31,7 @@ OPTIONS, START, LIMIT, VALUE, INPUT, OUTPUT, SIGNAL, MOMENT, CUT = range(9)
 # Help is no verdict, though it ends well. It is slow, and so is one of many.
 _HELP = ["-p", "--help"]
 _OPTIONS = [*[
-    [], ["-p"], ["-e"], ["-pe"], ["--format", "json"], ["-p", "--timeout", "5"],
+    [], ["-p"], ["-e"], ["-pe"], ["-ep"], ["--format", "json"], ["-p", "--timeout", "5"],
     ["-p", "--spam-cutoff", "0.9", "--ham-cutoff", "0.1"], ["--min-learned", "99999999"]] * 8,
     _HELP]
 # What is limited, and to how many times the value; memory is counted from what is in use, or from
@@ -40,6 +40,8 @@ _LIMITS = [None, None, (resource.RLIMIT_AS, 1 << 16), (resource.RLIMIT_AS, 1 << 
            (resource.RLIMIT_NOFILE, 1), (resource.RLIMIT_FSIZE, 1), (resource.RLIMIT_FSIZE, 300),
            (resource.RLIMIT_DATA, 1 << 14), (resource.RLIMIT_NPROC, 1), (resource.RLIMIT_CPU, 1),
            (resource.RLIMIT_STACK, 1 << 12)]
+# Limits of how many files are open, of their size, and of processes end no writing to a pipe.
+_NO_END = (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC)
 _PYTHON = {resource.RLIMIT_AS: 12 << 20, resource.RLIMIT_DATA: 5 << 20}
 # Without a message all commands are loaded, which takes a hundred times as long.
 _INPUTS = [*["whole"] * 20, *["in pieces", "cut", "slow"] * 6, "closed", "empty"]
@@ -72,8 +74,9 @@ _MESSAGES = [
     b"Subject: a\n\n" + b"the meeting at noon\n" * 3400]
 
 
-def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool]:
-    """One process: its exit code, negative for a signal, what it writes, and whether it began."""
+def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool, bool]:
+    """One process: its exit code, negative for a signal, what it writes, whether it began, and
+    whether its signal came before the end of its message."""
     source, feed = os.pipe()
     answer, target = os.pipe()
     begin, began = os.pipe()
@@ -101,13 +104,13 @@ def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool]:
         _become(job, source, target, began)
     for number in (source, target, began):
         os.close(number)
-    found, code = _wait(job, process, feed, answer, message)
+    found, code, is_early = _wait(job, process, feed, answer, message)
     if path is not None:
         found = Path(path).read_bytes()
         os.unlink(path)
     has_begun = os.read(begin, 1) != b""
     os.close(begin)
-    return code, found, has_begun
+    return code, found, has_begun, is_early
 
 
 def _become(job: dict[str, Any], source: int, target: int, began: int) -> NoReturn:
@@ -163,18 +166,19 @@ def _become(job: dict[str, Any], source: int, target: int, began: int) -> NoRetu
 
 def _wait(
     job: dict[str, Any], process: int, feed: int, answer: int, message: bytes
-) -> tuple[bytes, int]:
+) -> tuple[bytes, int, bool]:
     """Feed a process, send it its signal, and read what it writes."""
     began, found, left = time.monotonic(), b"", memoryview(message)
     size = {"in pieces": 1000, "slow": 4000}.get(job["input"], len(message))
     os.set_blocking(feed, False)
     number, at = job["signal"]
-    status = None
+    status, is_early = None, False
     while status is None or answer >= 0:
         now = time.monotonic() - began
         if number and now >= at:
             os.kill(process, number)
-            number = 0
+            # What is not in the pipe yet can't be read yet, nor can the end.
+            number, is_early = 0, feed >= 0
         if now > _SECONDS:
             os.kill(process, signal.SIGKILL)
             raise TimeoutError(f"it hangs: {job}")
@@ -203,7 +207,7 @@ def _wait(
                 status, number = os.waitstatus_to_exitcode(code), 0
     if feed >= 0:
         os.close(feed)
-    return found, status
+    return found, status, is_early
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
@@ -217,10 +221,10 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
         job = json.loads(line)
         message = requests.read(job["size"])
         try:
-            code, found, has_begun = run(job, message)
+            code, found, has_begun, is_early = run(job, message)
         except TimeoutError as error:
-            code, found, has_begun = 98, str(error).encode(), True
-        answers.write(b"%d %d %d\n" % (code, has_begun, len(found)) + found)
+            code, found, has_begun, is_early = 98, str(error).encode(), True, False
+        answers.write(b"%d %d %d %d\n" % (code, has_begun, is_early, len(found)) + found)
         answers.flush()
 
 
@@ -238,7 +242,7 @@ def _server() -> tuple[subprocess.Popen[bytes], str, str]:
     return process, str(folder), model
 
 
-def _ask(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool]:
+def _ask(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool, bool]:
     process, folder, model = _server()
     assert process.stdin is not None
     assert process.stdout is not None
@@ -247,8 +251,8 @@ def _ask(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool]:
         **job, "arguments": arguments, "folder": folder, "size": len(message)}).encode() + b"\n")
     process.stdin.write(message)
     process.stdin.flush()
-    code, has_begun, size = map(int, process.stdout.readline().split())
-    return code, process.stdout.read(size), bool(has_begun)
+    code, has_begun, is_early, size = map(int, process.stdout.readline().split())
+    return code, process.stdout.read(size), bool(has_begun), bool(is_early)
 
 
 @lru_cache(maxsize=1000)
@@ -300,7 +304,7 @@ def check(data: bytes) -> None:
             "output": _OUTPUTS[data[OUTPUT] % len(_OUTPUTS)],
             "signal": (int(_SIGNALS[data[SIGNAL] % len(_SIGNALS)]),
                        data[MOMENT] / 256 * (0.4 if anew else 0.012))}
-    code, found, has_begun = _ask(job, message)
+    code, found, has_begun, is_early = _ask(job, message)
     limited = limit is not None or job["signal"][0]
     passing = any("p" in option for option in options[:1])
     more = f"{job}: {code} for {wanted}, {found!r:.300} for {whole!r:.300}"
@@ -331,6 +335,8 @@ def check(data: bytes) -> None:
     if wanted == _FAILED and whole != (untold if passing else b""):
         raise Finding("another message after a failure", more)
     if code in _VERDICTS:
+        if is_early and job["signal"][0] == signal.SIGINT:
+            raise Finding("an interrupt is lost", more)
         if code != wanted:
             raise Finding("a failure that is a verdict", more)
         if job["output"] not in _READ:
@@ -346,7 +352,8 @@ def check(data: bytes) -> None:
                 # What is stopped before it can read the message copies it as it is.
                 answers.append(message)
             # A limit may end the writing, and so may a signal if no message is passed on.
-            may_end = limit is not None or (limited and not passing)
+            may_end = (limited and not passing) or (limit is not None and not (
+                job["output"] == "pipe" and limit[0] in _NO_END))
             if found not in answers and not (may_end and any(
                     text.startswith(found) for text in (whole, untold, message))):
                 raise Finding("a failure with another answer", more)

@@ -451,8 +451,9 @@ cdef int check_csr(Codes codes, Ints ends, Codes columns, Codes dense, Ints indp
 
 cdef int check_rows(Codes codes, Ints ends, Py_ssize_t n_codes, const uint8_t *settings) except -1:
     """Rows of counts by both ways, and their products with weights."""
-    # Columns behind the first 64, and behind the first 4096, have other words of bits.
-    cdef Py_ssize_t first = 4200 if settings[WIDTH] == 255 else 64 * (settings[WIDTH] & 3)
+    # Columns behind the first 64, 2048 and 4096 have other words of bits.
+    cdef Py_ssize_t first = (4200 if settings[WIDTH] == 255 else 3000 if settings[WIDTH] == 254
+                             else 64 * (settings[WIDTH] & 3))
     cdef Py_ssize_t n_rows = ends.shape[0], width = first + n_codes, row, at, k, cells = 0
     cdef Py_ssize_t n_classes = 2 + (settings[WIDTH] >> 4) % 2
     cdef Codes columns = int32_array(n_codes), dense = int32_array(width, 0), indices, data, narrow

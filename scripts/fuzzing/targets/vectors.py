@@ -24,16 +24,17 @@ from textnb.learning.vectors import WordVectors, read_vectors
 WITHIN = ["textnb.learning.vectors", "textnb.frames"]
 ABOUT = "files of word vectors: text, tables, and safetensors beside a tokenizer"
 LONGEST = 20_000
-_WORDS = ["hockey", "the", "bank", "banker", "é", "absent", "İx", "", "a b"]
+_WORDS = ["hockey", "the", "bank", "banker", "é", "éé", "absent", "İx", "", "a b"]
 _PIECES = [
-    b" ", b"\n", b"\t", b"\r\n", b"nan", b"1e39", b"1e-50", b"inf", b"_", b"-", b"0 0", b"2 2\n",
-    b"\xff", b"\xef\xbb\xbf", b"\0", b"HOCKEY 1 1\n", b"Bank 0 2\n", " ".encode("utf-16")]
+    b" ", b"\n", b"\t", b"\r\n", b"\r", b"nan", b"1e39", b"1e-50", b"inf", b"_", b"-", b"0 0",
+    b"2 2\n", b"\xff", b"\xef\xbb\xbf", b"\0", b"HOCKEY 1 1\n", b"Bank 0 2\n", " ".encode("utf-16")]
 _TOKENIZER: dict[str, Any] = {
     "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
     "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
     "model": {"type": "WordPiece", "unk_token": "x", "continuing_subword_prefix": "##",
               "max_input_chars_per_word": 100,
-              "vocab": {"hoc": 0, "##key": 1, "bank": 2, "##er": 3, "x": 4, "##x": 5}}}
+              "vocab": {"hoc": 0, "##key": 1, "bank": 2, "##er": 3, "x": 4, "##x": 5,
+                        "é": 6, "##é": 7}}}
 
 
 def seeds() -> list[bytes]:
@@ -44,16 +45,16 @@ def seeds() -> list[bytes]:
     pl.DataFrame({"term": [row[0] for row in rows],
                   "vector": [[*map(float, row[1:])] for row in rows]}).write_parquet(buffer)
     # No half of a float32 holds these.
-    table = np.arange(18.0) + 0.1
+    table = np.arange(24.0) + 0.1
     tokenizer = json.dumps(_TOKENIZER).encode()
     return [b"t" + lines, b"t7 2\n" + lines, b"z" + gzip.compress(lines, mtime=0),
             b"p" + buffer.getvalue(), *(_parts(tokenizer, json.dumps({
-                "embeddings": {"dtype": kind, "shape": [6, 2], "data_offsets": [0, 12 * size]},
-                "norms": {"dtype": kind, "shape": shape, "data_offsets": [12 * size, 18 * size]},
+                "embeddings": {"dtype": kind, "shape": [8, 2], "data_offsets": [0, 16 * size]},
+                "norms": {"dtype": kind, "shape": shape, "data_offsets": [16 * size, 24 * size]},
                 }).encode(), table.astype(own).tobytes())
                 for kind, own, size in (
                     ("F16", "<f2", 2), ("F32", "<f4", 4), ("F64", "<f8", 8), ("I32", "<i4", 4))
-                for shape in ([6], [6, 1]))]
+                for shape in ([8], [8, 1]))]
 
 
 def _parts(tokenizer: bytes, header: bytes, values: bytes) -> bytes:
