@@ -76,9 +76,9 @@ def _models() -> Iterator[Any]:
             model.set_decision(Decision({"a": 0.5, "b": -1.0, "c": math.inf}))
         yield model
     yield learned_by_plan("default", textnb.MultinomialNB(), lists=True)
-    for limits in ({"at_most": 1}, {"at_least": 1}):
+    for least, most in ((0, 1), (1, None)):
         model = learned_by_plan("default", textnb.BernoulliNB(), lists=True)
-        model.set_decision(Decision({"a": 0.0, "b": -1.0}, **limits))
+        model.set_decision(Decision({"a": 0.0, "b": -1.0}, at_least=least, at_most=most))
         yield model
     yield TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(pl.DataFrame({
         "a": [1e6, 2.5, 4.0, 1.5, 0.0, -1e6], "b": [3.0, 0.5, -1.0, 7.0, 1.0, 2.0],

@@ -100,9 +100,9 @@ def _check_counts(name: str, frame: pl.DataFrame, random: Random) -> None:
     limits = random.choice([Limits(), Limits(min_df=2), Limits(max_df=0.5), Limits(max_features=9),
                             Limits(min_df=2, max_features=3)])
     size = random.choice([frame.height, 300])
-    labels = [random.randrange(4) for _ in range(frame.height)]
-    labelled = frame.with_columns(label=pl.Series(random.choice(
-        [labels, [[*range(label)] for label in labels]])))
+    labels = pl.Series([random.randrange(4) for _ in range(frame.height)])
+    labelled = frame.with_columns(label=random.choice(
+        [labels, pl.Series([[*range(label)] for label in labels])]))
     spec = CountSpec(tokenizer, columns, "label", limits, random.choice([None, 0.0, 1.0, 2.0]))
     one, other = _both(lambda: count_by_label(labelled.iter_slices(size), spec))
     is_same = one == other if isinstance(one, tuple) or isinstance(other, tuple) else (
