@@ -41,7 +41,7 @@ UNTIL_FOUND = "TEXTNB_FUZZ_UNTIL_FOUND"
 FINDINGS = ROOT / "tests" / "fuzz"
 # CPU seconds of one input at most; of one that is too quick to compare with others; and of one at
 # most before there are others.
-_HANGS, _QUICK, _SLOW = 20.0, 0.5, 2.0
+_HANGS, _QUICK, _SLOW = 20.0, 0.5, 5.0
 # An input takes too much if it takes this many times what others of its size take.
 _TIMES = 50
 # Bytes of an input.

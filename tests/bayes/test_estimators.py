@@ -39,7 +39,7 @@ WRONG = {
     "fractions as labels": ({}, {"y": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}, "Unknown label type"),
     "a label too few": ({}, {"y": Y[:-1]}, "inconsistent numbers of samples"),
     **{f"l={l!r}": ({"l": l}, {}, r"l must be a finite number >= 0.*got") for l in (
-        -1e-300, -1.0, np.nan, np.inf, -np.inf, "1", None, True, [1.0, 1.0, -1.0, 1.0],
+        -1e-300, -1.0, 1e101, np.nan, np.inf, -np.inf, "1", None, True, [1.0, 1.0, -1.0, 1.0],
         [1.0, np.nan, 1.0, 1.0])},
     **{f"l={l!r}": ({"l": l}, {}, r"l .*one value per feature \(4\); got shape") for l in (
         [], [1.0], [1.0] * 3, [1.0] * 5, [[1.0] * 4])},

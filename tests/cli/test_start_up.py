@@ -29,7 +29,7 @@ describe m.textnb
 update m.textnb mail.parquet
 update m.textnb mail.parquet --on-error
 forget m.textnb some.parquet
-merge m.textnb m.textnb -o sum.textnb
+merge m.textnb learned.textnb -o sum.textnb
 export m.textnb -o bundle --to python
 verify exported
 threshold m.textnb mail.parquet --class spam --costs 10,1

@@ -230,7 +230,7 @@ DAMAGED = [
     ("weights", "settings/vectors", "its model shares no weights among words", ["v.txt"]),
     ("few weights", "settings/lexicon", "lexicon must be", [-1, 1.5, "a"]),
     # What only some models have
-    ("multinomial", "l", "l is not a number >= 0", [-1.0, "x", 1, True, "auto", "Infinity"]),
+    ("multinomial", "l", "l is not a number >= 0", [-1.0, 1e101, "x", 1, True, "auto", "Infinity"]),
     ("multinomial", "l", "l was chosen and is not \"auto\"", [1.0]),
     ("multinomial", "estimator/parameters/l", "l was chosen and is not \"auto\"", ["auto"]),
     ("multinomial", "pruned", "not counted by integers above 0",

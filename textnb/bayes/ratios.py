@@ -20,6 +20,8 @@ from math import log
 from typing import Any, NamedTuple
 
 LogRatio = Callable[[Any, Any], Any]
+# Sums of larger numbers over all terms could be infinite.
+MAX_SMOOTHING = 1e100
 
 
 class TermSums(NamedTuple):

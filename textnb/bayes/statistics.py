@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from textnb.bayes.ratios import MAX_SMOOTHING
 from textnb.errors import ParameterError
 from textnb.runtime.settings import is_truth
 
@@ -40,9 +41,10 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
     Raises
     ------
     ParameterError
-        If it is negative or not finite, or an array with another number of values.
+        If it is negative, not finite or above `MAX_SMOOTHING`, or an array with another number of
+        values.
     """
-    expected = "a finite number >= 0, or an array of one per feature"
+    expected = f"a finite number >= 0 (at most {MAX_SMOOTHING:g}), or an array of one per feature"
     if is_auto(l):
         raise ParameterError.naming_settings(
             "{l='auto'} belongs to MultinomialNB, BernoulliNB and ComplementNB; here {l} must be "
@@ -51,7 +53,7 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
         values = np.asarray(l, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise ParameterError.out_of_range("l", expected, l) from None
-    if is_truth(l) or isinstance(l, str) or not np.isfinite(values).all() or (values < 0).any():
+    if is_truth(l) or isinstance(l, str) or not ((values >= 0) & (values <= MAX_SMOOTHING)).all():
         raise ParameterError.out_of_range("l", expected, l)
     if values.ndim == 0:
         return float(values)

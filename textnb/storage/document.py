@@ -6,7 +6,6 @@ once. So this module imports neither Polars nor NumPy.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields
 from itertools import pairwise
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
+from textnb.bayes.ratios import MAX_SMOOTHING
 from textnb.errors import ModelFileError, ParameterError
 from textnb.files.require import check_labels, require
 from textnb.learning.settings import ColumnSettings, LimitSettings
@@ -110,8 +110,8 @@ def check_text_document(
     parameters, n_classes, l = estimator["parameters"], len(classes["labels"]), document.get("l")
     prior, memory_limit = parameters.get("class_prior"), settings["memory_limit"]
     require(prior is None or len(prior) == n_classes, "there is not one prior per class")
-    require(l is None or (type(l) is float and 0.0 <= l <= sys.float_info.max),
-            "l is not a number >= 0")
+    require(l is None or (type(l) is float and 0.0 <= l <= MAX_SMOOTHING),
+            f"l is not a number >= 0 and <= {MAX_SMOOTHING:g}")
     require((parameters.get("l") == "auto") == (l is not None),
             "l was chosen and is not \"auto\", or the other way round")
     require(memory_limit is None or (model.from_counts and type(model.l) in (int, float)

@@ -59,7 +59,7 @@ _COMPOSED = ["utf-8", "koi8-r", "windows-1251", "iso-8859-2", "windows-1255", "g
 _READ_AS = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874"}
 _ENCODED = rb"(?i)[\x80-\xff\x1b]|charset|=\?|\*|transfer-encoding"
 # Others are no charsets, though the library takes out of them what is no letter.
-_CHARSET = re.compile(r"\S{0,60}")
+_CHARSET = re.compile(r"[\w-]{0,60}")
 # By the beginning of an error, what must be in a message that has it.
 _CAUSES = {
     "charset": _ENCODED, "undecodable": _ENCODED, "unknown charset": _ENCODED,
@@ -315,8 +315,10 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
     for part in parts:
         if part.get_content_maintype() == "text" and (
                 part is other or part.get_content_disposition() != "attachment"):
+            if not _CHARSET.fullmatch(name := part.get_content_charset("utf-8")):
+                return
             try:
-                charset = codecs.lookup(part.get_content_charset("utf-8")).name
+                charset = codecs.lookup(name).name
                 texts.append(part.get_payload(decode=True).decode(_READ_AS.get(charset, charset)))
             except (LookupError, ValueError):
                 return
