@@ -9,10 +9,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import textnb
+import textnb.evaluation.leave_one_out as module
 from tests.evaluation.documents import COUNTED, TRAIN
 from tests.oracles import leave_one_out as oracle
 from tests.tiers import examples
-from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, leave_one_out
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    MultinomialNB,
+    ParameterError,
+    TextClassifier,
+    leave_one_out,
+)
 
 every = pytest.mark.parametrize("kind", COUNTED)
 texts = st.lists(st.sampled_from(["aa", "bb", "cc", "dd", "ee", "ff"]), max_size=6).map(" ".join)
@@ -123,3 +131,12 @@ def test_a_class_of_one_document_is_not_judged(kind):
     # What a model itself finds impossible is judged.
     held = leave_one_out(TextClassifier(MultinomialNB(l=0.0)).fit(rows), rows)
     assert (held.not_judged, held.log_loss) == (1, np.inf)
+
+
+def test_scores_beyond_the_limit_are_refused_before_they_are_made(monkeypatch):
+    fitted = TextClassifier().fit(TRAIN).fitted_
+    module.check_leave_one_out(fitted)
+    monkeypatch.setattr(module, "_MAX_SCORES",
+                        fitted.counts.documents * len(fitted.classes) - 1)
+    with pytest.raises(ParameterError, match="more than 256 MiB: textnb validate takes folds"):
+        module.check_leave_one_out(fitted)
