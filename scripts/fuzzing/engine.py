@@ -13,6 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 
@@ -32,14 +33,11 @@ _OF_MEMORY = 100
 
 def main(name: str, folder: Path, options: list[str]) -> None:
     warnings.simplefilter("ignore")
-    if atheris is None:
+    # What the target imports is instrumented, so it says itself what that is to be.
+    with nullcontext() if atheris is None else atheris.instrument_imports(
+            include=harness.constant(name, "WITHIN", ["textnb"])):
         target = harness.load(name)
         seeds = target.seeds()
-    else:
-        # What the target imports is instrumented, so it says itself what that is to be.
-        with atheris.instrument_imports(include=harness.constant(name, "WITHIN", ["textnb"])):
-            target = harness.load(name)
-            seeds = target.seeds()
     judge = harness.Judge(target.check)
     recent, top = list[bytes](), 0
 

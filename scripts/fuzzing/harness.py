@@ -238,7 +238,8 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
     ``until_found`` ends the run with the first finding, which is kept as it is.
     """
     target = load(name)
-    if hasattr(target, "build"):
+    is_compiled = hasattr(target, "build")
+    if is_compiled:
         require_compiler("clang", "clang libclang-rt-14-dev")
     kept_in = FINDINGS / name if (FINDINGS / name).exists() else FINDINGS
     if not os.access(kept_in, os.W_OK):
@@ -247,14 +248,14 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
         folder = Path(temporary)
         for part in ("corpus", "findings"):
             (folder / part).mkdir()
-        command = (target.build(folder) if hasattr(target, "build")
+        command = (target.build(folder) if is_compiled
                    else [sys.executable, "-m", "fuzzing.engine", name, temporary])
         began = resource.getrusage(resource.RUSAGE_CHILDREN)
         process = subprocess.Popen(
             [*command, f"-artifact_prefix={folder}/findings/", f"-max_total_time={int(seconds)}",
              f"-seed={seed}", "-rss_limit_mb=4096", f"-max_len={longest(target)}",
              # A check in Python has a limit of its own.
-             f"-timeout={20 if hasattr(target, 'build') else 300}", "-len_control=0",
+             f"-timeout={20 if is_compiled else 300}", "-len_control=0",
              "-print_final_stats=1", "-close_fd_mask=0", "-report_slow_units=300",
              str(folder / "corpus")],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
@@ -263,7 +264,7 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
                  UNTIL_FOUND: "1" if until_found else "", _OF_RUN: temporary})
         assert process.stderr is not None
         lines, edges = list[str](), list[tuple[int, int]]()
-        engine, memory, inputs = "libFuzzer" if hasattr(target, "build") else "", 0, 0
+        engine, memory, inputs = "libFuzzer" if is_compiled else "", 0, 0
         is_interrupted = False
         try:
             for line in process.stderr:
@@ -285,7 +286,7 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
             if path.suffix != ".txt":
                 about = path.with_suffix(".txt")
                 text = about.read_text() if about.exists() else "".join(lines[-100:])
-                if not until_found and hasattr(target, "build"):
+                if not until_found and is_compiled:
                     _shorten(command, path)
                 kept, text = _keep(name, target, path.read_bytes(), text, not until_found)
                 findings[str(kept.relative_to(ROOT))] = text

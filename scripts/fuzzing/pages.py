@@ -10,10 +10,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from fuzzing import harness
+from textnb.files.replace import replace_file
 
 PAGE = harness.ROOT / "docs" / "explanation" / "what_was_tried.md"
 FOLDER = harness.ROOT / "docs" / "tried"
@@ -32,8 +32,10 @@ def add(name: str, row: dict[str, Any]) -> None:
         # Two runs may end at once.
         fcntl.flock(opened, fcntl.LOCK_EX)
         rows = [*read(name), {**row, "date": today, "commit": commit}]
-        _write(FOLDER / f"{name}.json", "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
-        _write(PAGE, page())
+        with replace_file(FOLDER / f"{name}.json") as file:
+            file.write(("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n").encode())
+        with replace_file(PAGE) as file:
+            file.write(page().encode())
     finally:
         os.close(opened)
 
@@ -48,13 +50,6 @@ def check(name: str) -> None:
         read(name)
     except ValueError as error:
         sys.exit(f"the run could not be recorded: {FOLDER / name}.json is no JSON: {error}")
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file at once."""
-    new = path.with_suffix(".new")
-    new.write_text(text, "utf-8")
-    new.replace(path)
 
 
 def read(name: str) -> Rows:
@@ -107,8 +102,8 @@ def faults_table(rows: Rows) -> list[str]:
             "| unclear message | files left |", "|---|" + "---:|" * len(columns),
             *(f"| {name} | {' | '.join(f'{row[column]:,}' for column in columns)} |"
               for name, row in sorted(last.items())), "",
-            f"Each command as it was tried last. {len(before)} runs before it, whose faults were "
-            f"mended, had {found}. " + _machine([*last.values()])]
+            f"Each command as it was tried last. {len(before)} earlier runs had {found}; what they "
+            "found is fixed. " + _machine([*last.values()])]
 
 
 def soak_table(rows: Rows) -> list[str]:

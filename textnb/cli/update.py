@@ -51,17 +51,18 @@ class LabelledRows(LabelledRowOptions):
                                   "--as", metavar="CLASS")
     inputs: list[str] = argument(f"{KINDS_OF_INPUT} Several are read one after the other.")
 
-    def check_inputs(self) -> None:
-        """Raise ParameterError for an input that is named twice, also by its folder or a glob."""
-        paths: set[str] = set()
-        # Folders and globs.
-        groups = [input for input in self.inputs if not os.path.isfile(input)]
-        for input in self.inputs:
-            path = os.path.realpath(input)
-            if path in paths or any(is_in_input(input, each) for each in groups if each != input):
-                raise ParameterError(f"{input} is named twice, and its rows would count twice: "
-                                     "name it once")
-            paths.add(path)
+
+def check_named_once(inputs: list[str], counted: str) -> None:
+    """Raise ParameterError for an input that is named twice, also by its folder or a glob."""
+    paths: set[str] = set()
+    # Folders and globs.
+    groups = [input for input in inputs if not os.path.isfile(input)]
+    for input in inputs:
+        path = os.path.realpath(input)
+        if path in paths or any(is_in_input(input, each) for each in groups if each != input):
+            raise ParameterError(f"{input} is named twice, and its {counted} would count twice: "
+                                 "name it once")
+        paths.add(path)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -81,7 +82,7 @@ def update(
 ) -> None:
     """Learn more labelled rows: the model equals one that is trained on all rows."""
     target = output.target(file.model, *rows.inputs)
-    rows.check_inputs()
+    check_named_once(rows.inputs, "rows")
     with_ledger = uses_ledger(file.model, output.output, ledger.ledger)
     options.check(with_ledger=with_ledger)
     # One message can be learned without Polars, unless it has to be judged first.
@@ -102,7 +103,7 @@ def forget(file: ModelFile, rows: LabelledRows, ledger: LedgerOption, output: Mo
     from textnb.workflow import update as steps
 
     target = output.target(file.model, *rows.inputs)
-    rows.check_inputs()
+    check_named_once(rows.inputs, "rows")
     _change(file.model, rows, output, target, uses_ledger(file.model, output.output, ledger.ledger),
             "forgetting", "forgot", steps.forget, forgets=True)
 
@@ -208,12 +209,7 @@ def merge(files: ModelFiles, output: NewModel) -> None:
     models, target = files.models, output.output
     if len(models) < 2:
         raise ParameterError("merge adds two models or more: textnb merge A B -o C")
-    files_so_far: set[str] = set()
-    for path in models:
-        if (file := os.path.realpath(path)) in files_so_far:
-            raise ParameterError(f"{path} is named twice, and its documents would count twice: "
-                                 "name it once")
-        files_so_far.add(file)
+    check_named_once(models, "documents")
     output.check()
     total = load_fitted(models[0])
     for path in models[1:]:

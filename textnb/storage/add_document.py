@@ -176,7 +176,7 @@ def _unsupported_reason(document: Mapping[str, Any], contents: TextDocument) -> 
         return "binarize"
     # Loading the model and saving it drops an array that the model does not need.
     needed = {name for name, array in TEXT_ARRAYS.items()
-              if not array.condition or array.condition in contents.array_conditions}
+              if array.is_needed(contents.array_conditions)}
     has_refused_array = document["arrays"].keys() - (needed - _REFUSED_ARRAYS)
     if has_refused_array or "sample" in document or "pruned" in document:
         return "an array, or what the document has"
@@ -194,11 +194,8 @@ def _check_contents(document: Mapping[str, Any], arrays: Arrays, counts_presence
     # In UTF-8, only the later bytes of a character begin with the bits 10.
     require(bool(((text[starts] & 0xC0) != 0x80).all()), "a term is not UTF-8")
     require(0 < len(ends) < 2**31 and is_ascending(text, ends), "terms are not sorted")
-    check_counts(arrays, documents, max_sum=_MAX_SUM)
+    check_counts(arrays, documents, of_documents=counts_presence, max_sum=_MAX_SUM)
     require(int(documents.sum()) < _MAX_SUM, "documents are too many to add")
-    require(not counts_presence or bool(
-        (arrays["counts/values"] <= documents[arrays["counts/classes"]]).all()),
-            "a term is in more documents than there are")
     if _WEIGHTS in arrays:
         check_weights(arrays[_WEIGHTS])
 

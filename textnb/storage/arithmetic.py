@@ -83,7 +83,8 @@ def check_cells(arrays: Arrays, name: str, n_classes: int) -> NDArray[np.int64]:
 
 
 def check_counts(
-    arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False, max_sum: int = EXACT_LIMIT
+    arrays: Arrays, documents: NDArray[Any], *, weighted: bool = False, of_documents: bool = False,
+    max_sum: int = EXACT_LIMIT,
 ) -> NDArray[np.int64]:
     """Check the counts of all terms; return the term of each count.
 
@@ -94,6 +95,8 @@ def check_counts(
         The number of documents of each class.
     weighted : bool
         Whether documents have sample weights, so that counts are floats.
+    of_documents : bool
+        Whether the documents that hold a term are counted, and not its occurrences.
     max_sum : int
         Sums of counts must be below this, so that they are exact even as float64.
     """
@@ -111,6 +114,9 @@ def check_counts(
     require(weighted or bool(documents.all()) or not np.bincount(
         arrays["counts/classes"], minlength=len(documents))[documents == 0].any(),
         "a class without documents has counts")
+    require(weighted or not of_documents or bool(
+        (values <= documents[arrays["counts/classes"]]).all()),
+        "a term is in more documents than there are")
     return terms
 
 

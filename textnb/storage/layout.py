@@ -65,6 +65,10 @@ class Array(NamedTuple):
     may_be_absent: bool = False
     may_be_extra: bool = False
 
+    def is_needed(self, conditions: Collection[str]) -> bool:
+        """Whether a file has it for which these conditions hold."""
+        return not self.condition or self.condition in conditions
+
 
 # The arrays of a model of texts, in the order in which they are stored. Small ones come first, as a
 # reader of single terms reads all of them. "few weights" stores only the weights that are not 0.
@@ -147,7 +151,7 @@ def check_arrays(
                 f"it has an array {name!r}, which is not known")
     size_of = {"1": 1, **sizes}
     for name, array in known.items():
-        is_required = not array.condition or array.condition in conditions
+        is_required = array.is_needed(conditions)
         if name not in declared:
             require(not is_required or array.may_be_absent,
                     f"it has no array {name!r}, and needs one")

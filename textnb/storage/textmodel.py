@@ -357,11 +357,9 @@ def _unpack_counts(
     count_type = np.float64 if is_weighted else np.int64
     terms, n_classes = _unpack_terms(arrays), len(classes)
     class_count = np.array(entry["documents"], dtype=count_type)
-    n_counts = len(check_counts(arrays, class_count, weighted=is_weighted))
     # Models that keep their weights while their counts change count the documents of a term.
-    require(not model.can_count_without_refit or is_weighted or bool(
-        (arrays["counts/values"] <= class_count[arrays["counts/classes"]]).all()),
-        "a term is in more documents than there are")
+    n_counts = len(check_counts(arrays, class_count, weighted=is_weighted,
+                                of_documents=model.can_count_without_refit))
     shape = (n_classes, len(terms))
     counts_are_sparse = _check_fits_in_memory(path, shape, n_counts, model.from_counts, max_bytes)
     require(not is_weighted or not model.from_counts or (

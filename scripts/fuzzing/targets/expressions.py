@@ -84,14 +84,14 @@ def check(data: bytes) -> None:
     unseen = [one + other for one, other in zip(texts, texts[::-1], strict=True)]
     # They have no types.
     compare, columns_of = cast(Any, cases.assert_same_counts), cast(Any, cases.two_columns)
+    frame = columns_of(tokenizer, texts)
     try:
-        compare(_both, tokenizer, columns_of(tokenizer, texts),
-                columns_of(tokenizer, unseen[:100]))
+        compare(_both, tokenizer, frame, columns_of(tokenizer, unseen[:100]))
     except AssertionError as error:
         raise Finding(f"other counts of the tokenizer {name!r}", error) from error
     random = Random(zlib.crc32(data))
     if one_in(3, random):
-        _check_counts(name, columns_of(tokenizer, texts), random)
+        _check_counts(name, frame, random)
 
 
 def _check_counts(name: str, frame: pl.DataFrame, random: Random) -> None:

@@ -58,7 +58,7 @@ _COMPOSED = ["utf-8", "koi8-r", "windows-1251", "iso-8859-2", "windows-1255", "g
 # By the Encoding Standard, these names mean charsets of Windows.
 _READ_AS = {"iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874"}
 _ENCODED = rb"(?i)[\x80-\xff\x1b]|charset|=\?|\*|transfer-encoding"
-# Others are no charsets, though the library takes out of them what is no letter.
+# The library also finds a charset for other names, as it ignores most punctuation in them.
 _CHARSET = re.compile(r"[\w-]{0,60}")
 # By the beginning of an error, what must be in a message that has it.
 _CAUSES = {

@@ -52,6 +52,13 @@ _MAX_BYTES = 1 << 28
 _folder = cache(make_folder)
 
 
+@cache
+def _temporary_folder() -> str:
+    """A folder of its own for the temporary files of the package."""
+    tempfile.tempdir = str(make_folder())
+    return tempfile.tempdir
+
+
 def seeds() -> list[bytes]:
     path, bundle, found = _folder() / "seed.textnb", _folder() / "seed.zip", []
     for fit in MODELS.values():
@@ -252,11 +259,14 @@ def _mutate_bundle(data: bytes, random: Random) -> bytes:
 
 
 def check(data: bytes) -> None:
+    temporary = _temporary_folder()
     before = len(os.listdir("/proc/self/fd"))
     _check(data)
     # (After a finding, its trace holds the readers.)
     if (after := len(os.listdir("/proc/self/fd"))) > before:
         raise Finding("a file stays open", after - before)
+    if left := os.listdir(temporary):
+        raise Finding("files are left of a bundle", left)
 
 
 def _check(data: bytes) -> None:
@@ -275,10 +285,6 @@ def _check(data: bytes) -> None:
         raise Finding("a model that is loaded states no checksum")
     if signed(data) != data:
         raise Finding("a model with a wrong checksum is loaded")
-    document = json.loads(_members(data)[DOCUMENT])
-    numbers = [*document["classes"]["documents"], *(document.get("since_fit") or {}).values()]
-    if min(numbers) < 0:
-        raise Finding("a model that is loaded has a count below 0", numbers)
     labels = model.classes_.tolist()
     if labels != sorted(set(labels)):
         raise Finding("classes are not sorted, or come twice", labels)
@@ -313,9 +319,12 @@ def _rows(settings: Any) -> pl.DataFrame:
 
 
 def _check_codes(data: bytes, n_classes: int) -> None:
-    """The classes of counts, weights and rows are classes of the model."""
+    """Documents are counted from 0; the classes of counts, weights and rows are of the model."""
     members = _members(data)
     document = json.loads(members[DOCUMENT])
+    numbers = [*document["classes"]["documents"], *(document.get("since_fit") or {}).values()]
+    if min(numbers) < 0:
+        raise Finding("a model that is loaded has a count below 0", numbers)
     for name in document["arrays"]:
         if name.endswith("/classes"):
             codes = _array(document, members, name)
@@ -465,14 +474,8 @@ def _lost(data: bytes, saved: bytes) -> Iterator[str]:
 def _check_bundle(data: bytes) -> None:
     path = _folder() / "bundle.zip"
     path.write_bytes(data)
-    tempfile.tempdir = str(_folder() / "temporary")
-    os.makedirs(tempfile.tempdir, exist_ok=True)
     try:
-        try:
-            verified = textnb.verify_export(path, max_bytes=_MAX_BYTES)
-        finally:
-            if left := os.listdir(tempfile.tempdir):
-                raise Finding("files are left of a bundle", left)
+        verified = textnb.verify_export(path, max_bytes=_MAX_BYTES)
         repr(verified)
         with zipfile.ZipFile(path) as archive:
             _check_golden(verified, archive)

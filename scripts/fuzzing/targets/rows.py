@@ -262,7 +262,7 @@ def _check_values(values: dict[str, Any], own: Any) -> None:
             for each, other in zip(value, found, strict=True):
                 _check_values(each, other)
         elif isinstance(value, str) and (
-                not isinstance(found, str | None) or re.search(r"[~]|:///", value)):
+                not isinstance(found, str | None) or re.search(r"~|:///", value)):
             # It is a size, a list or a number, or a path of a home or a service.
             pass
         # An integer may have more digits than a float holds.
