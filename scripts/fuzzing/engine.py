@@ -7,6 +7,7 @@ are mutated seeds.
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import re
 import sys
@@ -39,10 +40,16 @@ def main(name: str, folder: Path, options: list[str]) -> None:
         target = harness.load(name)
         seeds = target.seeds()
     judge = harness.Judge(target.check)
+    size = max(harness.longest(target), *map(len, seeds))
+    (folder / harness.CURRENT).write_bytes(bytes(8 + size))
+    with (folder / harness.CURRENT).open("r+b") as file:
+        current = mmap.mmap(file.fileno(), 0)
     recent, top = list[bytes](), 0
 
     def check(data: bytes) -> None:
         nonlocal top
+        # If the process dies, this is what it died of.
+        current[:8 + len(data)] = len(data).to_bytes(8, "little") + data
         note(data, judge.problem(data))
         recent.append(data)
         if len(recent) == _OF_MEMORY:

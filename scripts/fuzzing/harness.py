@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
+from threading import Timer
 from typing import Any, NamedTuple, Protocol
 
 from fuzzing import targets
@@ -38,10 +39,14 @@ from textnb.errors import TextnbError
 ROOT = Path(__file__).parents[2]
 # The environment's variable that ends an engine with its first finding.
 UNTIL_FOUND = "TEXTNB_FUZZ_UNTIL_FOUND"
+# A file in the engine's folder: the size of its input, in eight bytes, and the input.
+CURRENT = "current"
 FINDINGS = ROOT / "tests" / "fuzz"
 # CPU seconds of one input at most; of one that is too quick to compare with others; and of one at
 # most before there are others.
 _HANGS, _QUICK, _SLOW = 20.0, 0.5, 5.0
+# Seconds that an input may take, and a run beyond its time.
+_STUCK = 300
 # An input takes too much if it takes this many times what others of its size take.
 _TIMES = 50
 # Bytes of an input.
@@ -255,17 +260,23 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
             [*command, f"-artifact_prefix={folder}/findings/", f"-max_total_time={int(seconds)}",
              f"-seed={seed}", "-rss_limit_mb=4096", f"-max_len={longest(target)}",
              # A check in Python has a limit of its own.
-             f"-timeout={20 if is_compiled else 300}", "-len_control=0",
-             "-print_final_stats=1", "-close_fd_mask=0", "-report_slow_units=300",
+             f"-timeout={20 if is_compiled else _STUCK}", "-len_control=0",
+             "-print_final_stats=1", "-close_fd_mask=0", f"-report_slow_units={_STUCK}",
              str(folder / "corpus")],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
             # The trace of a panic that is expected would take most of the time.
             env={"POLARS_MAX_THREADS": "1", **os.environ, "RUST_BACKTRACE": "0",
-                 UNTIL_FOUND: "1" if until_found else "", _OF_RUN: temporary})
+                 UNTIL_FOUND: "1" if until_found else "", _OF_RUN: temporary,
+                 # What the package copies is removed when its process ends.
+                 "TMPDIR": temporary})
         assert process.stderr is not None
+        # One that waits for a lock of a damaged heap does not hear libFuzzer's alarm either.
+        watch = Timer(seconds + _STUCK, process.kill)
+        watch.daemon = True
+        watch.start()
         lines, edges = list[str](), list[tuple[int, int]]()
         engine, memory, inputs = "libFuzzer" if is_compiled else "", 0, 0
-        is_interrupted = False
+        is_interrupted, said = False, time.monotonic()
         try:
             for line in process.stderr:
                 lines = [*lines[-200:], line]
@@ -275,12 +286,26 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
                     inputs, memory = int(status[1]), int(status[3] or memory)
                     if not edges or edges[-1][1] != int(status[2]):
                         edges.append((inputs, int(status[2])))
+                    if time.monotonic() > said + 60:
+                        said = time.monotonic()
+                        print(f"{inputs:,} inputs", file=sys.stderr, flush=True)
         except KeyboardInterrupt:
             is_interrupted = True
             print("interrupted", file=sys.stderr)
             process.kill()
         code = process.wait()
+        watch.cancel()
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if not is_compiled:
+            # libFuzzer does not know of what an engine in Python died.
+            found, died = folder / "findings", list[Path]()
+            if code == -signal.SIGKILL and not is_interrupted:
+                died = [found / "killed"]
+            elif not until_found:
+                died = [*found.glob("crash-*")]
+            for path in died:
+                content = (folder / CURRENT).read_bytes()
+                path.write_bytes(content[8:8 + int.from_bytes(content[:8], "little")])
         findings = {}
         for path in sorted((folder / "findings").iterdir()):
             if path.suffix != ".txt":
@@ -318,6 +343,8 @@ def _keep(
     if makes_small and not hasattr(target, "build"):
         warnings.simplefilter("ignore")
         Chance.is_sampling, judge = False, Judge(target.check)
+        # What is opened or imported once is not the input's.
+        judge.problem(target.seeds()[0])
 
         def problem_of(data: bytes) -> Problem | None:
             return judge.problem(data) or judge.memory_problem(data)

@@ -92,9 +92,10 @@ def kept_inputs(target: str) -> set[str]:
 
 
 def faults_table(rows: Rows) -> list[str]:
-    """A line for each command, as it was tried last."""
+    """A line for each command, as it was tried last: whole, if it ever was."""
     columns = ("calls", "cases", "errors", "kills", "half_written", "lost", "unclear", "left")
-    last = {row["command"]: row for row in rows}
+    last = {row["command"]: row for row in sorted(
+        rows, key=lambda row: row["errors"] + row["kills"] == row["cases"])}
     before = [row for row in rows if row not in last.values()]
     found = ", ".join(f"{sum(row[name] for row in before)} {name.replace('_', '-')}"
                       for name in columns[4:])
@@ -102,8 +103,8 @@ def faults_table(rows: Rows) -> list[str]:
             "| unclear message | files left |", "|---|" + "---:|" * len(columns),
             *(f"| {name} | {' | '.join(f'{row[column]:,}' for column in columns)} |"
               for name, row in sorted(last.items())), "",
-            f"Each command as it was tried last. {len(before)} earlier runs had {found}; what they "
-            "found is fixed. " + _machine([*last.values()])]
+            f"Each command as it was tried last, whole if it ever was. {len(before)} other runs "
+            f"had {found}; what they found is fixed. " + _machine([*last.values()])]
 
 
 def soak_table(rows: Rows) -> list[str]:

@@ -23,6 +23,7 @@ def check(*arguments: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_some_faults() -> None:
     check("--cases", "6", "train", "message by ledger", "maildir", "tell")
 

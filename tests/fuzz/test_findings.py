@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import time
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,8 +83,35 @@ def test_a_finding_that_does_not_show_again_says_so(
 ) -> None:
     monkeypatch.setattr(harness, "FINDINGS", tmp_path)
     monkeypatch.setattr(harness.Chance, "is_sampling", True)
-    path, text = harness._keep("x", SimpleNamespace(check=len), b"abc", "a crash", True)
+    target = SimpleNamespace(check=len, seeds=lambda: [b""])
+    path, text = harness._keep("x", target, b"abc", "a crash", True)
     assert (path.read_bytes(), text) == (b"abc", "not reproduced when it was tried again:\na crash")
+
+
+@pytest.mark.slow
+def test_an_engine_that_waits_for_ever_is_ended_and_its_input_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped(subprocess.Popen[str]):
+        def __init__(self, command: list[str], **options: Any) -> None:
+            super().__init__(command, **options)
+            # It has begun with its first input.
+            current = Path(command[command.index("protocol") + 1], harness.CURRENT)
+            while self.poll() is None and not (
+                    current.exists() and any(current.read_bytes()[:8])):
+                time.sleep(0.01)
+            self.send_signal(signal.SIGSTOP)
+
+    monkeypatch.setattr(harness, "FINDINGS", tmp_path)
+    monkeypatch.setattr(harness, "_STUCK", 1)
+    monkeypatch.setattr(harness, "_keep", lambda name, target, data, text, small: (
+        harness.ROOT / f"of {len(data)} bytes", text))
+    monkeypatch.setattr(subprocess, "Popen", Stopped)
+    found = harness.run("protocol", 1, seed=1).findings
+    kept, ended = found
+    assert kept.startswith("of ")
+    assert kept != "of 0 bytes"
+    assert ended == f"the engine ended with -{signal.SIGKILL:d}"
 
 
 def test_the_page_shows_the_runs() -> None:

@@ -11,15 +11,17 @@ import random
 import struct
 import subprocess
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 import textnb
-from tests.export.tables import PIECES, learned_by_plan
-from textnb import Calibration, Decision, TableClassifier
+from tests.export.tables import MARKS, PIECES, learned_by_plan
+from textnb import Calibration, Decision, TableClassifier, TextClassifier, Tokenizer
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import decisions, probabilities, target_rows, vectors
 from textnb.export.targets import c
@@ -27,9 +29,9 @@ from textnb.export.targets import c
 ABOUT = "the C export with sanitizers: damaged models, any bytes as a text, and known answers"
 LONGEST = 400
 SOURCE = Path(__file__).with_suffix(".c")
-_TEXTS = 150
+_TEXTS, _CLASSES = 150, 12
 # With half a surrogate pair, bytes beyond Unicode and of another length, and characters cut off.
-_PIECES = [*map(str.encode, PIECES), b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf",
+_PIECES = [*map(str.encode, [*PIECES, "z"]), b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf",
            b"\xe4\xb8", b"\xf0\x9f\x98"]
 # No answer, where rounding decides; and codes of the header.
 _UNCLEAR, _WRONG, _UNSURE = -100, -2, -5
@@ -80,6 +82,12 @@ def _models() -> Iterator[Any]:
         model = learned_by_plan("default", textnb.BernoulliNB(), lists=True)
         model.set_decision(Decision({"a": 0.0, "b": -1.0}, at_least=least, at_most=most))
         yield model
+    # Most characters have a cell for their class, and the last of others a row of weights. Letters
+    # that take up marks are known with them.
+    known = [*PIECES, *map("".join, product(ascii_lowercase, MARKS[:5]))]
+    yield TextClassifier(
+        tokenizer=Tokenizer(analyzer="char", ngram_range=(1, 1), normalize="NFC")).fit(
+        ["".join(known[k::_CLASSES]) + "z" * k for k in range(_CLASSES)], [*range(_CLASSES)])
     yield TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(pl.DataFrame({
         "a": [1e6, 2.5, 4.0, 1.5, 0.0, -1e6], "b": [3.0, 0.5, -1.0, 7.0, 1.0, 2.0],
         "label": ["x", "y", "x", "z", "y", "z"]}))
@@ -93,6 +101,10 @@ def _answered(number: int, bundle: Bundle) -> Iterator[bytes]:
         texts = [row.astype("<f8").tobytes() for row in rows]
     else:
         fields = [[text_of(rng) for _ in range(_TEXTS)] for _ in bundle.columns]
+        # The last word of a column and the first of the next are no n-gram, though one is known.
+        pairs = [word.encode().split(b" ") for word in bundle.terms if word.count(" ") == 1]
+        for column, words in zip(fields, zip(*pairs[:20], strict=True), strict=False):
+            column[:len(words)] = words
         texts = [b"\xff".join(row) for row in zip(*fields, strict=True)]
         rows = target_rows(bundle, pl.DataFrame({
             name: [text.decode("utf-8", "replace") for text in column]
@@ -112,9 +124,15 @@ def _answered(number: int, bundle: Bundle) -> Iterator[bytes]:
 
 
 def text_of(rng: random.Random) -> bytes:
-    """Pieces of text, some of which are cut, or have another byte; but not the byte between texts.
-    """
-    text = bytearray(b"".join(rng.choices(_PIECES, k=rng.randrange(12))))
+    """Pieces of text, and letters with marks; some are cut, or have another byte, but never the
+    byte between texts."""
+    pieces = rng.choices(_PIECES, k=rng.randrange(12))
+    for _ in range(rng.randrange(5)):
+        # Marks that a letter takes up are often blocked by others.
+        marks = rng.choices([*MARKS[:5] * 4, *MARKS], k=rng.randrange(1, 4))
+        pieces.append("".join([rng.choice(ascii_lowercase), *marks]).encode())
+    rng.shuffle(pieces)
+    text = bytearray(b"".join(pieces))
     for _ in range(rng.choice([0, 0, 1, 3]) if text else 0):
         text[rng.randrange(len(text))] = rng.randrange(255)
     return bytes(text)

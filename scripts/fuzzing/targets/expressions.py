@@ -6,6 +6,7 @@ An input is a tokenizer's number, and texts with a byte 0xFF between them, as ma
 from __future__ import annotations
 
 import os
+import unicodedata
 import zlib
 from collections.abc import Callable
 from random import Random
@@ -35,10 +36,13 @@ _TEXTS = 1000
 _PIECES = [*ODD, *UNSPACED * 2, *KEPT * 3, *"aabcdefgXYZ  \n\t,.:\\é", "the ", "The", "cat's",
            "I\u0307", "sevenab", "sevenabc", "x" * 14, "x" * 15, "C++ ", "U.S. ", "a.b.",
            "1.5%", "$5", " "]
+# Characters that become others when a text is normalised.
+_CHANGING = [one for one in map(chr, [*range(0xD800), *range(0xE000, 0x30000)])
+             if not unicodedata.is_normalized("NFKC", one)]
 
 
 def seeds() -> list[bytes]:
-    texts = [text.encode() for text in DOCUMENTS if text is not None]
+    texts = [text.encode() for text in (*DOCUMENTS, *_CHANGING[::20]) if text is not None]
     return [bytes([number]) + b"\xff".join(texts) for number in range(len(_NAMES))]
 
 
@@ -47,7 +51,8 @@ def mutate(data: bytes, random: Random) -> bytes:
     number = data[:1] if random.random() < 0.5 else bytes([random.randrange(len(_NAMES))])
     old, texts, size = data[1:].split(b"\xff"), list[bytes](), 0
     # Texts of one kind of token alone have the most tokens for their bytes.
-    pieces = random.choice([*[_PIECES] * 9, ["!", "?"], ["\u4e00"], ["ab "], ["1%"], ["a", " "]])
+    pieces = random.choice([*[_PIECES] * 9, ["!", "?"], ["\u4e00"], ["ab "], ["1%"], ["a", " "],
+                            ["a ", *random.choices(_CHANGING, k=30)]])
     while len(texts) < _TEXTS and size < LONGEST - 1000:
         one = random.choice(old)
         match random.randrange(8) if pieces is _PIECES else 7:

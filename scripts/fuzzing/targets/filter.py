@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from functools import cache, lru_cache
 from pathlib import Path
@@ -28,12 +29,12 @@ LONGEST = 70_000
 INPUTS = 10
 # The bytes that choose; the message follows.
 OPTIONS, START, LIMIT, VALUE, INPUT, OUTPUT, SIGNAL, MOMENT, CUT = range(9)
-# Help is no verdict, though it ends well. It is slow, and so is one of many.
-_HELP = ["-p", "--help"]
+# Help is no verdict, though it ends well. It is slow, and so is one of many, as is a Maildir.
+_HELP, _MAILDIR = ["-p", "--help"], ["--maildir"]
 _OPTIONS = [*[
     [], ["-p"], ["-e"], ["-pe"], ["-ep"], ["--format", "json"], ["-p", "--timeout", "5"],
     ["-p", "--spam-cutoff", "0.9", "--ham-cutoff", "0.1"], ["--min-learned", "99999999"]] * 8,
-    _HELP]
+    _HELP, _MAILDIR]
 # What is limited, and to how many times the value; memory is counted from what is in use, or from
 # a little less than what Python needs to begin.
 _LIMITS = [None, None, (resource.RLIMIT_AS, 1 << 16), (resource.RLIMIT_AS, 1 << 12),
@@ -43,8 +44,10 @@ _LIMITS = [None, None, (resource.RLIMIT_AS, 1 << 16), (resource.RLIMIT_AS, 1 << 
 # Limits of how many files are open, of their size, and of processes end no writing to a pipe.
 _NO_END = (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC)
 _PYTHON = {resource.RLIMIT_AS: 12 << 20, resource.RLIMIT_DATA: 5 << 20}
-# Without a message all commands are loaded, which takes a hundred times as long.
-_INPUTS = [*["whole"] * 20, *["in pieces", "cut", "slow"] * 6, "closed", "empty"]
+# Without a message all commands are loaded, which takes a hundred times as long. A message whose
+# end never comes is given up after some seconds, unless it must be passed on.
+_INPUTS = [*["whole"] * 20, *["in pieces", "cut", "slow"] * 6, "closed", "empty", "endless"]
+_PATIENCE = ["--timeout", "0.1"]
 _OUTPUTS = ["pipe", "pipe", "pipe", "file", "/dev/full", "closed", "reader gone"]
 _SIGNALS = [0, 0, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGPIPE,
             signal.SIGUSR1, signal.SIGXCPU, signal.SIGKILL]
@@ -66,8 +69,9 @@ _DEATHS = {resource.RLIMIT_CPU: {signal.SIGXCPU, signal.SIGKILL},
 _READ = ("pipe", "file")
 _STATUS = b"X-Textnb-Status: "
 _STATUSES = [b"spam", b"ham", b"unsure"]
+_SPAM = b"Subject: cheap\r\n\r\nbuy cheap pills now\r\n"
 _MESSAGES = [
-    b"Subject: a\n\nthe noon meeting\n", b"Subject: cheap\r\n\r\nbuy cheap pills now\r\n",
+    b"Subject: a\n\nthe noon meeting\n", _SPAM,
     b"X-Textnb-Status: ham\nX-Spam-Flag: NO\nSubject: pills\n\npills\n", b"\xff\0", b"\n",
     b"From a@b Sat Jan  3 01:05:34 1996\nSubject: =?utf-8?q?caf=C3=A9?=\n\nnothing known",
     b"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n<p>pills\n--b--",
@@ -111,6 +115,23 @@ def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool, bool]:
     has_begun = os.read(begin, 1) != b""
     os.close(begin)
     return code, found, has_begun, is_early
+
+
+def _run_in_maildir(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool, bool]:
+    """As `run`, for a Maildir that has the message; in place of the answer, what is lost of it."""
+    contents = {"new/1": message, "new/2": _SPAM, "new/3": _MESSAGES[0], "cur/4": b"seen",
+                # The place of what is filed is taken.
+                ".Spam/new/2": b"filed before"}
+    with tempfile.TemporaryDirectory(dir=job["folder"]) as folder:
+        for name, content in contents.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        code, _, has_begun, is_early = run(
+            {**job, "arguments": [*job["arguments"], folder]}, message)
+        kept = [path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()]
+    lost = " ".join(name for name, content in contents.items() if content not in kept)
+    return code, lost.encode(), has_begun, is_early
 
 
 def _become(job: dict[str, Any], source: int, target: int, began: int) -> NoReturn:
@@ -189,7 +210,7 @@ def _wait(
                 pass
             except BrokenPipeError:
                 left = left[:0]
-            if not left:
+            if not left and job["input"] != "endless":
                 os.close(feed)
                 feed = -1
         until = 0.0005 if feed >= 0 else at - now if number else 0.02
@@ -217,11 +238,14 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     import textnb.filter.quick  # noqa: F401 (what a fork is to have imported)
 
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    # By default it is 8 MB, and nothing else would ever want of memory.
+    threading.stack_size(512 << 10)
     for line in requests:
         job = json.loads(line)
         message = requests.read(job["size"])
         try:
-            code, found, has_begun, is_early = run(job, message)
+            begin = _run_in_maildir if job["arguments"][1:] == _MAILDIR else run
+            code, found, has_begun, is_early = begin(job, message)
         except TimeoutError as error:
             code, found, has_begun, is_early = 98, str(error).encode(), True, False
         answers.write(b"%d %d %d %d\n" % (code, has_begun, is_early, len(found)) + found)
@@ -299,6 +323,11 @@ def check(data: bytes) -> None:
         message = message[:len(message) * data[CUT] // 256]
     elif given in ("empty", "closed"):
         message = b""
+    passing = any("p" in option for option in options[:1])
+    if given == "endless" and (passing or options == _MAILDIR):
+        given = "whole"
+    elif given == "endless":
+        job["arguments"] = [*options, *_PATIENCE]
     wanted, whole = _without_limits(data[OPTIONS] % len(_OPTIONS), message)
     job |= {"limit": limit and (limit[0], data[VALUE] * limit[1]), "input": given, "anew": anew,
             "output": _OUTPUTS[data[OUTPUT] % len(_OUTPUTS)],
@@ -306,16 +335,19 @@ def check(data: bytes) -> None:
                        data[MOMENT] / 256 * (0.4 if anew else 0.012))}
     code, found, has_begun, is_early = _ask(job, message)
     limited = limit is not None or job["signal"][0]
-    passing = any("p" in option for option in options[:1])
     more = f"{job}: {code} for {wanted}, {found!r:.300} for {whole!r:.300}"
     if not has_begun:
         # Python itself ends with any code.
         if not limited or found:
             raise Finding("a process that did not begin", more)
         return
-    is_failure = message == b"" or options == _HELP
+    is_failure = message == b"" or options in (_HELP, _MAILDIR)
     if wanted not in (*_VERDICTS, _FAILED) or (wanted == _FAILED) != is_failure:
         raise Finding("no verdict without limits", more)
+    if options == _MAILDIR and found:
+        raise Finding("a message of a Maildir is lost", more)
+    if given == "endless":
+        wanted, whole = _FAILED, b""
     if wanted in _VERDICTS:
         # Behind the line of an mbox, which may hold the same words.
         mbox = passing and not whole.startswith(_STATUS)

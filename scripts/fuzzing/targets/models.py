@@ -52,11 +52,8 @@ _MAX_BYTES = 1 << 28
 _folder = cache(make_folder)
 
 
-@cache
-def _temporary_folder() -> str:
-    """A folder of its own for the temporary files of the package."""
-    tempfile.tempdir = str(make_folder())
-    return tempfile.tempdir
+# Of its own for the temporary files of the package.
+_temporary_folder = cache(make_folder)
 
 
 def seeds() -> list[bytes]:
@@ -259,13 +256,18 @@ def _mutate_bundle(data: bytes, random: Random) -> bytes:
 
 
 def check(data: bytes) -> None:
-    temporary = _temporary_folder()
+    # Made first, so as not to be within the other one.
+    _folder()
+    others, tempfile.tempdir = tempfile.tempdir, str(_temporary_folder())
     before = len(os.listdir("/proc/self/fd"))
-    _check(data)
+    try:
+        _check(data)
+    finally:
+        tempfile.tempdir = others
     # (After a finding, its trace holds the readers.)
     if (after := len(os.listdir("/proc/self/fd"))) > before:
         raise Finding("a file stays open", after - before)
-    if left := os.listdir(temporary):
+    if left := os.listdir(_temporary_folder()):
         raise Finding("files are left of a bundle", left)
 
 

@@ -12,18 +12,25 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
+from email.parser import BytesHeaderParser
 from functools import cache, partial
+from itertools import cycle
+from pathlib import Path
 from random import Random
 from typing import Any
+from unicodedata import category
 
 import textnb
 from fuzzing.harness import Finding, make_folder, one_in
 from fuzzing.mutations import change
+from textnb.files.replace import replace_file
 from textnb.filter import protocol, worker
 from textnb.filter.ledger import Ledger, message_key
+from textnb.filter.mailfilter import MailFilter
 from textnb.filter.models import ServedModel
 from textnb.filter.protocol import VERDICT_COMMANDS, Refused, Request
 from textnb.filter.service import Counters, Settings, counters_size
+from textnb.mail.message import read_message
 
 WITHIN = ["textnb.filter"]
 ABOUT = "requests of spamd's protocol, cut and split anywhere, and the answers"
@@ -32,17 +39,20 @@ _MAX_BYTES = 1 << 12
 _MESSAGES = [b"Subject: cheap\r\n\r\ncheap pills\r\n", b"From a b\nSubject: noon\n\nsee you\n", b"",
              b"X-Spam-Flag: NO\nX-Textnb-Status: ham\n\n", b"\xff\0\n\n",
              b"X-Spam-Flag : NO\nX-Spam-Level\t: *\n\n",
-             b"To: a\nX-Spam-Level: *\n one\n\ttwo\n\nx\n"]
-_HEADERS = [b"Content-length: 30", b"User: alice", b"User: ../x", b"Compress: zlib", b"Set: local",
-            b"Remove: local", b"Message-class: spam", b"Message-class: ham", b"Content-length: -1",
-            b"content-LENGTH : 5", b"X: " + b"y" * 8200, b"no colon", b":", b"Compress: gzip",
-            b"Content-length: 0", b"Content-length: 4096", b"Content-length: 4097"]
+             b"To: a\nX-Spam-Level: *\n one\n\ttwo\n\nx\n",
+             b"To: a\nY: z\rX-Spam-Flag: NO\rX-Textnb-Status: ham\r\r\nX-Spam-Level: *\n\n\nx\n",
+             b"From a\rX-Spam-Flag: NO\nTo: b\n\nx", b"To: a\rX-Spam-Flag: NO\r\rX-Spam-Flag: NO\r"]
+_HEADERS = [b"Content-length: 30", b"User: alice", b"User: ../x y'\xc3\xa0", b"Compress: zlib",
+            b"Set: local", b"Remove: local", b"Message-class: spam", b"Message-class: ham",
+            b"Content-length: -1", b"content-LENGTH : 5", b"X: " + b"y" * 8200, b"no colon", b":",
+            b"Compress: gzip", b"Content-length: 0", b"Content-length: 4096",
+            b"Content-length: 4097"]
 _VERDICT = re.compile(rb"^Spam: (True|False|Yes|No) ; (-?[0-9]+\.[0-9]) / 5\.0\r$", re.MULTILINE)
 _STATUS = re.compile(rb"^X-Spam-Status: (Yes|No), score=(-?[0-9]+\.[0-9]) [^\r\n]*(\r?\n)", re.M)
-# Headers of a verdict, also those of a sender, with their continuation lines.
+# The first line of a header of a verdict, also of a sender's.
 _OF_VERDICT = re.compile(
-    rb"(?im)^X-(Textnb-Status|Spam-(Flag|Level|Status|Score|Report|Checker-Version|Bar|Prev-Subject|"
-    rb"Prev-Content-Type))[ \t]*:[^\n]*(\n[ \t][^\n]*)*\n?")
+    rb"(?i)X-(Textnb-Status|Spam-(Flag|Level|Status|Score|Report|Checker-Version|Bar|Prev-Subject|"
+    rb"Prev-Content-Type))[ \t]*:")
 
 
 def seeds() -> list[bytes]:
@@ -99,7 +109,8 @@ class _Served:
     """A worker with a model of its own, and another one of a user, without a server."""
 
     def __init__(self) -> None:
-        folder, judging = make_folder(), {"min_learned": 0}
+        folder = make_folder()
+        judging: dict[str, Any] = {"min_learned": 0}
         rows = [message.decode("latin-1") for message in _MESSAGES[:2] * 3]
         # What is spam for others is ham for this user.
         labels = {None: ["spam", "ham"], "alice": ["ham", "spam"]}
@@ -119,6 +130,12 @@ class _Served:
             settings(client_timeout=0.02, tellers=[os.getuid() + 1]), self.counters)
         self._models = {user: (ServedModel(path, judging, print), Ledger(path))
                         for user, path in paths.items()}
+        # A file that is replaced by each of the others in turn, and what these say.
+        self._others = cycle([(Path(path).read_bytes(), MailFilter.load(path, **judging))
+                              for path in paths.values()])
+        self._replaced = str(folder / "replaced.textnb")
+        self.replace()
+        self.replaced = ServedModel(self._replaced, judging, lambda *_, **__: None)
         self.ends = socket.socketpair()
         self.loop = asyncio.new_event_loop()
 
@@ -141,6 +158,13 @@ class _Served:
             return read
         finally:
             reading.close()
+
+    def replace(self) -> MailFilter:
+        """Replace the model of `replaced`; what it is to say from then on."""
+        content, other = next(self._others)
+        with replace_file(self._replaced) as file:
+            file.write(content)
+        return other
 
     def model(self, request: Request) -> tuple[ServedModel, Ledger]:
         return self._models.get(request.user, self._models[None])
@@ -212,6 +236,8 @@ def check(data: bytes) -> int:
         with suppress(Refused):
             answer = served.impatient._reply(request, message, served.ends[0])
             raise Finding("a user may tell who must not", answer)
+    if message and one_in(50, random):
+        _check_replaced(served, message)
     if one_in(64, random):
         client, sent = random.choice(["ends", "closes", "waits"]), data[:random.randrange(1 << 12)]
         before = served.counters.totals()
@@ -222,6 +248,18 @@ def check(data: bytes) -> int:
         if client != "closes" and other != answer and request.command not in ("STATUS", "TELL"):
             raise Finding("a socket has another answer", f"{other!r} instead of {answer!r}")
     return len(data) + len(message)
+
+
+def _check_replaced(served: _Served, message: bytes) -> None:
+    """A model file that is replaced judges from then on, by the short way or as a whole."""
+    # A character that is in no version of Unicode is not for the short way.
+    messages = [message, message + "\u0378".encode()]
+    for _ in range(2):
+        other = served.replace()
+        for each in messages:
+            own, whole = served.replaced.judge(each)[0], other.judge(each)
+            if own.status != whole.status or abs(own.log_odds - whole.log_odds) > 1e-9:
+                raise Finding("a model that was replaced judges", f"{own} instead of {whole}")
 
 
 def _outcome(served: _Served, blocks: Iterable[bytes]) -> Any:
@@ -258,13 +296,14 @@ def _expected(data: bytes) -> Any:
     for line in lines:
         if b":" not in line:
             return "EX_PROTOCOL header not in"
-        name, value = (part.strip() for part in line.decode("latin-1").split(":", 1))
+        name, value = (part.strip(b" \t\r\n\v\f").decode(errors="surrogateescape")
+                       for part in line.split(b":", 1))
         if headers.setdefault(name.lower(), value) != value:
             return "EX_PROTOCOL two headers"
     length, user, packing = map(headers.get, ("content-length", "user", "compress"))
     if length is not None and not (length.isascii() and length.isdigit() and len(length) < 16):
         return "EX_PROTOCOL Content-length is not a number"
-    if user is not None and not re.fullmatch(r"[\w.@+-]{1,128}", user, re.ASCII):
+    if user is not None and (not 1 <= len(user) <= 128 or "Cc" in map(category, user)):
         return "EX_PROTOCOL the user"
     if packing is not None and (packing.lower() != "zlib" or length is None):
         return "EX_PROTOCOL Compress needs" if packing.lower() == "zlib" else (
@@ -374,29 +413,49 @@ def _check_verdict(
                     or abs(float(total[1]) - sum(map(float, points)))
                     < 0.051 * (len(points) + 1), "has a report whose points are not the score")
         case _:
-            block, _, rest = _halves(message)
+            block, gap, rest = _halves(message)
             if not re.sub(rb"\A(?:From [^\n]*\n)?(?:[ \t][^\n]*\n)*[ \t][^\n]*\Z", b"", message):
                 # A message of continuation lines alone whose last one has no end is a body there.
                 begin = message.rfind(b"\n") + 1
-                block, rest = message[:begin], message[begin:]
-            own, _, other = _halves(body)
+                block, gap, rest = message[:begin], b"", message[begin:]
+            tail = gap + rest if command == "PROCESS" else b""
+            own = body.removesuffix(tail)
+            require(len(own) == len(body) - len(tail) and not _halves(own)[2], "changes the body")
             names = re.findall(
                 rb"(?im)^(X-Textnb-Status|X-Spam-(?:Flag|Level|Status))[ \t]*:", own)
             marks = Counter(map(bytes.lower, names))
             require(marks[b"x-textnb-status"] == 1 == max(marks.values())
                     and (b"X-Spam-Flag: YES" in own) == is_spam == marks[b"x-spam-flag"],
                     "lacks the header of the verdict, or has two")
+            # The standard library and the package read lines that end in "\r" alone.
+            for fields in (BytesHeaderParser().parsebytes(body).keys(),
+                           [name for name, _ in read_message(body)[1].fields]):
+                seen = Counter(map(str.lower, fields))
+                require(max(seen["x-textnb-status"], seen["x-spam-level"], seen["x-spam-status"],
+                            seen["x-spam-flag"] + (not is_spam)) <= 1, "has a forged header")
             said = _STATUS.search(own)
             require_verdict(said, b"Yes")
             require(said is None or b"X-Spam-Level: %s%s" % (
                 b"*" * int(max(0.0, min(50.0, float(said[2])))), said[3]) in own, "has other stars")
-            require(_OF_VERDICT.sub(b"", own).rstrip() == _OF_VERDICT.sub(b"", block).rstrip(),
-                    "changes headers")
-            require(other == (rest if command == "PROCESS" else b""), "changes the body")
+            require(_other_lines(own) == _other_lines(block), "changes headers")
+
+
+def _other_lines(headers: bytes) -> list[bytes]:
+    """The lines that belong to no header of a verdict; "\\r" alone ends a line too."""
+    lines, is_left_out = [], False
+    for line in re.split(rb"\r*\n|\r", headers):
+        if line[:1] not in (b" ", b"\t"):
+            is_left_out = _OF_VERDICT.match(line) is not None
+        if line and not is_left_out:
+            lines.append(line)
+    return lines
 
 
 def _halves(message: bytes) -> tuple[bytes, bytes, bytes]:
     """The lines of headers, the empty line, and what follows it."""
+    if b"\n" not in message:
+        head, gap, body = message.partition(b"\r\r")
+        return head + gap[:1], gap[1:], body
     at = 0
     for line in re.findall(rb"[^\n]*\n?", message):
         if line in (b"\n", b"\r\n"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -19,11 +20,14 @@ import polars as pl
 
 from fuzzing.harness import Finding, make_folder, one_in
 from fuzzing.mutations import NUMBERS, VALUES, change, change_value
+from textnb import TextClassifier
 from textnb.errors import ParameterError, TextnbError
 from textnb.frames.conditions import check_condition, rows_where
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.sinks import write
+from textnb.scoring.columns import Answers
+from textnb.workflow import lines as answered
 from textnb.workflow.job import RESERVED, read_job
 from textnb.workflow.options import TrainOptions
 from textnb.workflow.split import check_job
@@ -33,8 +37,8 @@ WITHIN = ["textnb.workflow", "textnb.frames", "textnb.runtime.settings", "textnb
 ABOUT = "jobs, --set, --where, and rows of CSV and NDJSON"
 LONGEST = 20_000
 _PARTS = b"\0\0"
-_VARIABLE = "TEXTNB_FUZZ"
-os.environ[_VARIABLE] = "set"
+_VARIABLE, _EMPTY = "TEXTNB_FUZZ", "TEXTNB_FUZZ_EMPTY"
+os.environ |= {_VARIABLE: "set", _EMPTY: ""}
 _FRAME = pl.DataFrame({"n": [1, 2, None, -4], "x": [0.5, None, float("nan"), -1e300],
                        "text": ["a", "B'c", None, "é%_"], "flag": [True, None, False, True]})
 _CONDITIONS = [
@@ -89,7 +93,8 @@ _SETTINGS = [
     "input.storage_options.a=1", "model.tokenizer.pattern=[a", "model.text=[\"a\", \"b\"]",
     "model.C=True", "output=s3://x", "test={}", "model.\"a.b\"=1", "validation.folds=-1",
     "terms.file=P.PARQUET", "test.report=Model.JSON", "predictions.where=n >",
-    f"input.train=${{{_VARIABLE}:-other}}.csv", "output=${TEXTNB_NONE:-out}"]
+    f"input.train=${{{_VARIABLE}:-other}}.csv", "output=${TEXTNB_NONE:-out}",
+    f"input.train=${{{_EMPTY}:-other}}.csv", f"output=out${{{_EMPTY}}}"]
 _PIECES = [
     b"\r\n", b'"', b'""', b",", b";", b"\t", b"\xff", b"\xef\xbb\xbf", b"\0", b"\\", b"{", b"}",
     b"[", b"]", b":", b"'", b"=", b"#", b"\\ud800", b"\\u0041", b"null", b"1e999", b"-0", b"nan",
@@ -105,13 +110,15 @@ def seeds() -> list[bytes]:
     frame = pl.DataFrame(rows)
     ndjson = "\n".join(json.dumps(row, ensure_ascii=n % 2 == 0) for n, row in enumerate(rows))
     return [_join("job", _JOB, *settings) for settings in (
-        [], [], _SETTINGS[:1], _SETTINGS[1:2], _SETTINGS[2:4], _SETTINGS[8:9])] + [
+        [], [], _SETTINGS[:1], _SETTINGS[1:2], _SETTINGS[2:4], _SETTINGS[8:9],
+        ["model.tokenizer.lowercase=False"])] + [
         _join("csv", frame.write_csv(separator=mark), mark) for mark in (",", ";")] + [
         _join("csv", "text,label\na,b\n\"c\"\"d\",e\n,f\n", ","), _join("ndjson", ndjson + "\n"),
         _join("numbers", frame.drop("text").write_csv()),
         _join("numbers", "x,label\ntrue,a\nfalse,b\n-1e2,a\n"),
         *(_join("lines", f"{mark}first text\n\nthé third\n") for mark in ("", "\ufeff")),
-        _join("ndjson", '{"text": ["a", "b"], "label": "x"}\n{"text": null}\n')] + [
+        _join("ndjson", '{"text": ["a", "b"], "label": "x"}\n{"text": null}\n'),
+        _join("ndjson", '{"text": "a"}\n{"text": {"a": "b"}}\n')] + [
         _join("where", condition) for condition in _CONDITIONS[:6]]
 
 
@@ -254,6 +261,8 @@ def _check_values(values: dict[str, Any], own: Any) -> None:
         fields = {**fields, **own.parameters, **vars(own.columns), **vars(own.limits),
                   **vars(own.learning)}
     for key, value in values.items():
+        if key not in fields:
+            raise Finding("a job lacks a value", key)
         found = [*fields[key]] if isinstance(fields[key], tuple) else fields[key]
         if isinstance(value, dict):
             if is_dataclass(found) or key == "tokenizer":
@@ -273,9 +282,12 @@ def _check_values(values: dict[str, Any], own: Any) -> None:
 
 
 def _substituted(value: str) -> str:
-    """A path with the values of its variables."""
-    return re.sub(r"\$\{(\w+)(?::-([^}]*))?\}",
-                  lambda found: os.environ.get(found[1]) or found[2] or "", value, flags=re.A)
+    """A path with the values of its variables; no path has the zero byte of one without a value."""
+    def value_of(found: re.Match[str]) -> str:
+        text = os.environ.get(found[1]) or found[2]
+        return "\0" if text is None else text
+
+    return re.sub(r"\$\{(\w+)(?::-([^}]*))?\}", value_of, value, flags=re.A)
 
 
 def _check_sound(job: Any, path: Path) -> None:
@@ -334,12 +346,15 @@ def _check_where(parts: list[bytes], random: Random) -> None:
         raise Finding("a condition is refused", f"{condition!r}: {refusal}")
 
 
-def _collected(name: str, data: bytes, **settings: Any) -> pl.DataFrame | None:
+def _collected(
+    name: str, data: bytes, column: str | None = None, **settings: Any
+) -> pl.DataFrame | None:
+    """All columns of a file, or one; None if it is refused."""
     path = _folder() / name
     path.write_bytes(data)
     try:
         with naming_source(path):
-            return scan(path, **settings).collect()
+            return scan(path, **settings).select(pl.all() if column is None else column).collect()
     except TextnbError as error:
         _refusal(error)
         return None
@@ -347,18 +362,27 @@ def _collected(name: str, data: bytes, **settings: Any) -> pl.DataFrame | None:
 
 def _check_csv(parts: list[bytes], random: Random) -> None:
     mark = parts[1].decode("utf-8", "replace") if len(parts) > 1 else ","
-    frame = _collected("given.csv", parts[0], text="text", separator=mark)
-    if frame is None:
+    frame, alone = (_collected("given.csv", parts[0], column, text="text", separator=mark)
+                    for column in (None, "text"))
+    if frame is None or alone is None:
+        if frame is not alone:
+            raise Finding("a column alone is read, or refused", f"{frame} and {alone}")
         return
+    if not alone.equals(frame.select("text")):
+        raise Finding("a column alone is read otherwise", f"{frame} and {alone}")
     try:
         text = parts[0].decode("utf-8-sig")
         lines = [line + "\n" for line in text.removesuffix("\n").split("\n")]
         header, *rows = csv.reader(lines, delimiter=mark, strict=True)
     except (csv.Error, UnicodeDecodeError, ValueError, TypeError):
         return
-    if re.search(r"\r|\0|[^,;\n\"]\"[^,;\n\"]|\n\s*(?:\n|$)|\"\s", text) or any(
-            len(row) != len(header) for row in rows):
+    if re.search(r"\r|\0|[^,;\n\"]\"[^,;\n\"]|\n\s*(?:\n|$)|\"\s", text):
         # Readers differ in what they make of these.
+        return
+    # (Without the end of its line, an empty field too many is none.)
+    if any(len(row) > len(header) for row in (rows if text.endswith("\n") else rows[:-1])):
+        raise Finding("a row of too many fields is read", frame)
+    if any(len(row) != len(header) for row in rows):
         return
     for name in header:
         own = frame[name].fill_null("").to_list() if header.count(name) == 1 else None
@@ -428,7 +452,67 @@ def _check_numbers(parts: list[bytes], random: Random) -> None:
             raise Finding("a missing number is read as a value", value)
 
 
+def _check_stream(data: bytes, random: Random) -> None:
+    """Each line of a stream is answered as its text is, or by an error with its number."""
+    whole, size = _answered(data), random.choice([1, 7, 100])
+    if _answered(data, size) != whole:
+        raise Finding("a stream in pieces is answered otherwise", size)
+    lines = [line.strip() for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n")]
+    rows = {number: _row_of(line) for number, line in enumerate(lines, start=1) if line}
+    texts = [row["text"] for row in rows.values() if row]
+    labels = iter(_model().predict(pl.Series(texts, dtype=pl.String)))
+    expected = [{"line": number} if row is None else {**row, "predicted": next(labels)}
+                for number, row in rows.items()]
+    answers = [json.loads(line) for line in whole.split(b"\n")[:-1]]
+    for each in answers:
+        if each.keys() == {"line", "error"}:
+            del each["error"]
+    if answers != expected:
+        raise Finding("a line of a stream is answered otherwise", f"{whole!r} and {expected}")
+
+
+def _answered(data: bytes, size: int | None = None) -> bytes:
+    """What is written for a stream, of which so many bytes come at a time."""
+    class Pieces(io.BytesIO):
+        def read1(self, wanted: int | None = -1) -> bytes:
+            return self.read(size or wanted)
+
+    target, before = io.BytesIO(), vars(answered).copy()
+    if size is not None:
+        vars(answered).update(_MAX_BATCH_SIZE=0)
+    try:
+        answered.answer_lines(_model().fitted_, Answers(), Pieces(data), target)
+    finally:
+        vars(answered).update(before)
+    return target.getvalue()
+
+
+@cache
+def _model() -> TextClassifier:
+    return TextClassifier().fit(["word 1 a", "word 2 b"], ["x", "y"])
+
+
+def _row_of(line: bytes) -> dict[str, Any] | None:
+    """The object of a line that has one text; None for any other line."""
+    def from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if sum(name == "text" for name, _ in pairs) > 1:
+            raise ValueError("two texts")
+        return dict(pairs)
+
+    def refuse(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        row = json.loads(line.decode(), object_pairs_hook=from_pairs, parse_constant=refuse)
+        row["text"] is None or row["text"].encode()
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError, IndexError):
+        return None
+    return row if isinstance(row, dict) and "predicted" not in row else None
+
+
 def _check_ndjson(parts: list[bytes], random: Random) -> None:
+    if one_in(4, random):
+        _check_stream(parts[0], random)
     frame = _collected("given.ndjson", parts[0], text="text", tokens=None)
     try:
         lines = parts[0].decode("utf-8-sig").split("\n")
