@@ -9,14 +9,16 @@ import click
 import pytest
 
 import textnb
+from tests.frames.writing import FORMATS
 from textnb import ParameterError, TextClassifier, Tokenizer
-from textnb.cli.inputs import OUTPUT_FORMATS
+from textnb.cli.inputs import KINDS_OF_INPUT, OUTPUT_FORMATS
 from textnb.cli.main import VERBS, command_of
 from textnb.cli.options import name_of
 from textnb.cli.train import ModelOptions
 from textnb.cli.words import is_flag
 from textnb.export.targets.known import TARGETS
 from textnb.frames import sinks
+from textnb.frames.formats import ENDINGS, ROW_FORMATS
 from textnb.frames.scan import scan
 from textnb.learning.settings import ColumnSettings, LimitSettings, TokenSettings
 from textnb.models.known import all_models, registered_models, table_models, text_models
@@ -25,6 +27,7 @@ from textnb.workflow.job import read_job
 from textnb.workflow.options import INPUT_FORMATS, LearnOptions, TokenOptions
 from textnb.workflow.options import TARGETS as OFFERED_TARGETS
 
+PAGES = Path(__file__).parents[1] / "docs" / "how-to"
 # Of a classifier, what is an object or comes from Python alone.
 OBJECTS = {"estimator", "tokenizer", "vocabulary"}
 
@@ -121,9 +124,23 @@ def test_what_is_offered_is_what_there_is(tmp_path):
         scan(tmp_path / "x", format="none such")
     known = set(re.findall(r"\b[a-z]+\b", str(refused.value).partition("choose one of")[2]))
     assert known == set(INPUT_FORMATS), "what --help offers, and scan reads"
-    page = (Path(__file__).parents[1] / "docs" / "how-to" / "exports.md").read_text("utf-8")
+    page = (PAGES / "exports.md").read_text("utf-8")
     table = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     assert not [name for name in TARGETS if not any(f"`{name}`" in cell for cell in table)]
+
+
+def test_a_format_of_rows_is_said_and_tested_wherever_formats_are():
+    page = (PAGES / "command_line.md").read_text("utf-8").partition("## What can be read")[2]
+    places = {
+        "the docstring of textnb/frames/scan.py": scan.__doc__,
+        "KINDS_OF_INPUT of textnb/cli/inputs.py": KINDS_OF_INPUT,
+        "the table of docs/how-to/command_line.md": page.partition("\n\nErrors")[0],
+        "FORMATS of tests/frames/writing.py": "".join(f".{ending}" for ending in FORMATS)}
+    for format in ROW_FORMATS:
+        names = [rf"\b{format}", *(re.escape(name) for name, of in ENDINGS.items() if of == format)]
+        missing = [place for place, text in places.items()
+                   if not re.search(rf"({'|'.join(names)})\b", text, re.I)]
+        assert not missing, f"{format} is not in {', nor in '.join(missing)}"
 
 
 @pytest.mark.parametrize("verb", VERBS)

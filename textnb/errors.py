@@ -227,11 +227,17 @@ class ParameterError(TextnbError, ValueError):
         synonyms: Mapping[str, str] | None = None,
     ) -> ParameterError:
         """An error for a value that is none of the choices; see `suggestion` for ``synonyms``."""
+        choices = list(choices)
         known = [str(choice) for choice in choices]
         more = f" and {len(known) - _MAX_CHOICES:,} more" if len(known) > _MAX_CHOICES else ""
+        # What is written like a choice, or equals it, is of another type.
+        alike = (choice for choice in choices if type(got) is not type(choice) and isinstance(
+            got, (str, int, float)) and (got == choice or str(got).lower() == str(choice).lower()))
+        hint = next((f" of type {type(got).__name__}, not {type(choice).__name__}"
+                     for choice in alike), suggestion(str(got), known, synonyms))
         return cls.naming_settings(
             "{setting}: unknown value {got!r}{hint}; choose one of {known}", setting=Mention(name),
-            got=got, hint=suggestion(str(got), known, synonyms),
+            got=got, hint=hint,
             known=", ".join(known[:_MAX_CHOICES]) + more)
 
     @classmethod
@@ -389,7 +395,7 @@ class SchemaError(DataError):
 
     @classmethod
     def wrong_type(cls, column: str, role: str, expected: str, got: object) -> SchemaError:
-        is_list = role == "label" and str(got).startswith(("List(", "Array("))
+        is_list = str(got).startswith(("List(", "Array("))
         target_type = "pl.List(pl.String)" if is_list else "pl.String"
         return cls.with_advice(
             f"{role} column {column!r} must be {expected}; it is {got}. ",

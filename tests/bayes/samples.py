@@ -10,15 +10,20 @@ from sklearn.svm import LinearSVC
 
 from tests.oracles import bernoulli, categorical, complement, multinomial
 from textnb import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
+from textnb.models.counts import CountModel
+from textnb.models.known import MODELS
 
-COUNT_MODELS = [MultinomialNB, BernoulliNB, ComplementNB, CategoricalNB]
+COUNT_MODELS = [kind for kind in MODELS if issubclass(kind, CountModel)]
 every_count_model = pytest.mark.parametrize("kind", COUNT_MODELS)
 matrices = pytest.mark.parametrize("matrix", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 
-# The exact scores of a row, by fractions.
-ORACLES = {"multinomial": multinomial.scores, "bernoulli": bernoulli.scores,
-           "complement": complement.scores, "categorical": categorical.scores,
-           "complement norm": partial(complement.scores, norm=True)}
+# Models, and the exact scores of a row, by fractions.
+ORACLES = {
+    "multinomial": (MultinomialNB(), multinomial.scores),
+    "bernoulli": (BernoulliNB(), bernoulli.scores),
+    "complement": (ComplementNB(), complement.scores),
+    "complement norm": (ComplementNB(norm=True), partial(complement.scores, norm=True)),
+    "categorical": (CategoricalNB(min_categories=4), categorical.scores)}
 
 X = np.array([[2, 0, 1, 0], [1, 0, 0, 2], [0, 1, 0, 0], [0, 3, 1, 0], [0, 2, 2, 1], [1, 1, 0, 1]])
 Y = np.array(["ham", "ham", "ham", "spam", "spam", "eggs"])

@@ -159,6 +159,11 @@ DOCUMENT_WEIGHTS = [
         ([0.0] * 36, DataError, "zero for every document"))),
     (lambda: TextClassifier().fit(["a b"], ["x"], sample_weight="weight"), ParameterError,
      "one weight per text"),
+    *((lambda model=model: model.fit(X, Y, sample_weight=[1e101] * len(Y)), ParameterError,
+       r"sample_weight must be at most 1e\+100; got 1e\+101")
+      for model in (*ROW_MODELS, MultinomialNB(), textnb.GaussianNB())),
+    (lambda: MultinomialNB(class_prior=[[0.5, 0.5]]).fit(X[:2], ["a", "b"]), ParameterError,
+     r"expected shape \(2,\), got \(1, 2\)"),
     *((lambda settings=settings: TextClassifier(**settings).fit(FRAME, sample_weight="weight"),
        ParameterError, message) for settings, message in (
         ({"memory_limit": 1 << 20}, "memory_limit"),

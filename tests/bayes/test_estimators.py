@@ -198,6 +198,21 @@ def read_only(rows):
     return rows
 
 
+@pytest.mark.parametrize("kind", [MultinomialNB, textnb.ComplementNB])
+@matrices
+@pytest.mark.parametrize("rows", [
+    np.array([[2**62, 1], [2**62, 1], [1, 2]]), np.array([[2**63, 1], [3, 1], [1, 2]], np.uint64),
+    np.array([[2**60, 1], [2**60, 1], [1, 2]])], ids=["sum", "value", "batches"])
+def test_counts_beyond_64_bits_are_floats(kind, matrix, rows):
+    y = ["a", "a", "b"]
+    model, of_floats = (kind().fit(X, y) for X in (matrix(rows), matrix(rows.astype(float))))
+    for _ in range(10):
+        model.partial_fit(matrix(rows), y)
+        of_floats.partial_fit(matrix(rows.astype(float)), y)
+    assert model.statistics_.equals(of_floats.statistics_)
+    assert (model.statistics_.values > 0).all()
+
+
 # Of small integers, whose sums wrap.
 LARGE = np.tile(np.array([[255, 255], [255, 0]], dtype=np.uint8), (300, 1))
 STORED = {

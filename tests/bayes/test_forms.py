@@ -143,7 +143,7 @@ def test_the_form_of_a_text_classifier_names_its_terms():
 
 def oracle(kind, row, l=0):
     categories = [(X.max(axis=0) + 1).tolist()] if kind == "categorical" else []
-    return ORACLES[kind](X.tolist(), Y.tolist(), row, l, *categories)
+    return ORACLES[kind][1](X.tolist(), Y.tolist(), row, l, *categories)
 
 
 ZERO = {"multinomial": MultinomialNB(l=0), "bernoulli": BernoulliNB(l=0),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from textnb import BernoulliNB, ComplementNB, MultinomialNB
+from tests.bayes.samples import COUNT_MODELS
+from textnb import ComplementNB, MultinomialNB
 from textnb.bayes.counts import Counts
 from textnb.bayes.ratios import TermSums, log_prior, log_ratio
 
@@ -24,8 +25,8 @@ def sums_of(model, l):
 
 @pytest.mark.parametrize("l", [1e-6, 0.1, 1.0, 7.5, 1000.0])
 @pytest.mark.parametrize("model", [
-    MultinomialNB(), MultinomialNB(fit_prior=False), MultinomialNB(class_prior=[0.5, 0.3, 0.2]),
-    BernoulliNB(), ComplementNB(), ComplementNB(norm=True)], ids=repr)
+    *(kind() for kind in COUNT_MODELS if kind().sums), MultinomialNB(fit_prior=False),
+    MultinomialNB(class_prior=[0.5, 0.3, 0.2]), ComplementNB(norm=True)], ids=repr)
 def test_plain_numbers_and_arrays_agree(model, l):
     model = model.with_smoothing(l)
     form = model.derive(Counts.from_table(np.arange(3), ROWS, COUNTS))

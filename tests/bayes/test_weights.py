@@ -98,10 +98,12 @@ def test_balanced_weights_equal_those_of_scikit_learn():
     assert model.class_weight_[-1] == 1.0
 
 
-def test_class_weight_takes_integer_labels_as_numbers_or_strings():
-    labels = (LABELS == "spam").astype(int)
-    named = MultinomialNB(class_weight={1: 2.0}).fit(COUNTS, labels)
-    for keys in ({"1": 2.0}, {np.int64(1): 2.0}):
+@pytest.mark.parametrize(("kind", "label", "other_keys"), [
+    (int, 1, ["1", np.int64(1)]), (bool, True, ["true", "True", np.bool_(True)])])
+def test_class_weight_takes_labels_as_such_or_as_strings(kind, label, other_keys):
+    labels = (LABELS == "spam").astype(kind)
+    named = MultinomialNB(class_weight={label: 2.0}).fit(COUNTS, labels)
+    for keys in ({key: 2.0} for key in other_keys):
         again = MultinomialNB(class_weight=keys).fit(COUNTS, labels)
         assert np.array_equal(again.feature_log_prob_, named.feature_log_prob_)
 

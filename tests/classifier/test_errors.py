@@ -176,6 +176,7 @@ ERRORS = [
     *((lambda text=text: SINGLE.explain(text), ParameterError,
        "text must be one text, or a dict of texts") for text in (["good"], None, {"text": 5})),
     (lambda: TextClassifier().fit(NEWS).top(label="sprot"), ParameterError, UNKNOWN_CLASS),
+    (lambda: SINGLE + 1, TypeError, "unsupported operand"),
     (lambda: SINGLE.top(k=0), ParameterError, "k must be an int >= 1"),
     (lambda: MULTILABEL.explain("word9", labels=["tin"]), ParameterError, "unknown value 'tin'"),
     (lambda: SINGLE.explain("aa", labels=["ham"]), ParameterError, "labels is for"),

@@ -33,10 +33,9 @@ PLACES = {
         "evaluation.leave_one_out",
     "the answers of exports":
         "export.bundle export.golden export.readme export.reduce export.verify export.write "
-        "export.targets.base "
-        "export.targets.c export.targets.data export.targets.embedded export.targets.onnx_graph "
-        "export.targets.onnx_nodes export.targets.python export.targets.sql "
-        "export.targets.sql_answers",
+        "export.targets.c export.targets.data export.targets.embedded export.targets.known "
+        "export.targets.onnx_graph export.targets.onnx_nodes export.targets.program "
+        "export.targets.sql export.targets.sql_answers",
     "columns of lists, in and out":
         "cli.drift engines.spark.counts frames.label_lists frames.scan workflow.split",
     "words for people, and refusals":

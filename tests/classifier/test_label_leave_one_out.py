@@ -7,6 +7,7 @@ import pytest
 import textnb
 from tests.classifier import topics
 from tests.classifier.topics import TOPICS
+from tests.evaluation.documents import COUNTED
 from tests.oracles.label_leave_one_out import refitted_log_odds
 from textnb import BernoulliNB, ComplementNB, DataError, MultinomialNB, TextClassifier
 from textnb.bayes.choice import GRID
@@ -50,7 +51,7 @@ def test_scores_are_those_of_fitting_again_without_the_document(model):
     assert "leave-one-out" in repr(left_out)
 
 
-@pytest.mark.parametrize("estimator", [MultinomialNB, BernoulliNB, ComplementNB])
+@pytest.mark.parametrize("estimator", [kind for kind in COUNTED if kind.learns_labels])
 def test_l_auto_chooses_one_l_for_all_labels_by_leave_one_out(estimator, reloaded):
     model = TextClassifier(estimator(l="auto")).fit(NEWS)
     chosen = model.fitted_.chosen_l

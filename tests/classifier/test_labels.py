@@ -154,3 +154,16 @@ def test_more_of_a_matrix_is_learned_and_forgotten():
     assert_same_model(more.partial_fit(NEWS_TEXTS[half:], Y[half:]), whole)
     more.forget(NEWS_TEXTS[half:], Y[half:])
     assert more.predict(NEWS_TEXTS).shape == Y.shape
+
+
+def test_models_that_add_answer_in_the_form_that_both_have():
+    half, table = len(NEWS_TEXTS) // 2, NEWS.select("text")
+    parts = slice(half), slice(half, None)
+    first, second = (TextClassifier().fit(NEWS_TEXTS[part], Y[part]) for part in parts)
+    np.testing.assert_array_equal((first + second).predict(NEWS_TEXTS), TextClassifier().fit(
+        NEWS_TEXTS, Y).predict(NEWS_TEXTS))
+    lists = TextClassifier().fit(NEWS_TEXTS, [np.flatnonzero(row).tolist() for row in Y])
+    assert (first + lists).predict(["word1"]) == [(lists + first).predict(["word1"])[0]]
+    beside, also = (TextClassifier().fit(table[part], NEWS["label"][part]) for part in parts)
+    assert isinstance((beside + also).predict(table), list)
+    assert isinstance((beside + TextClassifier().fit(NEWS)).predict(table), pl.DataFrame)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.classifier.models import NEWS, SPAM, assert_same_model
 from tests.classifier.topics import NEWS as LISTS
-from textnb import DataError, MultinomialNB, ParameterError, TextClassifier
+from textnb import DataError, MultinomialNB, NBLinear, ParameterError, TextClassifier
 
 
 @pytest.mark.parametrize(("train", "labels"), [
@@ -23,6 +23,24 @@ def test_an_unseen_label_is_announced(train, labels):
     for classes in (["ham", "corn"], []):
         with pytest.raises(DataError, match="not announced"):
             TextClassifier().partial_fit(train, classes=classes)
+
+
+@pytest.mark.parametrize("options", [{}, {"keep_sample": 20}], ids=["counts", "sample"])
+def test_weights_of_rows_take_no_new_class_and_no_weights_of_documents(options):
+    model, more = TextClassifier(NBLinear(idf=False)).fit(SPAM, **options), SPAM.head(2)
+    before = model.fitted_
+    for weights in ([1.0, 2.0], [-1.0, 2.0], [np.nan, 1.0]):
+        with pytest.raises(ParameterError, match=r"sample_weight: NBLinear .* fit it again on all"):
+            model.partial_fit(more, sample_weight=weights)
+    eggs = more.with_columns(label=pl.lit("eggs"))
+    with pytest.raises(DataError, match="can't forget: class 'eggs' was never learned"):
+        model.forget(eggs)
+    for call in (lambda: model.partial_fit(more, classes=["eggs"]),
+                 lambda: model.partial_fit(eggs)):
+        with pytest.raises(DataError, match=r"NBLinear .* not for 'eggs', which only a new fit"):
+            call()
+    assert model.fitted_ is before
+    assert model.partial_fit(more, classes=["ham"]).fitted_.counts.documents == SPAM.height + 2
 
 
 def test_a_class_without_documents():

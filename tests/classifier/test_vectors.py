@@ -107,7 +107,8 @@ def test_parts_of_words_sum_to_words(tmp_path):
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     table = np.arange(12, dtype=np.float16).reshape(6, 2)
     numpy_files.save_file({"embeddings": table}, tmp_path / "model.safetensors")
-    found = read_vectors(tmp_path, pl.Series(["hockey", "banker", "xxxx"]), n_first=9)
+    # A word with the part for what is unknown has no vector.
+    found = read_vectors(tmp_path, pl.Series(["hockey", "banker", "xxxx", "zebra"]), n_first=9)
     assert dict(zip(found.words, found.values.tolist(), strict=True)) == {
         "hockey": [2.0, 4.0], "banker": [10.0, 12.0], "hoc": [0.0, 1.0], "bank": [4.0, 5.0],
         "x": [8.0, 9.0]}
@@ -213,6 +214,12 @@ def bad(**columns):
 def test_errors(settings, error, message):
     with pytest.raises(error, match=message):
         TextClassifier(**{"estimator": NBLinear(), **settings}).fit(ROWS)
+
+
+def test_words_with_a_space_are_skipped(tmp_path):
+    (tmp_path / "v.txt").write_text("the 1 2\nat x@y 3 4\n. . . 5 6\nat 7 8\n")
+    found = read_vectors(tmp_path / "v.txt", pl.Series(["at"]), n_first=9)
+    assert (found.words.to_list(), found.values.tolist()) == (["the", "at"], [[1, 2], [7, 8]])
 
 
 @pytest.mark.parametrize(("text", "message"), [

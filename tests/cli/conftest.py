@@ -122,9 +122,6 @@ def assert_same_file(path, model):
     assert Path(path).read_bytes() == Path("python.textnb").read_bytes()
 
 
-FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
-
-
 def read_json(text):
     """Parse JSON by the standard, which has no NaN and Infinity."""
 

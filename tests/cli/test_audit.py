@@ -1,5 +1,7 @@
 """textnb audit and textnb relabel."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -101,6 +103,18 @@ def test_a_review_that_is_wrong_changes_nothing(run, rows, folder, review, said)
     assert ran.err.startswith("error: reviewed.csv: ")
     assert said in ran.err
     assert not (folder / "new.csv").exists()
+
+
+@pytest.mark.parametrize(("labels", "suggested", "shown"), [
+    ([1, 2], "z", "'z', and the labels of the rows are Int64"),
+    ([True, False], "7", "7, and the labels of the rows are Boolean"),
+    ([[1], [2]], "2;x", "['2', 'x'], and the labels of the rows are List(Int64)")])
+def test_a_label_of_another_type_is_named_with_its_row(run, folder, labels, suggested, shown):
+    pl.DataFrame({"text": ["aa", "bb"], "label": labels}).write_parquet("rows.parquet")
+    Path("reviewed.csv").write_text(f"row,suggested\n1,1\n0,{suggested}\n")
+    ran = run("relabel", "rows.parquet", "--from", "reviewed.csv", "-o", "new.parquet").checked(1)
+    assert ran.err == (f"error: reviewed.csv: the review gives row 0 the label {shown}: give one "
+                       "of that type\n")
 
 
 def test_a_label_that_no_row_had_is_noted(run, rows):

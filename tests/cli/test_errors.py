@@ -52,6 +52,7 @@ def everything(tmp_path_factory):
     models = {
         "m": TextClassifier().fit(MAIL), "limited": TextClassifier(min_df=2).fit(MAIL),
         "linear": TextClassifier(NBLinear()).fit(pl.concat([MAIL] * 3)),
+        "weighted": TextClassifier().fit(MAIL, sample_weight="id"),
         "numbers": TextClassifier().fit(["aa", "bb"], [0, 1]),
         "truths": TextClassifier().fit(["aa", "bb"], [False, True]),
         "lists": TextClassifier().fit(folder / "lists.ndjson"),
@@ -78,7 +79,8 @@ BAD_USAGE = {
         ("--memory-limit 1M5", "bytes, such as 500M"), ("--memory-limit ''", "such as 500M"),
         ("--ngrams x", "--ngrams must be two numbers, such as 1,2; got 'x'"),
         ("--ngrams 2,1", "--ngrams must be (min_n, max_n) with 1 <= min_n <= max_n"),
-        ("--set 'pattern=('", "--set pattern '(' has a capturing group"),
+        ("--set 'pattern=(a'", "--set pattern '(a' is not a valid regular expression"),
+        ("--set 'pattern=(a)'", "--set pattern '(a)' has a capturing group"),
         ("--set pattern=a --set sklearn=true", "--set sklearn does not go with --set pattern"),
         ("--set l=1", "--set l: it is an option of its own, --l"),
         ("--set ngram_range=1", "--set ngram_range: it is an option of its own, --ngrams"),
@@ -129,7 +131,8 @@ BAD_USAGE = {
         ("-o out.csv --columns id", "--columns names no answer; the answers are predicted"),
         ("-o out.csv --columns predicted,probability", "unknown value 'probability'")],
     "mistakes m.textnb mail.parquet": [("--safe-csv", "--safe-csv is for csv and tsv")],
-    "next m.textnb new.csv --labelled mail.csv": [("-o mail.csv", "is also what is read")],
+    "next m.textnb new.csv --labelled mail.csv": [
+        ("-o mail.csv", "is also what is read"), ("-n 0", "error: -n must be an integer above 0")],
     # Before anything is read.
     "predict absent.textnb absent.csv -o out.doc": [("", "--output-format")],
     "predict table.textnb table.parquet --explain 2": [("", "of texts")],
@@ -152,6 +155,7 @@ BAD_USAGE = {
         ("numbers.textnb unlabelled.csv --as 1_0", "an integer of 64 bits"),
         ("numbers.textnb unlabelled.csv --as 99999999999999999999", "an integer of 64 bits"),
         ("truths.textnb unlabelled.csv --as perhaps", "got 'perhaps'"),
+        ("m.textnb unlabelled.csv --as a\udcff", "must be valid Unicode; got 'a\\udcff'"),
         ("linear.textnb new.csv", "learns from all documents at once"),
         ("linear.textnb new.csv", "textnb train --warm-start MODEL"),
         ("table.textnb table.parquet --on-error", "--on-error is for models of texts")],
@@ -166,6 +170,8 @@ BAD_USAGE = {
     "calibrate": [("m.textnb mail.csv --dry-run -o n.textnb", "writes nothing: leave out --output"),
                   ("lists.textnb lists.ndjson --no-length", "--length is for one label"),
                   ("table.textnb table.parquet", "is a model of feature tables; this is for")],
+    "threshold weighted.textnb mail.csv": [
+        ("-c spam --costs 1,1 --scored folds", ": score other rows, as textnb calibrate")],
     "threshold": [
         ("m.textnb --costs 1,1 -c spam", "name an INPUT, or --clear"),
         ("m.textnb --clear --where x", "not with --where"),
@@ -265,15 +271,18 @@ BAD_DATA = {
     "tune -o n.textnb": [("mail.csv --label kind", "or say which with --label\n")],
     "mail nowhere": [("", "no such file or folder")],
     "mistakes m.textnb": [("unlabelled.csv", "Rename the one that is meant\n")],
-    "test": [("numbers.textnb mail.csv", "in column 'label'")],
+    "test": [("numbers.textnb mail.csv", "label column 'label' holds 'spam', and the model's")],
+    "validate m.textnb": [("new.csv --leave-one-out", "to score others, use textnb test, textnb")],
+    "threshold m.textnb new.csv": [
+        ("-c spam --costs 1,1 --scored leave-one-out", "use textnb test, textnb thre")],
     "update": [
         ("absent.textnb new.csv", "no such model file"),
         ("m.textnb new.csv none.csv", "no such file or folder: 'none.csv'"),
         ("m.textnb sport.csv", "known classes are 'ham', 'spam'; say --new-class NAME for each "),
         ("m.textnb unlabelled.csv", "where all rows are of one class, say --as CLASS"),
         ("m.textnb columns.csv", "no column 'text' (the text column)"),
-        ("numbers.textnb mail.csv", "mail.csv"),
-        ("numbers.textnb mail.csv --on-error", "mail.csv")],
+        ("numbers.textnb mail.csv", "label column 'label' holds 'spam', and the model's labels"),
+        ("numbers.textnb mail.csv --on-error", "write such integers, or leave out its rows")],
     "forget": [("m.textnb sport.csv", "can't forget: term 'cup' was never learned")],
     "duplicates mail.csv": [("nowhere.csv", "no such file or folder: 'nowhere.csv'"),
                             ("mail.csv --test-where 1=0", "--test-where '1=0' leaves no rows")],

@@ -49,7 +49,8 @@ def result(process, message=HAM):
 
 
 @pytest.mark.parametrize(("module", "known"), [
-    (entry, {"__future__", "os", "sys"}), (stream, {"__future__", "os", "sys", "typing"})])
+    (entry, {"__future__", "os", "sys"}),
+    (stream, {"__future__", "_thread", "os", "sys", "typing"})])
 def test_nothing_is_imported_before_a_failure_is_seen(module, known):
     imported = set()
     for node in ast.parse(Path(module.__file__).read_text()).body:
@@ -140,6 +141,32 @@ def test_without_a_limit_it_is_waited_for(model):
     code, out, err = result(started(prelude, model, "-p", "--timeout", "0.3"))
     assert (code, out) == PASSED_ON
     assert "not judged in time" in err
+
+
+@pytest.mark.parametrize("interrupts", [0, 2])
+def test_a_verdict_that_comes_after_the_timeout_is_not_written(interrupts):
+    # The message has no end yet, so it is still being written when the verdict comes.
+    prelude = """
+from textnb.mail import message
+message.MAX_MESSAGE = 4
+def judge(arguments, stream):
+    stream.read_message(0.2)
+    time.sleep(1)
+    os.write(2, b"judged\\n")
+    stream.answer(b"X-Textnb-Status: spam\\n", 0)
+    return 0
+entry._verdict = judge
+"""
+    with started(prelude, "m", "-p") as process:
+        send(process, HAM[:10])
+        assert process.stderr.readline() == b"judged\n"
+        for _ in range(interrupts):
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        code, out, err = result(process, HAM[10:])
+        assert (code, out) == PASSED_ON
+        assert "not judged in time" in err
 
 
 def test_the_time_to_read_counts_unless_the_message_must_be_written(model):

@@ -1,11 +1,15 @@
 """textnb filter --maildir: new messages are judged and filed once, and none is lost."""
 
 import builtins
+import bz2
+import gzip
 import json
+import lzma
 import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -106,6 +110,25 @@ def test_what_can_not_be_written_is_a_failure(model, maildir):
     with open("/dev/full", "wb") as full:
         ran = finished(start("filter", model, "--maildir", maildir, stdout=full)).checked(3)
     assert "No space left" in ran.err
+
+
+@pytest.mark.parametrize("pack", [partial(gzip.compress, mtime=0), bz2.compress, lzma.compress])
+def test_compressed_messages_are_judged_as_others(file_new, maildir, pack):
+    plain = [line.split()[:2] for line in file_new("--dry-run").out.splitlines()]
+    for path in (maildir / "new").iterdir():
+        path.write_bytes(pack(path.read_bytes()))
+    assert [line.split()[:2] for line in file_new().out.splitlines()] == plain
+    assert (maildir / ".Spam" / "new" / "1.spam").read_bytes() == pack(SPAM)
+
+
+def test_what_holds_no_message_gets_no_verdict(file_new, maildir):
+    broken = {"4.empty": b"", "5.packed": gzip.compress(b""), "6.cut": gzip.compress(SPAM)[:-9]}
+    write_files(maildir / "new", broken)
+    ran = file_new(code=3)
+    assert "1 spam, 1 ham, 1 unsure, 3 could not be judged or filed" in ran.err
+    assert ran.err.count("stays where it is: it is empty, and a message was expected") == 2
+    assert "6.cut stays where it is: Compressed file ended" in ran.err
+    assert {path.name for path in (maildir / "new").iterdir()} >= set(broken)
 
 
 # Names and links

@@ -1,13 +1,16 @@
 """update, forget, merge, diff: a model at work."""
 
+import os
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from tests.cli.conftest import MAIL, assert_same_file, finished, json_of, start
-from textnb import Calibration, Decision, TableClassifier, TextClassifier, load
+from textnb import Calibration, Decision, TableClassifier, TextClassifier, TextnbWarning, load
 from textnb.files.lock import lock_path
+from textnb.storage import textmodel
+from textnb.workflow import update
 
 SINCE = "the model has learned or forgotten documents since"
 NEW = pl.DataFrame({"text": ["free lunch offer", "see you at lunch"], "label": ["spam", "ham"]})
@@ -85,6 +88,25 @@ def test_rows_without_labels_are_given_one(run, folder, labels, name, words):
     assert load("a.textnb").vocabulary_ == ["aa", "bb"]
 
 
+NO_TRUTH = "holds 2, which is neither true nor false: write true or 1, false or 0"
+NO_INTEGER = ("holds 'other', and the model's labels are integers (Int64): write such integers, or "
+              "leave out its rows")
+
+
+@pytest.mark.parametrize(("own", "labels", "fault"), [
+    ([True, False], [2, 1], NO_TRUTH), ([[True], [False]], [[2], []], NO_TRUTH),
+    ([1, 2], ["1", "other"], NO_INTEGER)])
+def test_no_label_of_another_type_is_learned_or_scored(run, folder, own, labels, fault):
+    rows = pl.DataFrame({"text": ["aa", "bb"], "label": own})
+    TextClassifier().fit(rows).save("m.textnb")
+    before = Path("m.textnb").read_bytes()
+    rows.with_columns(label=pl.Series(labels)).write_parquet("rows.parquet")
+    for verb in ("update", "test", "mistakes"):
+        ran = run(verb, "m.textnb", "rows.parquet").checked(1)
+        assert ran.err == f"error: label column 'label' {fault}\n"
+    assert Path("m.textnb").read_bytes() == before
+
+
 def test_advice_to_give_a_class_is_for_rows_without_labels_alone(run, model):
     NEW.rename({"text": "(the label column)"}).write_csv("columns.csv")
     assert "--as" not in run("update", model, "columns.csv").checked(1).err
@@ -137,6 +159,11 @@ def test_diff(run, model):
         "class": "sport", "documents_a": None, "documents_b": 1, "share_a": None,
         "share_b": 1 / 7, "drift": None}
     assert "decisions" not in run("diff", model, "b.textnb").checked().out
+    load("b.textnb").set_decision(Decision(
+        {"ham": 0.0, "spam": 1.0, "sport": 0.0}, stale="of before")).save("b.textnb")
+    # In tests a warning is an error.
+    with pytest.raises(TextnbWarning, match=r"stale: of before.* or textnb threshold on"):
+        run("diff", model, "b.textnb", "rows.csv")
 
 
 def test_diff_shows_the_classes_that_drifted_most(run, folder):
@@ -150,6 +177,25 @@ def test_diff_shows_the_classes_that_drifted_most(run, folder):
     assert shown.count("terms that moved most") <= 20
     data = json_of(run, "diff", "a.textnb", "b.textnb")
     assert len(data["classes"]) == 30
+
+
+@pytest.mark.parametrize("verb", ["update", "threshold"])
+def test_a_model_that_is_trained_meanwhile_stays(run, model, verb, monkeypatch):
+    trained = TextClassifier().fit(NEW)
+    genuine = textmodel.load_fitted
+
+    def load_fitted(path):
+        fitted = genuine(path)
+        trained.save("trained.textnb")
+        os.replace("trained.textnb", path)
+        return fitted
+
+    for module in (textmodel, update):
+        monkeypatch.setattr(module, "load_fitted", load_fitted)
+    monkeypatch.setattr(update, "load_model", load_fitted)
+    result = run(verb, model, "--clear" if verb == "threshold" else "new.csv")
+    assert (result.code, "was replaced by another process" in result.err) == (1, True), result
+    assert_same_file(model, trained)
 
 
 def test_two_updates_at_once_are_both_learned(model):

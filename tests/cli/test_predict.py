@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 
 import textnb
-from tests.cli.conftest import FORMATS, MAIL, files_in
+from tests.cli.conftest import MAIL, files_in
 from tests.frames.writing import write_rows
 from textnb import MultinomialNB, TextClassifier
+from textnb.cli.inputs import OUTPUT_FORMATS
 
 ENDINGS = {"parquet": "parquet", "pq": "parquet", "ipc": "ipc", "arrow": "ipc", "feather": "ipc",
            "csv": "csv", "tsv": "tsv", "ndjson": "ndjson", "jsonl": "ndjson"}
@@ -64,7 +65,7 @@ def test_standard_output_is_streamed_in_order(run, many, trained, format):
     assert "predicted 30,000 documents" in ran.err
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", OUTPUT_FORMATS)
 def test_output_format_and_the_formats_of_standard_input(run, folder, trained, format):
     run("predict", trained, "-", "-o", "out.data", "--output-format", format,
         input=write_rows(MAIL, folder / f"rows.{format}").read_bytes()).checked()
@@ -73,7 +74,7 @@ def test_output_format_and_the_formats_of_standard_input(run, folder, trained, f
     assert table["id"].to_list() == MAIL["id"].to_list()
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", OUTPUT_FORMATS)
 def test_an_empty_input_gives_an_empty_output(run, folder, trained, format):
     MAIL.clear().select("text", "id").write_parquet("empty.parquet")
     run("predict", trained, "empty.parquet", "-o", f"out.{format}").checked()
@@ -172,6 +173,14 @@ def test_columns_are_chosen(run, folder, trained, words, names):
     assert pl.read_csv("out.csv").equals(expected)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_column_whose_name_is_a_pattern_of_polars_is_written(run, folder, trained, ending):
+    rows = MAIL.with_columns(pl.lit(2.5).alias("^id$"), pl.lit("a").alias("*"))
+    write_rows(rows, folder / f"rows.{ending}")
+    run("predict", trained, f"rows.{ending}", "-o", f"out.{ending}").checked()
+    assert READERS[ending](f"out.{ending}").equals(textnb.load(trained).predict(rows))
+
+
 def test_impossible_rows_have_no_prediction(run, folder):
     TextClassifier(MultinomialNB(l=0)).fit(["aa", "bb"], ["a", "b"]).save("m.textnb")
     Path("rows.csv").write_text("text\naa\naa bb\nbb aa\n")
@@ -182,7 +191,7 @@ def test_impossible_rows_have_no_prediction(run, folder):
             in ran.err.splitlines())
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", OUTPUT_FORMATS)
 def test_a_failure_in_the_middle_leaves_the_old_output(run, folder, trained, format):
     out = Path(f"out.{format}")
     out.write_text("old")

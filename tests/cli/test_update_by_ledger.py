@@ -140,7 +140,7 @@ def test_a_ledger_belongs_to_one_file(run, model):
 
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(("place", "name"), [
-    (version2, "write"), (ledgers, "_copy_permissions"), (os, "replace"), (ledgers, "sync_rename"),
+    (version2, "write"), (ledgers, "keep_owner"), (os, "replace"), (ledgers, "sync_rename"),
     (Ledger, "settle")])
 @pytest.mark.parametrize("message", ["new.eml", "new.mbox"])
 def test_model_and_ledger_agree_if_the_process_ends(

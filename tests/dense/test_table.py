@@ -86,7 +86,7 @@ def packed(*groups, dtype=pl.Float64):
     return FLOWERS.select(*columns, "label")
 
 
-@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32])
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Decimal(10, 2)], ids=str)
 def test_an_array_column_is_one_feature_per_element(dtype):
     frame = packed(["a", "b", "c"], ["d"], dtype=dtype)
     model = TableClassifier(LDA()).fit(frame)
@@ -228,6 +228,8 @@ def test_a_class_without_rows_is_never_predicted(model):
     # Nothing is known of class 2, not even that it lies at the origin.
     assert set(model.predict(np.array([[0.0, 0.0], [6.0, 6.0], [-5.0, 1.0]])).tolist()) <= {0, 1}
     assert np.array_equal(model.predict_proba(X)[:, 2], np.zeros(30))
+    without = clone(model).set_params(priors=model.priors and [0.5, 0.5]).fit(X, y)
+    close(model.predict_proba(X)[:, :2], without.predict_proba(X))
 
 
 # What fails changes nothing

@@ -148,7 +148,7 @@ def test_the_code_of_a_page_runs(path, samples, tmp_path, monkeypatch, capsys):
 @every_page
 def test_the_blocks_of_a_page_have_a_known_language(path):
     languages = {block.language for block in blocks(path.read_text("utf-8"))}
-    assert languages - KNOWN == set()
+    assert languages - KNOWN == set(), "what can't run is `text`, or of a language of KNOWN"
 
 
 def test_a_block_that_is_wrong_is_seen():

@@ -5,9 +5,10 @@ import datetime as dt
 import numpy as np
 import polars as pl
 
-from textnb import BernoulliNB, ComplementNB, HeldOut, MultinomialNB
+from tests.bayes.samples import COUNT_MODELS
+from textnb import HeldOut
 
-COUNTED = [MultinomialNB, BernoulliNB, ComplementNB]
+COUNTED = [kind for kind in COUNT_MODELS if kind.leaves_out]
 WORDS = [f"word{n}" for n in range(30)]
 # Nine documents of few words; the class z has one of them.
 FEW = pl.DataFrame({

@@ -197,3 +197,6 @@ def test_tokens_and_small_or_odd_rows():
     few = audit(NEWS.head(40), model=MultinomialNB())
     assert few.method == "leave-one-out (MultinomialNB)"
     assert audit(NEWS.head(40)).method == "5 folds (NBLinear)"
+    empty = pl.DataFrame({"text": ["red apple"] * 2, "label": [[], []]},
+                         schema_overrides={"label": pl.List(pl.String)})
+    assert audit(empty).counts["duplicate"] == 1

@@ -6,9 +6,17 @@ from scipy.special import log_softmax
 from sklearn.metrics import log_loss
 
 import textnb
-from tests.classifier.topics import NEWS, TEST
+from tests.classifier.topics import NEWS, TEST, one_label_each
 from tests.evaluation.documents import by_hand
-from textnb import Calibration, HeldOut, MultinomialNB, NBLinear, TextClassifier, reliability
+from textnb import (
+    Calibration,
+    HeldOut,
+    MultinomialNB,
+    NBLinear,
+    ParameterError,
+    TextClassifier,
+    reliability,
+)
 from textnb import fit_calibration as fit
 
 
@@ -226,6 +234,14 @@ def test_the_reliability_of_calibrated_lists_is_of_the_models_probabilities(esti
     gaps = [abs((truth[every, best] - chances[every, best])[bins == n].sum()) for n in set(bins)]
     assert result.expected_calibration_error == pytest.approx(sum(gaps) / len(chances))
     assert result.brier < reliability(held).brier
+
+
+@pytest.mark.parametrize("estimator", [NBLinear(), MultinomialNB()], ids=str)
+@pytest.mark.parametrize("rows", [NEWS, one_label_each(NEWS)], ids=["lists", "a label each"])
+def test_rows_that_count_more_than_1_are_not_scored_as_if_they_counted_1(estimator, rows):
+    model = TextClassifier(estimator).fit(rows, sample_weight=[2.0] * rows.height)
+    with pytest.raises(ParameterError, match=r"sample weights, which .* by held_out"):
+        textnb.calibrate(model, rows)
 
 
 # Real documents

@@ -8,11 +8,12 @@ import zipfile
 import numpy as np
 import polars as pl
 import pytest
+from scipy.special import logsumexp
 from scipy.stats import beta, binom
 
 import textnb
 from tests.evaluation.documents import by_hand, two
-from textnb import Calibration, Decision, MultinomialNB, TextClassifier
+from textnb import Calibration, Decision, MultinomialNB, ParameterError, TextClassifier
 from textnb import choose_class_thresholds as choose_all
 from textnb import choose_threshold as choose
 from textnb.bayes.decision import UNSURE, log_odds
@@ -37,6 +38,22 @@ def answers(decision, documents):
     labels = documents.classes.tolist()
     return [None if k == UNSURE else labels[k]
             for k in decision.decide(log_odds(documents.scores), labels)]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 800.0])
+def test_log_odds_are_of_each_class_against_all_others(scale):
+    rng = np.random.default_rng(3)
+    scores = scale * rng.normal(size=(60, 9)) - rng.choice([0.0, 2000.0], size=(60, 1))
+    scores[:40][rng.random((40, 9)) < rng.random((40, 1))] = -np.inf
+    scores[0], scores[1] = -np.inf, [-np.inf] * 8 + [-3.0]
+    scores[2, :3] = scores[2].max() + 1
+    expected = np.column_stack([scores[:, k] - logsumexp(np.delete(scores, k, axis=1), axis=1)
+                                for k in range(9)])
+    np.testing.assert_allclose(log_odds(scores), expected, rtol=1e-12, atol=1e-12 * scale)
+    # A row has the same bits in every batch.
+    np.testing.assert_array_equal(log_odds(scores[7:8])[0], log_odds(scores)[7])
+    np.testing.assert_array_equal(log_odds(np.asfortranarray(scores)), log_odds(scores))
 
 
 # Bounds
@@ -236,6 +253,12 @@ def test_a_class_that_costs_too_much_is_never_given():
     assert decision.thresholds == {"ham": -np.inf, "spam": np.inf}
     assert answers(decision, documents) == ["ham"] * 5
     assert Decision.from_dict(json.loads(json.dumps(decision.to_dict()))) == decision
+    # As a file of an earlier version may have it.
+    of_numbers = Decision({0: -1.0, 1: 1.0}, 1).to_dict() | {"positive": True}
+    assert Decision.from_dict(of_numbers).positive is not True
+    of_numbers["thresholds"][0]["log_odds"] = json.loads("1e999")
+    with pytest.raises(ParameterError, match='a finite number, "always" or "never"'):
+        Decision.from_dict(of_numbers)
 
 
 # All classes
@@ -402,6 +425,32 @@ def test_what_is_stale_is_kept_in_files(reloaded, tmp_path):
     assert "stale" not in document  # a file of before is read as it was
     back = reloaded(model.partial_fit(ROWS).set_calibration(None))
     assert (back.calibration_, back.decision_) == (None, model.decision_)
+
+
+@pytest.mark.parametrize(("labels", "narrow", "others"), [
+    ([0, 1], np.int32, (True, np.True_, 1.0, "1")),
+    ([False, True], np.bool_, (1, np.int32(1), 1.0, "True"))], ids=["integers", "bools"])
+def test_a_class_may_be_of_numpy_and_not_of_another_type(labels, narrow, others, reloaded):
+    rows = pl.DataFrame({"text": ["aa", "bb"] * 20, "label": labels * 20})
+    model = TextClassifier().fit(rows)
+    held, second = textnb.cross_validate(model, rows), labels[1]
+    online = textnb.validate_online(TextClassifier(), rows, positive=model.classes_[1], block=4)
+    assert json.loads(json.dumps(online.to_dict()))["positive"] is second
+    for decision in (
+            choose(held, model.classes_[1], costs=(1, 1)),
+            choose(held, narrow(1), max_false_positive_rate=0.2),
+            Decision(dict(zip(model.classes_, [0.0, 1.0], strict=True)), model.classes_[1],
+                     {"documents": np.int64(3), "rates": [np.float32(0.5), np.array([1])]})):
+        assert decision.positive is second
+        assert [*map(type, decision.thresholds)] == [type(second)] * 2
+        assert reloaded(model.set_decision(decision)).decision_ == decision
+    for other in others:
+        for call in (lambda other: choose(held, other, costs=(1, 1)), held.roc, held.roca,
+                     lambda other: Decision(dict.fromkeys(labels, 0.0), other)):
+            with pytest.raises(ParameterError, match="positive: unknown value"):
+                call(other)
+    with pytest.raises(ParameterError, match="evidence is no JSON"):
+        Decision({"x": 0.0}, evidence={"model": model})
 
 
 # Real documents

@@ -77,6 +77,8 @@ LETTERS = ["aa bb cc dd ee ff gg", "aa bb cc dd ee ff gg", "aa bb cc dd ee ff gg
     # Runs of three: 5 of 6.
     (LETTERS, None, {}, [(1, 0, 1.0, True), (2, 0, 5 / 6, False)]),
     (LETTERS, None, {"near": None}, [(1, 0, 1.0, True)]),
+    # A row may have one word.
+    (["aa", "bb", "Aa!"], None, {}, [(2, 0, 1.0, True)]),
     # Rows without words are no duplicates.
     (["", None], None, {}, []), (["!", "?"], None, {}, []), ([None], [""], {}, [])])
 def test_pairs_by_hand(train, test, settings, pairs):

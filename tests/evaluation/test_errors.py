@@ -27,6 +27,8 @@ OF_THREE_LABELS = textnb.Calibration(link="labels", sigmoids=((1.0, 0.0),) * 3)
 RATE = {"max_false_positive_rate": 0.05}
 CALIBRATED = SCORED.calibrated(textnb.Calibration(3.0))
 KNOWN = TextClassifier().fit(["aa", "bb"], ["x", "y"])
+NUMBERED = pl.DataFrame({"text": ["aa", "bb"], "label": [0, 1]})
+OF_NUMBERS = TextClassifier().fit(NUMBERED)
 STRANGE = textnb.held_out(KNOWN, pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "z"]}))
 
 
@@ -192,6 +194,21 @@ PARAMETERS = [
     (lambda: LABELLED.calibrated(textnb.Calibration(2.0)), "labels"),
     (SCORED.chosen, "one label each"), (SCORED.measure, "one label each"),
     (lambda: SCORED.log_odds("eggs"), "unknown value 'eggs'"),
+    *((lambda rows=rows, scores=scores: textnb.roc(rows, scores), "one value for each row")
+      for rows, scores in (([True, False], [1.0]), ([[True, False]], [[1.0, 2.0]]))),
+    *((lambda other=other: evaluate_roc(OF_NUMBERS, NUMBERED, other), "positive: unknown value")
+      for other in (np.array([0, 1]), pl.Series([0, 1]), [0], None)),
+    (lambda: evaluate_roc(TextClassifier().fit(["aa", "bb"], [True, False]), NUMBERED, "true"),
+     "unknown value 'true' of type str, not bool"),
+    # 1 == True == 1.0, but they are not the class.
+    *((lambda call=call, other=other: call(other),
+       f"unknown value {other} of type {type(other).__name__}, not int; choose one of 0, 1")
+      for other in (True, 1.0) for call in (
+          textnb.evaluate(OF_NUMBERS, NUMBERED).rates,
+          textnb.held_out(OF_NUMBERS, NUMBERED).log_odds,
+          lambda other: evaluate_roc(OF_NUMBERS, NUMBERED, other),
+          lambda other: OF_NUMBERS.top(label=other),
+          lambda other: choose(textnb.held_out(OF_NUMBERS, NUMBERED), other, **RATE))),
     (lambda: KNOWN.set_decision(decision_on(calibrated=True)), "calibrated, and the model is not"),
     (lambda: calibrated_model().set_decision(decision_on(calibrated=False)),
      "not calibrated, and the model is calibrated"),
@@ -217,7 +234,7 @@ PARAMETERS = [
     (lambda: path(FEW, TextClassifier(textnb.ComplementNB(norm=True)).fit(FEW)), "k folds"),
     (lambda: path(FEW, TextClassifier(textnb.NBLogisticRegression()).fit(FEW)), "k folds"),
     (lambda: TextClassifier(textnb.NBLogisticRegression(l="auto")).fit(FEW), "choose it by 'auto'"),
-    (lambda: textnb.CategoricalNB(l="auto").fit([[0], [1]], [0, 1]), "belongs to MultinomialNB"),
+    (lambda: textnb.CategoricalNB(l="auto").fit([[0], [1]], [0, 1]), "models that leave rows out"),
     (lambda: textnb.ComplementNB(l="auto", norm=True).fit([[0], [1]], [0, 1]), "norm=False"),
     (lambda: MultinomialNB(l="best").fit([[0], [1]], [0, 1]), "l must be a finite number"),
     (lambda: MultinomialNB(l="auto").partial_fit([[0], [1]], [0, 1], [0, 1]), "call fit first"),
@@ -256,6 +273,7 @@ PARAMETERS = [
 ]
 # DataError
 DATA = [
+    (lambda: textnb.roc([True, False, True], [1.0, np.nan, 2.0]), "score is NaN in row 1"),
     # Evaluation
     # A wrong column, most likely.
     (lambda: evaluate(FEW.with_columns(label=pl.lit("q"))),

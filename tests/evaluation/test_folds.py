@@ -157,7 +157,8 @@ def test_lazy_frames_and_files(kind, how, tmp_path):
     assert held.actual.tolist() == expected.actual.tolist()
 
 
-def test_texts_are_counted_once_and_scored_once():
+@pytest.mark.parametrize("model", [TextClassifier(), TextClassifier("multinomial")], ids=repr)
+def test_texts_are_counted_once_and_scored_once(model):
     read, steps = [], []
 
     def see(texts):
@@ -166,7 +167,7 @@ def test_texts_are_counted_once_and_scored_once():
 
     lazy = FRAME.lazy().with_columns(pl.col("text").map_batches(
         see, return_dtype=pl.String, is_elementwise=True))
-    cross_validate(TextClassifier(), lazy, folds=6, progress=steps.append)
+    cross_validate(model, lazy, folds=6, progress=steps.append)
     assert sum(read) == 2 * FRAME.height
     assert sum(steps) == FRAME.height
 

@@ -60,7 +60,8 @@ def test_measures_are_those_of_trec():
 def test_each_model_chooses_its_threshold():
     model, frame = TextClassifier(NBLinear()), pl.concat([FRAME] * 3)
     plain = validate_online(model, frame, block=100)
-    result = validate_online(model, frame, block=100, max_false_positive_rate=0.2)
+    result = validate_online(
+        TextClassifier("nblinear"), frame, block=100, max_false_positive_rate=0.2)
     assert "own threshold" in result.held.method
     # The first models have too few documents.
     np.testing.assert_array_equal(result.held.scores[:100], plain.held.scores[:100])

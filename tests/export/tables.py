@@ -14,10 +14,12 @@ from textnb.export.targets.known import TARGETS
 
 SQL = ["sql-duckdb", "sql-postgres", "sql-sqlite", "sql-clickhouse"]
 # Targets that split texts by any portable plan; ONNX splits at one character alone.
-SPLITTING = ["python", "javascript", "c", "polars", *SQL]
+SPLITTING = [name for name, target in TARGETS.items()
+             if "text" in target.reads and name != "onnx"]
 # Targets that give probabilities and decisions too.
-ANSWERING = [*SPLITTING, "onnx"]
-# The same sums in the same order as the model's: every bit is the model's, so ties fall alike.
+ANSWERING = [name for name, target in TARGETS.items() if "decision" in target.answers]
+# The same sums in the same order as the model's: every bit is the model's, so ties fall alike. Not
+# of logarithms, which languages round differently.
 EXACT = {"python", "javascript", "c"}
 INPUTS = [(to, reads) for to, target in TARGETS.items() for reads in target.reads
           if reads != "features"]

@@ -145,9 +145,11 @@ def test_lists_of_any_labels(to, labels, estimator, tmp_path):
     assert checked(path, texts).passed
 
 
-def test_lists_are_split_by_onnx_too(tmp_path):
+@pytest.mark.parametrize("ranks", [{}, {"at_least": 1, "at_most": 1}], ids=["any", "one"])
+def test_lists_are_split_by_onnx_too(ranks, tmp_path):
     model = TextClassifier(MultinomialNB(l=0.1), tokenizer=SPACED).fit(
         TEXTS.with_columns(label=pl.Series(LISTS)))
+    model.set_decision(Decision(dict.fromkeys(CORN, 0.0), **ranks))
     path = exported(model, tmp_path / "topics.onnx", "onnx", reads="text")
     assert checked(path, TEXTS).passed
 

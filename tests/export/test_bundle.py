@@ -121,6 +121,7 @@ def test_a_bundle_says_how_it_is_used(target, tmp_path):
     folder = export_model(model, tmp_path / "out", target.name).path
     text = (folder / "README.md").read_text("utf-8")
     assert "3 classes (`arts`, `money`, `sport`)" in text
+    assert target.name in COMMANDS, "add to COMMANDS how the README says that the file is used"
     assert COMMANDS[target.name] in text
     assert "textnb verify ." in text
     named = set(re.findall(r"model\.[a-z]+", text)) - {"model.h", "model.bin"}

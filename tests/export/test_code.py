@@ -21,6 +21,8 @@ from tests.export.tables import HOSTILE, LABELS, NOT_PORTABLE, PLANS, TEXTS, fra
 from textnb import ExportError, TableClassifier, TextClassifier, Tokenizer, export_model
 from textnb.export.bundle import bundle_of
 from textnb.export.golden import target_rows
+from textnb.export.targets.base import TargetRows
+from textnb.export.targets.embedded import fill_template
 from textnb.export.targets.known import TARGETS
 from textnb.export.targets.polars_code import source_of
 from textnb.export.targets.program import run_program
@@ -56,6 +58,15 @@ def of_script(function, path, values):
 
 
 # The source
+
+
+def test_a_template_is_filled(tmp_path):
+    bundle = bundle_of(TextClassifier().fit(["good", "bad"], ["x", "y"]), "terms")
+    path = tmp_path / "own.txt"
+    path.write_text("a @DATA@\n--[text]\nb\n//[terms]\nc\n#[features]\nd\n--[terms one]\ne\n")
+    assert fill_template(str(path), bundle, DATA="@1@") == "a @1@\nc\ne\n"
+    with pytest.raises(ValueError, match=r"own\.txt has @DATA@: give fill_template a text of that"):
+        fill_template(str(path), bundle)
 
 
 @each
@@ -181,6 +192,13 @@ def test_polars_takes_any_tokenizer_and_several_columns(tokenizer, tmp_path):
     chosen = Tokenizer(**{**tokenizer.to_dict(), "field_prefix": ["other"]})
     model = TextClassifier(text=["text", "other"], tokenizer=chosen).fit(frame)
     agree("polars", bundle_of(model, "text"), frame, tmp_path)
+
+
+def test_polars_takes_features_of_any_other_name(tmp_path):
+    """Without a decision, no answer has that name; an empty name is a name, too."""
+    frame = tables.table_of(["decision", "b"]).rename({"b": ""})
+    model = textnb.TableClassifier(textnb.LinearDiscriminantAnalysis(), label="y").fit(frame)
+    agree("polars", bundle_of(model), TargetRows(frame.drop("y").to_numpy()), tmp_path)
 
 
 def test_polars_stays_lazy(tmp_path):

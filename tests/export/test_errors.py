@@ -73,7 +73,7 @@ REFUSED: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
     *((lambda: plain(labels=[1, 0]), {"to": "json", "positive": other}, ParameterError,
        "positive: unknown value") for other in (True, 1.0)),
     *((lambda labels=labels: plain(labels=labels), {"to": "json", "positive": str(labels[0])},
-       ParameterError, f"positive='{labels[0]}' is a string, and the classes are")
+       ParameterError, f"positive: unknown value '{labels[0]}' of type str, not ")
       for labels in ([1, 0], [True, False])),
     (lambda: plain(labels=["x", "y"]), {"to": "liblinear"}, ExportError,
      r"^liblinear: .*one weight per term.*\(positive='y'\)"),
@@ -83,10 +83,13 @@ REFUSED: list[tuple[Callable[[], Any], dict[str, Any], type[Exception], str]] = 
      "lists of labels have no decision beside"),
     *((lambda name=name: table(textnb.LinearDiscriminantAnalysis(), name), {"to": "polars"},
        ExportError, "rename it and train again") for name in ("scores", "predicted")),
+    *((lambda name=name: TextClassifier(text=[name]).fit(NEWS.rename({"text": name})),
+       {"to": "polars"}, ExportError, f"text column '{name}' has the name")
+      for name in ("scores", "predicted")),
     (lambda: plain(labels=[["x", "y"], ["x"]]), {"to": "json"}, ExportError,
      "every document has the label 'x'"),
     (chosen, {"to": "csv", "answers": "probability"}, ExportError,
-     "csv: it answers with scores, and not with prob"),
+     "csv: it answers with scores, and not with probability; export to one of python, .* onnx"),
     (plain, {"to": "python", "answers": "decision"}, ExportError, "the model has no decision"),
     (chosen, {"to": "python", "answers": "decision", "top": 2}, ExportError, "no decision"),
     (chosen, {"to": "python", "answers": "probability", "top": 2}, ExportError,
@@ -137,7 +140,7 @@ UNSOUND = "is not a sound textnb bundle"
                     ("1", "not of version 1 to 3"),
                     (0, "not of version 1 to 3")],
            above=[(float("inf"), "Infinity is not a number"), (-1, "above")],
-           tokenizer=[(None, "no tokenizer"), ({"pattern": "("}, "capturing group"),
+           tokenizer=[(None, "no tokenizer"), ({"pattern": "("}, "not a valid regular"),
                       ({"surprise": 1}, "no setting 'surprise'")],
            classes=[({"type": "string", "labels": ["x", "x"]}, "its labels have duplicates"),
                     ({"type": "string", "labels": [1, 2, 3]}, "not of their type"),

@@ -64,6 +64,7 @@ def test_texts_get_the_models_answers_or_the_plan_is_refused(to, plan, tmp_path)
     agree(to, bundle, frame_of_plan(plan, [*TEXTS_TO_SPLIT, *random_texts(300)]), tmp_path)
 
 
+@pytest.mark.sweep(8)
 @every_plan
 def test_scripts_of_a_plan_are_written_without_an_engine(plan, tmp_path):
     for name in tables.SQL:

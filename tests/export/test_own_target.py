@@ -93,7 +93,11 @@ def changed(**attributes):
     ("lines", "a class derived from Target"),
     (changed(reads=("pixels",)), "some of text, terms, features"),
     (changed(reads=()), "some of text, terms, features"),
-], ids=["name", "letters", "suffix", "steps", "class", "reads", "none"])
+    (changed(decides=("label",)), "decides must be some of class, labels, ranks"),
+    (changed(answers=("scores", "chances")), "answers must be some of scores, probability, deci"),
+    (changed(answers=("probability",)), "answers must be .*, scores first"),
+], ids=["name", "letters", "suffix", "steps", "class", "reads", "none", "decides",
+        "answers", "first"])
 def test_what_is_no_target_is_refused(target, reason):
     with pytest.raises(textnb.ParameterError, match=reason):
         register_target(target)

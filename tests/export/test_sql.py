@@ -18,7 +18,7 @@ import pytest
 
 import textnb
 from tests.export.run import agree, answered
-from tests.export.tables import HOSTILE, SQL, frame_of, table_of
+from tests.export.tables import HOSTILE, PLANS, SQL, TEXTS, frame_of, table_of
 from textnb import ExportError, LinearForm, TableClassifier, TextClassifier, Tokenizer
 from textnb.export.bundle import Bundle, bundle_of
 from textnb.export.golden import target_rows
@@ -52,7 +52,8 @@ def script_of(to, bundle, folder):
 
 
 @each
-@pytest.mark.parametrize(("name", "message"), [("id", "one name"), ("a\nb", "can't name a column")])
+@pytest.mark.parametrize(("name", "message"), [
+    ("id", "column id of their own"), ("a\nb", "can't name a column")])
 def test_names_that_are_no_columns(to, name, message, tmp_path):
     with pytest.raises(ExportError, match=message):
         script_of(to, dense(name, "x")[0], tmp_path)
@@ -81,8 +82,11 @@ def test_columns_that_are_one_name_to_some(to, tmp_path):
 
 
 def test_what_postgres_can_not_hold(postgres, tmp_path):
-    with pytest.raises(ExportError, match="at most 63 bytes"):
-        script_of("sql-postgres", dense("é" * 32, "x")[0], tmp_path)
+    form = LinearForm(np.arange(2), np.zeros((1, 2)), np.zeros(2), ("term",))
+    for name, message in [("é" * 32, "at most 63 bytes"), ("ctid", "system column")]:
+        for wrong in (dense(name, "x")[0], Bundle(form, "text", Tokenizer(), ("title", name))):
+            with pytest.raises(ExportError, match=message):
+                script_of("sql-postgres", wrong, tmp_path)
     tokenizer = Tokenizer(pattern=r"[^,]+", lowercase=False)
     frame = pl.DataFrame({"text": ["a\0b,cat", "dog"], "label": ["x", "y"]})
     bundle = bundle_of(TextClassifier(tokenizer=tokenizer).fit(frame), reads="terms")
@@ -97,6 +101,15 @@ def test_what_postgres_can_not_hold(postgres, tmp_path):
 
 
 # Engines
+
+
+@pytest.mark.parametrize("plan", ["default", "kept", "accents"])
+def test_postgres_with_other_backslashes(plan, postgres, monkeypatch, tmp_path):
+    """In a database from long ago, a backslash in a plain literal begins an escape."""
+    options = "options='-c standard_conforming_strings=off'"
+    monkeypatch.setenv("TEXTNB_POSTGRES", f"{postgres} {options}")
+    model = TextClassifier(tokenizer=PLANS[plan]).fit(frame_of(TEXTS, LABELS))
+    agree("sql-postgres", bundle_of(model, reads="text"), frame_of(TEXTS), tmp_path)
 
 
 def test_a_server_that_is_not_there_is_named(monkeypatch, tmp_path):
@@ -206,6 +219,26 @@ def test_sqlite3_runs_the_script_twice(hostile_bundle, tmp_path):
         assert holds(connection, hostile_bundle)
 
 
+@pytest.mark.parametrize("settings", [
+    {"analyzer": "char", "ngram_range": (1, 2)},
+    {"analyzer": "char", "ngram_range": (1, 2), "strip_accents": "ascii"},
+    {"strip_accents": "unicode", "pattern": r"\w+"}])
+def test_the_encoding_of_a_database_of_sqlite_changes_no_answer(settings, tmp_path):
+    texts = ["c\0d Él\x1f\n\t", "房间\0\0 ΟΔΟΣ", "", "\ufffd é e\u0301 \x7f"]
+    frame = frame_of(texts, ['c"d\n', "x\0y"])
+    bundle = bundle_of(TextClassifier(tokenizer=Tokenizer(**settings)).fit(frame), reads="text")
+    script = script_of("sql-sqlite", bundle, tmp_path).read_text("utf-8")
+    answers = []
+    for encoding in "UTF-8", "UTF-16le", "UTF-16be":
+        with closing(sqlite3.connect(":memory:")) as connection:
+            connection.execute(f"PRAGMA encoding = '{encoding}'")
+            connection.executescript(script)
+            connection.executemany("INSERT INTO documents VALUES (?, ?)", enumerate(texts))
+            answers.append(connection.execute("SELECT * FROM textnb_labels").fetchall())
+    assert answers[0] == answers[1] == answers[2]
+    assert {row[2] for row in answers[0]} == {*bundle.labels}
+
+
 def test_a_script_that_fails_leaves_what_was_there(postgres, tmp_path):
     import psycopg
 
@@ -246,6 +279,39 @@ def test_scores_of_two_classes_as_one(tmp_path):
         [(_, _, decided, same_score)] = connection.execute("SELECT * FROM textnb_labels")
     assert (number, position, label, decided) == (5, 1, "y", "y")
     assert score == same_score > 0
+
+
+@pytest.mark.parametrize("plan", ["pairs", "accents", "char 1-2"])
+def test_the_order_that_duckdb_sorts_in_changes_no_answer(plan, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    frame = frame_of(["Ete\u0323\u0301  bad film", "odd day", "Dog ran odd", ""], LABELS)
+    model = TextClassifier(tokenizer=PLANS[plan]).fit(frame)
+    decision = textnb.Decision(dict.fromkeys(LABELS, -3.0), None, {"documents": 4})
+    bundle = replace(bundle_of(model, reads="text"), decision=decision,
+                     answers=("scores", "decision"))
+    script = script_of("sql-duckdb", bundle, tmp_path).read_text("utf-8")
+    answers = []
+    for order in "ASC", "DESC":
+        with duckdb.connect(":memory:", config={"default_order": order}) as connection:
+            connection.execute(script)
+            connection.executemany("INSERT INTO documents VALUES (?, ?)",
+                                   [*enumerate(frame["text"])])
+            answers.append(connection.execute(
+                "SELECT * FROM textnb_labels JOIN textnb_decisions USING (id) ORDER BY id ASC"
+            ).fetchall())
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("plan", ["pairs", "accents"])
+def test_settings_of_clickhouse_change_no_answer(plan, monkeypatch, tmp_path):
+    target = type(TARGETS["sql-clickhouse"])
+    opening = target.opening
+    monkeypatch.setattr(target, "opening", lambda self: [
+        "SET join_default_strictness = 'ANY', join_use_nulls = 1, data_type_default_nullable = 1;",
+        *opening(self)])
+    frame = frame_of(["Été bad film", "odd day", "Dog ran odd", None], LABELS)
+    model = TextClassifier(tokenizer=PLANS[plan]).fit(frame)
+    agree("sql-clickhouse", bundle_of(model, reads="text"), frame, tmp_path)
 
 
 @each

@@ -10,6 +10,7 @@ import pytest
 
 from textnb import SourceError
 from textnb.files.lock import lock_file, lock_path
+from textnb.files.replace import replace_file
 
 HOLD = """
 import sys
@@ -51,6 +52,29 @@ def test_a_lock_ends_with_the_process_that_holds_it(tmp_path):
     process.communicate()
     with lock_path(path):
         pass
+
+
+@pytest.mark.parametrize("name", ["model", "link"])
+def test_what_others_wrote_while_it_was_locked_stays(name, tmp_path):
+    path = tmp_path / "model"
+    path.write_text("read")
+    (tmp_path / "link").symlink_to(path)
+    with lock_path(tmp_path / name):
+        (tmp_path / "new").write_text("trained without a lock")
+        os.replace(tmp_path / "new", path)
+        with (pytest.raises(SourceError, match="was replaced by another process, and is left"),
+                replace_file(tmp_path / name) as file):
+            file.write(b"updated")
+    assert path.read_text() == "trained without a lock"
+    with lock_path(path):
+        for content in (b"updated", b"twice"):
+            with replace_file(path) as file:
+                file.write(content)
+        path.unlink()
+        with replace_file(path) as file:
+            file.write(b"removed meanwhile")
+    assert path.read_text() == "removed meanwhile"
+    assert sorted(os.listdir(tmp_path)) == ["link", "model"]
 
 
 def test_a_lock_on_a_file_of_its_own_is_held_once_and_removed(tmp_path):

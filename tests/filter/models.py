@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 import textnb
+from tests.bayes.samples import COUNT_MODELS
 from tests.quick import judge
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, NBLinear, NBLogisticRegression
 from textnb.files.require import Unsupported
@@ -23,10 +24,10 @@ MESSAGES = [b"Subject: cheap lunch\n\nsee the pills at noon", b"Subject: x\n\nno
             b"Content-Type: text/html\n\n<p>cheap <b>pi</b>lls</p><a href=x>noon</a>"]
 
 ESTIMATORS = [
-    MultinomialNB(), MultinomialNB(l=0.01, fit_prior=False), MultinomialNB(class_prior=[0.9, 0.1]),
-    MultinomialNB(l="auto"), BernoulliNB(), BernoulliNB(l=0.3, binarize=1.0), ComplementNB(),
-    ComplementNB(l=0.2, norm=True), NBLogisticRegression(), NBLogisticRegression(binarize=False),
-    NBLogisticRegression(loss="hinge")]
+    *(kind() for kind in COUNT_MODELS if kind().sums), MultinomialNB(l=0.01, fit_prior=False),
+    MultinomialNB(class_prior=[0.9, 0.1]), MultinomialNB(l="auto"),
+    BernoulliNB(l=0.3, binarize=1.0), ComplementNB(l=0.2, norm=True), NBLogisticRegression(),
+    NBLogisticRegression(binarize=False), NBLogisticRegression(loss="hinge")]
 # Models whose scores are not just sums of counts times weights: most divide by the text's length.
 LINEAR = [
     NBLinear(tf="presence", idf=False, power=1.0, C=10.0), NBLinear(idf=False),

@@ -36,6 +36,20 @@ def test_lines_that_are_no_command(line):
     assert refused.value.answer().startswith(b"SPAMD/1.0 76 EX_PROTOCOL ")
 
 
+@pytest.mark.parametrize("text", [
+    b"my secret", b"my secret: x\nmy secret: y", b"Content-length: my secret",
+    b"Compress: my secret", b"User: my secret\x7f"])
+def test_a_message_in_place_of_a_request_is_quoted_to_its_client_alone(text):
+    with pytest.raises(Refused) as refused:
+        protocol.parse_headers(request("CHECK"), text.split(b"\n"))
+    assert "secret" not in str(refused.value)
+    assert b"secret" in refused.value.answer()
+    with pytest.raises(Refused) as refused:
+        protocol.parse_command(text)
+    assert "secret" not in str(refused.value)
+    assert b"secret" in refused.value.answer()
+
+
 def test_headers():
     asked = protocol.parse_headers(request("CHECK"), [
         b"Content-length: 12", b"User: al-ice_1", b"Compress: ZLIB", b"X-Unknown: y"])
@@ -44,12 +58,18 @@ def test_headers():
     assert not protocol.has_headers(request("PING", (1, 2)))
 
 
+@pytest.mark.parametrize("name", ["o'neil", "a b", "bob=x", "müller", "voilà", "../eve", "x" * 128])
+def test_names_of_users(name):
+    assert protocol.parse_headers(request("CHECK"), [f"User: {name}".encode()]).user == name
+
+
 @pytest.mark.parametrize(("lines", "why"), [
     ([b"Content-length 5"], "Name: value"), ([b"Content-length: -1"], "not a number"),
     ([b"Content-length: 5x"], "not a number"),
     ([b"Content-length: 1", b"content-length: 2"], "two"),
-    ([b"User: ../../etc/passwd"], "not a name"), ([b"User: a b"], "not a name"),
-    ([b"User:"], "not a name"), ([b"Compress: lzma", b"Content-length: 3"], "not zlib"),
+    ([b"User: a\tb"], "not a name"), ([b"User: " + b"a" * 129], "not a name"),
+    ([b"User: a\xc2\x85b"], "not a name"), ([b"User:"], "not a name"),
+    ([b"Compress: lzma", b"Content-length: 3"], "not zlib"),
     ([b"Compress: zlib"], "needs Content-length")])
 def test_headers_that_are_refused(lines, why):
     with pytest.raises(Refused, match=why):
@@ -136,6 +156,10 @@ def test_the_score_and_the_verdict_agree(status, odds, least, score):
 @pytest.mark.parametrize(("message", "found"), [
     (b"Subject: a\nMessage-ID: <a@b>\n\n", "<a@b>"), (b"message-id:\r\n <x y>\r\n\r\n", "<x_y>"),
     (b"Subject: a\n\nMessage-ID: <a@b>\n", None), (b"", None),
-    (b"Message-Id: <\xff\x1b[2J>\n\n", "<_[2J>")])
+    (b"Message-Id: <\xff\x1b[2J>\n\n", "<_[2J>"),
+    # No other text of the message is taken for one.
+    (b"Message-ID: \r\nSubject: a\r\n\r\nb", None), (b"Message-ID: \n \n Subject: a\n\n", None),
+    (b"Message-ID:\rSubject: a\n\n", None), (b"Subject: a\n\r\nMessage-ID: b\n", None),
+    (b"\r\nMessage-ID: b\n", None)])
 def test_message_ids_in_the_log(message, found):
     assert message_id(message) == found

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 import zlib
 from pathlib import Path
 
@@ -31,7 +32,8 @@ def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("s")
     saved(folder / "other.textnb", rows=SWAPPED)
     server = Server(folder, saved(folder / "m.textnb"), "--workers", 2, "--max-bytes", "5K",
-                    "--client-timeout", 2, "--user", f"eve={folder / 'other.textnb'}")
+                    "--client-timeout", 2, "--user", f"eve={folder / 'other.textnb'}",
+                    "--user", f"o'voilà={folder / 'other.textnb'}")
     yield server
     server.stop()
     assert not os.path.exists(server.path)
@@ -71,7 +73,8 @@ def test_a_report_says_what_decided(served, judge):
     (zlib.compress(bytes(1 << 22)), "Compress: zlib", b"longer than"),
     # Users have models of their own.
     (SPAM, "User: eve", b"Spam: False"), (SPAM, "User: adam", b"Spam: True"),
-    (SPAM, "User: ../eve", b"76 EX_PROTOCOL")])
+    (SPAM, "User: o'voilà", b"Spam: False"), (SPAM, "User: ../eve", b"Spam: True"),
+    (SPAM, "User: a\tb", b"76 EX_PROTOCOL")])
 def test_headers_of_a_request(served, message, header, answer):
     assert answer in served.ask("CHECK", message, header)
 
@@ -96,6 +99,9 @@ def test_the_log_has_no_text(served):
     served.ask("CHECK", b"Message-ID: <one@two>\n" + SPAM, "User: adam")
     line = wait_until(lambda: [one for one in [*served.events] if one.get("message_id")])[-1]
     assert (line["verdict"], line["message_id"], line["user"]) == ("spam", "<one@two>", "adam")
+    # A client that forgets all empty lines sends a message as headers of the request.
+    assert b"cheap pills" in served.send(b"CHECK SPAMC/1.5\r\n" + SPAM.replace(b"\n\n", b"\n"))
+    wait_until(lambda: "header not in" in json.dumps([*served.events]))
     assert "pills" not in json.dumps(served.events)
 
 
@@ -216,11 +222,26 @@ def test_a_model_that_can_not_be_read_ends_no_worker(serve, model, tmp_path):
 def test_workers_end_with_the_server(serve):
     server = serve("--workers", 2)
     processes = [Path(f"/proc/{worker}/cmdline") for worker in server.workers()]
-    server.process.kill()
-    server.process.wait()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(server.path)
+        # Another request comes through, so a worker waits for the first one.
+        assert b"Spam: True" in server.ask("CHECK", SPAM)
+        server.process.kill()
+        server.process.wait()
+        # The socket of a killed server is taken over, even before its workers end.
+        time.sleep(0.5)
+        assert b"Spam: True" in serve("--workers", 1).ask("CHECK", SPAM)
+        assert any(one.exists() and one.read_bytes() for one in processes)
     wait_until(lambda: not any(one.exists() and one.read_bytes() for one in processes))
-    # The socket of a killed server is taken over.
-    assert b"Spam: True" in serve("--workers", 1).ask("CHECK", SPAM)
+
+
+@pytest.mark.slow
+def test_a_server_that_stops_leaves_the_socket_of_another_one(serve):
+    first = serve("--workers", 1)
+    os.unlink(first.path)
+    second = serve("--workers", 1)
+    first.stop()
+    assert b"Spam: True" in second.ask("CHECK", SPAM)
 
 
 @pytest.mark.slow
@@ -252,7 +273,7 @@ def test_no_connection_is_lost_in_the_moment_of_a_stop(model, tmp_path):
             listener.bind(str(tmp_path / f"s{turns}"))
             listener.listen()
             listener.setblocking(False)
-            serving = asyncio.ensure_future(worker.serve([listener], stop))
+            serving = asyncio.ensure_future(worker.serve([listener.dup()], stop))
             await asyncio.sleep(0.01)
             stop.set()
             for _ in range(turns):

@@ -3,10 +3,14 @@
 import getpass
 import os
 import shutil
+import signal
 import socket
 import sqlite3
 import stat
+import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 from unittest import mock
 
@@ -14,19 +18,22 @@ import polars as pl
 import pytest
 
 from tests.cli.conftest import run
-from tests.filter.models import counts, ledger_of, saved
-from tests.filter.server import HAM, SPAM
+from tests.filter.models import LINEAR, ROWS, SWAPPED, counts, fitted, ledger_of, saved
+from tests.filter.server import HAM, SPAM, wait_until
 from textnb import SourceError
 from textnb.errors import EngineError
 from textnb.filter import learner
 from textnb.filter import ledger as ledgers
 from textnb.filter import server as servers
+from textnb.filter import worker as workers
 from textnb.filter.ledger import Ledger, message_key
+from textnb.filter.models import ServedModel
 from textnb.filter.protocol import Refused, Request
 from textnb.filter.service import Counters, Settings, counters_size
 from textnb.filter.worker import Worker
 from textnb.mail.message import parse_message
 from textnb.mail.tokens import mail_tokens
+from textnb.storage import version2
 
 __all__ = ["run"]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Unix sockets")
@@ -87,6 +94,18 @@ def test_what_is_told_must_be_clear(server):
     assert b"65 EX_DATAERR" in server.ask("TELL", b"", "Set: local", "Message-class: spam")
 
 
+def test_a_ledger_that_is_removed_without_its_log_begins_anew(server, model):
+    assert b"DidSet" in tell(server, "spam", NEW)
+    server.wait_for("learned")
+    # A worker still has it open.
+    Path(f"{model}.ledger").unlink()
+    saved(model)
+    for message in (NEW, KNOWN):
+        assert b"DidSet" in tell(server, "spam", message)
+    wait_until(lambda: counts(model) == {"ham": 12, "spam": 14}, server.events)
+    assert not [event for event in server.events if event["event"] == "not learned"]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("spamc") is None, reason="spamc is not installed")
 def test_spamc_tells(server):
@@ -117,7 +136,7 @@ def filled(model):
 @pytest.mark.sweep(10)
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(("place", "name"), [
-    (learner, "save_fitted"), (ledgers, "_copy_permissions"), (os, "replace"),
+    (learner, "save_fitted"), (ledgers, "keep_owner"), (os, "replace"),
     (ledgers, "sync_rename"), (Ledger, "settle")])
 def test_learning_is_done_once_wherever_it_ends(model, tmp_path, monkeypatch, place, name, before):
     expected = filled(saved(tmp_path / "expected.textnb"))
@@ -139,6 +158,70 @@ def test_learning_is_done_once_wherever_it_ends(model, tmp_path, monkeypatch, pl
     assert ledger_of(model) == (5, [])
     assert {path.name.removeprefix("m.textnb") for path in tmp_path.glob("m.*")} <= {
         "", ".ledger", ".lock"}
+
+
+@pytest.mark.parametrize("learn", ["learner", "new.eml", "new.mbox"])
+def test_a_model_that_is_trained_meanwhile_is_kept(model, tmp_path, monkeypatch, run, learn):
+    trained, genuine = saved(tmp_path / "trained.textnb", rows=SWAPPED), version2.write
+
+    def write(path, *arguments, **more):
+        genuine(path, *arguments, **more)
+        shutil.copy(trained, tmp_path / "new")
+        os.replace(tmp_path / "new", model)
+
+    monkeypatch.chdir(tmp_path)
+    Path("new.eml").write_bytes(NEW)
+    Path("new.mbox").write_bytes(b"From a@b Mon Nov  2 10:00:00 2026\n" + NEW)
+
+    def ends_with(code):
+        if learn == "learner":
+            with pytest.raises(SystemExit, match=str(code)):
+                learner.main(["learn", str(model)])
+            return "replaced by another process"
+        return run("update", model, learn, "--as", "spam", "--ledger").checked(code).err
+
+    n_told = 5 if learn == "learner" else 0
+    if n_told:
+        filled(model)
+    with monkeypatch.context() as patch:
+        patch.setattr(version2, "write", write)
+        assert "replaced by another process" in ends_with(1)
+    assert model.read_bytes() == trained.read_bytes()
+    assert (ledger_of(model)[0], len(ledger_of(model)[1])) == (0, n_told)
+    assert not Path("m.textnb.ledger.next").exists()
+    ends_with(0)
+    assert ledger_of(model) == (n_told or 1, [])
+    assert sum(counts(model).values()) == 24 + (n_told or 1)
+
+
+@pytest.mark.parametrize(("mode", "sample", "expected"), [
+    (0o600, None, 0o600), (0o644, None, 0o644), (0o640, 10, 0o600)])
+def test_a_new_model_is_as_private_as_the_old_one(model, monkeypatch, mode, sample, expected):
+    fitted(LINEAR[1]).fit(ROWS, keep_sample=sample).save(model)
+    model.chmod(mode)
+    modes, genuine = [], learner.save_fitted
+
+    def save(fitted, path):
+        genuine(fitted, path)
+        modes.append(stat.S_IMODE(os.stat(path).st_mode))
+
+    monkeypatch.setattr(learner, "save_fitted", save)
+    assert learner.learn(str(filled(model))) == 5
+    assert [*modes, stat.S_IMODE(model.stat().st_mode)] == [expected, expected]
+
+
+# Each message has 13 bytes.
+@pytest.mark.parametrize(("name", "limit", "batches"), [
+    ("_BATCH_SIZE", 2, 3), ("_BATCH_BYTES", 14, 3), ("_BATCH_BYTES", 13, 6)])
+def test_each_batch_locks_the_file_that_it_changes(model, monkeypatch, name, limit, batches):
+    filled(model)
+    monkeypatch.setattr(learner, name, limit)
+    locked, genuine = [], learner.lock_path
+    monkeypatch.setattr(learner, "lock_path",
+                        lambda path: (locked.append(model.read_bytes()), genuine(path))[1])
+    assert learner.learn(str(model)) == 5
+    assert len(set(locked)) == len(locked) == batches
+    assert ledger_of(model) == (5, [])
 
 
 def test_a_new_model_that_vanishes_is_learned_again(model, tmp_path, monkeypatch):
@@ -240,20 +323,105 @@ def test_a_failed_commit_keeps_nobody_from_the_ledger(model):
         assert ledger.add(key(KNOWN), "spam", KNOWN)
 
 
-def test_a_worker_opens_the_ledger_again_after_a_failure(model, monkeypatch):
-    shared = os.memfd_create("counters")
-    os.truncate(shared, counters_size(1))
-    worker = Worker(Settings(model=str(model), tellers=[os.getuid()]), Counters(shared, 1))
-    os.close(shared)
-    request = Request("TELL", (1, 5), headers={"set": "local", "message-class": "spam"})
+@pytest.fixture
+def told(model, request):
+    """The answer of a worker without a server, which is told what messages are.
+
+    Its parameter is the limit of the time, in seconds. The user joe has a link to the model.
+    """
+    timeout, link = getattr(request, "param", 0.0), model.with_name("joe")
+    link.symlink_to(model)
+    with tempfile.TemporaryFile() as shared:
+        os.truncate(shared.fileno(), counters_size(1))
+        worker = Worker(Settings(model=str(model), users={"joe": str(link)}, tellers=[os.getuid()],
+                                 timeout=timeout), Counters(shared.fileno(), 1))
+
+    def told(name, message, user=None):
+        request = Request("TELL", (1, 5), user=user,
+                          headers={"set": "local", "message-class": name})
+        return worker._reply(request, message, client)
+
     client, peer = socket.socketpair()
     with client, peer:
-        with monkeypatch.context() as patch:
-            patch.setattr(Ledger, "add", mock.Mock(side_effect=SourceError("no")))
-            with pytest.raises(Refused, match="no"):
-                worker._reply(request, NEW, client)
-        assert not worker._ledgers
-        assert b"DidSet" in worker._reply(request, NEW, client)
+        yield told
+
+
+def test_a_worker_opens_the_ledger_again_after_a_failure(told, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "add", mock.Mock(side_effect=SourceError("no")))
+        with pytest.raises(Refused, match="no"):
+            told("spam", NEW)
+    assert b"DidSet" in told("spam", NEW)
+
+
+@pytest.mark.parametrize("told", [0.1], indirect=True)
+@pytest.mark.parametrize(("reads", "code"), [
+    (lambda *_: time.sleep(3), "EX_TIMEOUT"), (mock.Mock(side_effect=ZeroDivisionError("no")),
+                                               "EX_SOFTWARE")], ids=["slow", "wrong"])
+def test_a_message_that_is_told_is_limited_as_one_that_is_judged(told, monkeypatch, reads, code):
+    monkeypatch.setattr("textnb.filter.models.message_columns", reads)
+    before = signal.signal(signal.SIGALRM, workers._raise_too_late)
+    try:
+        with pytest.raises(Refused) as refused:
+            told("spam", NEW)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert refused.value.code == code
+
+
+def test_what_is_told_is_for_the_model_that_is_there_now(told, model):
+    # Another class of ham, and other columns.
+    renamed = ROWS.with_columns(pl.col("label").replace({"ham": "good"}))
+    saved(model, rows=renamed, text=["subject", "body"])
+    assert b"DidSet" in told("ham", NEW)
+    assert learner.learn(str(model)) == 1
+    assert b"DidSet" not in told("ham", NEW)
+    assert counts(model) == {"good": 13, "spam": 12}
+
+
+def test_the_status_is_that_of_the_model_that_is_there_now(model):
+    served = ServedModel(str(saved(model, LINEAR[1])), {}, mock.Mock())
+    learner.learn(str(filled(model)))
+    assert served.since_fit == 5
+
+
+def test_what_is_told_is_learned_after_the_ledger_is_removed(told, model):
+    for _ in range(2):
+        assert b"DidSet" in told("spam", NEW)
+        assert learner.learn(str(model)) == 1
+        for path in model.parent.glob("*.ledger*"):
+            path.unlink()
+
+
+def test_a_link_to_a_model_leads_to_the_ledger_of_another(model, told):
+    other = saved(model.rename(model.with_name("other.textnb")))
+    saved(model.with_name("first.textnb"))
+    for name in ("first.textnb", "other.textnb"):
+        model.with_name("link").symlink_to(name)
+        model.with_name("link").rename(model)
+        assert b"DidSet" in told("spam", NEW)
+        assert learner.learn(str(model)) == 1
+    assert counts(other) == {"ham": 12, "spam": 13}
+
+
+def test_two_names_of_a_model_have_one_ledger(model, told):
+    for n, message in enumerate((NEW, KNOWN), start=1):
+        for user, body in ((None, message), ("joe", message + b"more")):
+            assert b"DidSet" in told("spam", body, user)
+        # Locks are those of processes.
+        subprocess.run([sys.executable, "-m", learner.__name__, "learn", model], check=True)
+        assert counts(model)["spam"] == 12 + 2 * n
+
+
+def test_a_model_that_took_too_long_to_load_is_loaded_for_the_next_message(model, monkeypatch):
+    served = ServedModel(str(model), {"min_learned": 0}, mock.Mock())
+    learner.learn(str(filled(model)))
+    with monkeypatch.context() as patch:
+        patch.setattr("textnb.filter.models.QuickFilter", mock.Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            served.judge(NEW)
+    assert served.judge(NEW)[0] == ServedModel(
+        str(model), {"min_learned": 0}, mock.Mock()).judge(NEW)[0]
 
 
 @pytest.mark.parametrize(("words", "moved"), [
@@ -282,6 +450,22 @@ def test_what_can_not_be_forgotten_is_given_up(model):
     assert ledger_of(model)[1] == []
 
 
+def test_many_that_can_not_be_forgotten_are_read_a_few_times(model, monkeypatch):
+    with Ledger(model) as ledger:
+        for n in range(60):
+            ledger.add(bytes([n]), "spam", KNOWN)
+    learner.learn(str(model))
+    saved(model)
+    with Ledger(model) as ledger:
+        for n in range(60):
+            ledger.add(bytes([n]), None, KNOWN)
+    read = mock.Mock(side_effect=learner.message_columns)
+    monkeypatch.setattr(learner, "message_columns", read)
+    assert learner.learn(str(model)) < 60
+    assert ledger_of(model)[1] == []
+    assert read.call_count < 6 * 60
+
+
 def test_the_ledger_is_bounded(model, monkeypatch):
     monkeypatch.setattr("textnb.filter.ledger.MAX_LEARNED", 3)
     learner.learn(str(filled(model)))
@@ -294,12 +478,12 @@ def test_no_text_stays_in_the_ledger(model):
     path = model.with_name("m.textnb.ledger")
     assert b"watches" in path.read_bytes()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    learner.learn(str(model))
-    assert ledger_of(model) == (1, [])
-    database = sqlite3.connect(path)
-    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    database.close()
-    assert b"watches" not in path.read_bytes()
+    # Nor in its log, while a worker has it open.
+    with Ledger(model) as ledger:
+        ledger.add(key(KNOWN), "spam", KNOWN + b"watches")
+        learner.learn(str(model))
+        assert all(b"watches" not in file.read_bytes() for file in model.parent.glob("*.ledger*"))
+    assert ledger_of(model) == (2, [])
 
 
 def test_headers_that_are_added_change_no_key():

@@ -8,13 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.frames.writing import write_files, write_rows
-from textnb import TextClassifier, scan, scan_database
+from tests.frames.writing import TABLES, write_files, write_rows
+from textnb import TextClassifier, Tokenizer, scan, scan_database
 from textnb.errors import DataError, ParameterError, SchemaError, SourceError
 from textnb.frames.conditions import check_condition, rows_where
 from textnb.frames.features import check_values, feature_columns, feature_matrix, feature_names
 from textnb.frames.kinds import as_polars
 from textnb.frames.label_lists import list_labels
+from textnb.frames.paths import LINE_FORMATS
 from textnb.frames.scan import check_kind_of_labels, scan_table
 from textnb.frames.texts import table_of_texts
 
@@ -47,6 +48,13 @@ def test_the_line_at_fault_is_named(tmp_path, name, content, message, packed):
     assert str(caught.value).startswith(f"can't read {path}: {message}")
 
 
+def test_of_several_files_at_fault_the_first_is_named(tmp_path):
+    write_files(tmp_path, {
+        "a.ndjson": '{"text":"\\ud800","label":"b"}\n', "b.ndjson": '{"text":"a",\n'})
+    with pytest.raises(SourceError, match=r"a\.ndjson: line 1 has a lone surrogate"):
+        TextClassifier().fit(tmp_path)
+
+
 @pytest.mark.parametrize("text", [
     "\\ud800", "\\\\\\ud800", "\\ud800\\\\\\udc00", "\\ud83d\\ude00\\uDE00", "\\udc00\\ud800",
     "\\n\\uD8aF n"])
@@ -61,7 +69,9 @@ def test_half_a_character_is_found_among_whole_ones(tmp_path, text):
         "\U0001f600 \\ud800 \\\U0001f600"]
 
 
-@pytest.mark.parametrize(("ending", "line"), [("csv", 2), ("tsv", 2), ("ndjson", 1)])
+@pytest.mark.parametrize(("ending", "line"), [
+    # NDJSON has no header.
+    (each, 1 if each == "ndjson" else 2) for each in LINE_FORMATS if each != "lines"])
 @pytest.mark.parametrize("source", ["{}", "{}/*", "{}/b.{}"])
 def test_a_line_that_is_not_utf8_is_named(source, ending, line, tmp_path):
     frame = pl.DataFrame({"label": ["ham", "spam"], "text": ['He said "hi"', "naïve"]})
@@ -119,7 +129,7 @@ PARQUET = {"b.parquet": b"not opened"}
     ({"a.csv": CSV} | PARQUET, "*", [
         "files of several formats: {folder}/a.csv, {folder}/b.parquet"]),
     *(({f"a.{ending}": ""}, f"a.{ending}", [f"can't read {{folder}}/a.{ending}: "])
-      for ending in ("parquet", "ipc", "csv", "tsv", "ndjson")),
+      for ending in TABLES),
     ({"a.csv.gz": gzip.compress(CSV * 9999)[:60]}, "a.csv.gz", ["can't read {folder}/a.csv.gz: "]),
     ({}, "", ["neither data files nor a folder of text files"]),
     ({"ham/.hidden": ""}, "", ["neither data files nor a folder of text files"]),
@@ -241,6 +251,25 @@ TABLE = pl.LazyFrame({"x": [1.5, 2.5], "name": ["a", "b"], "pixels": [[1, 2, 3],
      r"'label' '\\ud800' of row 1 .* lone surrogate"),
     (lambda: TextClassifier().partial_fit(["one two"], ["a"], classes=["a", "\ud800"]), DataError,
      r"class '\\ud800' of row 1 "),
+    (lambda: TextClassifier().fit(["one", "two"], ["a", "b"]).explain("\ud800"), DataError,
+     r"text '\\ud800' of row 0 "),
+    (lambda: TextClassifier().fit(["one", "two"], ["a", "b"]).highlight({"text": "\ud800"}),
+     DataError, r"text '\\ud800' of row 0 "),
+    (lambda: Tokenizer().tokens("\ud800"), DataError, r"text '\\ud800' of row 0 "),
+    (lambda: Tokenizer(token_columns=True).tokens(["one", "\ud800"]), DataError, r"'\\ud800' of"),
+    (lambda: Tokenizer(segmenter=lambda text: ["\ud800"]).tokens("one"), ParameterError,
+     "must make strings of valid Unicode, without half of a character; got"),
+    (lambda: Tokenizer(stop_words=["one", "\ud800"]), ParameterError,
+     r"stop_words must be words of valid Unicode; got '\\ud800'"),
+    (lambda: TextClassifier(vocabulary=["one", "\ud800"]).fit(["one"], ["a"]), DataError,
+     r"term '\\ud800' of row 1 "),
+    (lambda: TextClassifier(label="\ud800").fit(["one"], ["a"]), ParameterError,
+     r"label must be a column .* got '\\ud800'"),
+    (lambda: Tokenizer(pattern="\ud800+"), ParameterError, "pattern must be valid Unicode"),
+    (lambda: rows_where(FRAME.lazy(), "text = '\ud800'", "--where"), ParameterError,
+     "it is not valid Unicode"),
+    (lambda: TextClassifier(text="\ud800").fit(["one"], ["a"]), ParameterError,
+     r"text must be a name of valid Unicode; got '\\ud800'"),
     # What is no source, and settings that are not for it
     *((lambda source=source: scan(source), ParameterError,
        f"a source is a path.*got {type(source).__name__}") for source in (5, None, ["text"], b"a")),
@@ -256,8 +285,11 @@ TABLE = pl.LazyFrame({"x": [1.5, 2.5], "name": ["a", "b"], "pixels": [[1, 2, 3],
     # Columns of other types
     *((lambda frame=frame: scan(frame, text="body"), SchemaError,
        re.escape(f"text column 'body' must be String; it is {frame['body'].dtype}")
-       + r"(?s:.)*pl\.col\('body'\)\.cast\(pl\.String\)") for frame in (
-        pl.DataFrame({"body": values}) for values in ([1, 2], [1.5], [True], [b"a"], [[1]]))),
+       + rf"(?s:.)*pl\.col\('body'\)\.cast\({target}\)") for target, all_values in (
+        (r"pl\.String", ([1, 2], [1.5], [True], [b"a"])),
+        # Polars casts no list to a string.
+        (r"pl\.List\(pl\.String\)", ([[1]], pl.Series([["a"]], dtype=pl.Array(pl.String, 1)))))
+      for frame in (pl.DataFrame({"body": values}) for values in all_values)),
     *((lambda values=values: scan(pl.DataFrame({"y": values}), label="y"), SchemaError,
        r"label column 'y' must be String, .* integer type")
       for values in ([1.0], [b"a"], pl.Series([0]).cast(pl.Date))),

@@ -1,5 +1,6 @@
 """Every way in gives the same rows, lazily."""
 
+import io
 import json
 import os
 import subprocess
@@ -9,8 +10,9 @@ import polars as pl
 import pytest
 from polars.io.plugins import register_io_source
 
-from tests.frames.writing import ENDINGS, FORMATS, write_files, write_rows
+from tests.frames.writing import ENDINGS, FORMATS, TABLES, write_files, write_rows
 from textnb.frames.scan import scan
+from textnb.frames.stdin import format_of_stdin
 
 ROWS = [("ham", 'He said "hi", twice'), ("spam", "naïve\u2028free\tmoney"), ("ham", "হিন্দী 😀")]
 FRAME = pl.DataFrame(ROWS, schema=["label", "text"], orient="row")
@@ -244,6 +246,7 @@ READ_STDIN = """
 import sys
 from textnb.errors import SourceError
 from textnb.frames.scan import scan
+from textnb.frames.stdin import format_of_stdin
 try:
     frame = scan("-", text="text", format=sys.argv[1] or None)
     print(frame.select(sys.argv[2].split()).collect().write_json())
@@ -253,6 +256,12 @@ except SourceError as error:
 
 
 class TestStandardInput:
+    @pytest.mark.parametrize("ending", TABLES)
+    def test_its_first_bytes_show_the_format(self, ending, tmp_path, monkeypatch):
+        content = write_rows(FRAME, tmp_path / f"a.{ending}").read_bytes()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert format_of_stdin() == ending
+
     def read(self, content, folder, format='', columns='label text'):
         """What a process prints of its standard input; it leaves no copy behind."""
         spool = folder / "spool"
@@ -265,7 +274,7 @@ class TestStandardInput:
         return done.stdout.decode().strip()
 
     @pytest.mark.sweep(1)
-    @pytest.mark.parametrize("ending", ["parquet", "ipc", "csv", "tsv", "ndjson"])
+    @pytest.mark.parametrize("ending", TABLES)
     def test_the_content_shows_the_format(self, ending, tmp_path):
         content = write_rows(FRAME, tmp_path / f"a.{ending}").read_bytes()
         assert self.read(content, tmp_path) == FRAME.write_json()

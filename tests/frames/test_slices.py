@@ -9,6 +9,7 @@ from tests.frames.writing import write_files, write_rows
 from textnb import scan
 from textnb.errors import SchemaError, SourceError
 from textnb.frames import slices
+from textnb.frames.paths import LINE_FORMATS
 
 ROWS = pl.DataFrame({"id": range(3000), "text": [f"word{i} " * (1 + i % 40) for i in range(3000)],
                      "label": [str(i % 3) for i in range(3000)]})
@@ -113,7 +114,7 @@ class TestFilesThatCanNotBeRead:
         with pytest.warns(UserWarning, match=r"4 of 7 files could not be read.*\+first\.parquet"):
             assert scan(folder, on_error="skip").collect().equals(ROWS)
 
-    @pytest.mark.parametrize("ending", ["csv", "ndjson"])
+    @pytest.mark.parametrize("ending", [each for each in LINE_FORMATS if each != "lines"])
     def test_other_formats(self, ending, tmp_path):
         write_parts(tmp_path, ending, 1500)
         (tmp_path / f"bad.{ending}").write_bytes(

@@ -1,12 +1,13 @@
 """Texts and labels that come as sequences, and labels that come as columns."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
-from textnb import DataError, TextClassifier
+from textnb import DataError, TextClassifier, evaluate
 from textnb.frames.label_lists import list_labels
 from textnb.frames.texts import is_table, labels_as, table_of_texts, with_labels
 
@@ -73,12 +74,42 @@ class TestLabels:
         ([1, 2], pl.Int64(), [1, 2]), (["1", None], pl.Int64(), [1, None]),
         (pl.Series(["3", "4"], dtype=pl.Categorical), pl.Int64(), [3, 4]),
         (pl.Series(["3", "4"], dtype=pl.Categorical), pl.String(), ["3", "4"]),
+        (["1", "0", None], pl.Boolean(), [True, False, None]),
+        ([1, 0], pl.Boolean(), [True, False]),
+        (pl.Series(["true", "0"], dtype=pl.Categorical), pl.Boolean(), [True, False]),
+        ([["true", "False"], [], None], pl.List(pl.Boolean), [[False, True], [], None]),
+        ([[1, 1, 0]], pl.List(pl.Boolean), [[False, True]]),
+        (pl.Series([["true"]], dtype=pl.List(pl.Categorical)), pl.List(pl.Boolean), [[True]]),
+        (pl.Series([["4", "3"]], dtype=pl.List(pl.Categorical)), pl.List(pl.Int64), [[3, 4]]),
     ])
     def test_the_text_of_a_file_compares_with_a_models_classes(self, stored, dtype, expected):
         frame = pl.DataFrame({"y": stored})
         read = frame.select(labels_as("y", frame.lazy(), dtype))["y"]
         assert read.dtype == dtype
         assert read.to_list() == expected
+
+    @pytest.mark.parametrize(("labels", "value"), [
+        ([1, 2], "2"), ([0, -7], "-7"), (["1", "7"], "'7'"), (["true", "yes"], "'yes'"),
+        ([[1], [0, 3]], "3"), ([["true"], ["01"]], "'01'")])
+    def test_what_is_no_truth_value_is_no_label_of_a_model_of_them(self, labels, value):
+        truths = [[True], [False]] if isinstance(labels[0], list) else [True, False]
+        rows = pl.DataFrame({"text": ["aa", "bb"], "label": truths})
+        model = TextClassifier().fit(rows)
+        others = rows.with_columns(label=pl.Series(labels))
+        message = f"label column 'label' holds {value}, which is neither true nor false: write"
+        with pytest.raises(DataError, match=message):
+            evaluate(model, others)
+
+    @pytest.mark.parametrize(("labels", "value"), [
+        (["1", "other"], "'other'"), (["1.0", "2"], "'1.0'"), ([["1"], ["other"]], "'other'"),
+        (pl.Series(["1", "other"], dtype=pl.Categorical), "'other'"),
+        (pl.Series([1, 2**63], dtype=pl.UInt64), str(2**63))])
+    def test_what_is_no_integer_is_no_label_of_a_model_of_them(self, labels, value):
+        dtype = pl.List(pl.Int64) if isinstance(labels[0], pl.Series | list) else pl.Int64()
+        frame = pl.DataFrame({"y": labels})
+        message = re.escape(f"label column 'y' holds {value}, and the model's labels are integers")
+        with pytest.raises(DataError, match=message):
+            frame.lazy().select(labels_as("y", frame.lazy(), dtype)).collect()
 
 
 ROWS = pl.DataFrame({
@@ -108,7 +139,7 @@ class TestColumnsOfLabels:
         ("money", [0, 2, 0]), ("wheat", ["1", "maybe", "0"]), ("wheat", ["1", "", "0"])])
     def test_what_is_neither_is_named(self, column, values):
         rows = ROWS.with_columns(pl.Series(column, values))
-        message = f"the column '{column}' of a label holds {values[1]!r}"
+        message = f"label column '{column}' holds {values[1]!r}, which is neither true nor false"
         with pytest.raises(DataError, match=message):
             list_labels(rows, NAMES)
         with pytest.raises(DataError, match=message):

@@ -18,6 +18,8 @@ _TEXT: dict[str, Callable[[pl.DataFrame], bytes]] = {
 }
 # An ending for each format.
 FORMATS = ("parquet", "ipc", *_TEXT)
+# The endings of tables: lines of text have no other column.
+TABLES = tuple(ending for ending in FORMATS if ending != "txt")
 # Other endings of the formats.
 _SAME = {"pq": "parquet", "arrow": "ipc", "feather": "ipc", "tab": "tsv", "jsonl": "ndjson",
          "CSV": "csv"}

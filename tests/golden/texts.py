@@ -16,12 +16,12 @@ from . import samples
 from .cell import Answers, Cell, each, estimator_answers
 from .samples import Sample
 
-COUNTING = ("multinomial", "bernoulli", "complement")
-MODELS: dict[str, Callable[..., Any]] = {
+MODELS: dict[str, type[Any]] = {
     "multinomial": textnb.MultinomialNB, "bernoulli": textnb.BernoulliNB,
     "complement": textnb.ComplementNB, "tfidf": textnb.TfidfComplementNB,
     "nblinear": textnb.NBLinear, "nblr": textnb.NBLogisticRegression,
 }
+COUNTING = [name for name, kind in MODELS.items() if kind.from_counts]
 KINDS: dict[str, Callable[[], Sample]] = {
     "sms": samples.sms, "news": samples.news, "chinese": samples.chinese,
     "bengali": samples.bengali_news, "topics": samples.topics, "tokens": samples.tokens,
@@ -180,9 +180,8 @@ STORED = {
 }
 # All settings of the first kind are quick; of the others only the plain one.
 FIRST = "sms"
-# Kinds that have all settings, models that learn lists of labels, and settings of other kinds.
+# Kinds that have all settings, and settings of other kinds.
 WHOLE = (FIRST, "news", "topics")
-OF_LISTS = (*COUNTING, "nblinear")
 COMMON = ("plain", "binary", "pairs", "sample_weight", "calibrated", "selected", "auto", "parts",
           "merged", "forgotten", "sampled")
 
@@ -190,7 +189,7 @@ COMMON = ("plain", "binary", "pairs", "sample_weight", "calibrated", "selected",
 def _settings_of(kind: str, model: str) -> Iterator[tuple[str, Any]]:
     settings = SETTINGS | (COUNTED if model in COUNTING else {}) | OWN.get(model, {})
     some = settings if kind in WHOLE else COMMON
-    if kind == "topics" and model not in OF_LISTS:
+    if kind == "topics" and not MODELS[model].learns_labels:
         some = ("plain",)
     return ((name, parts) for name, parts in settings.items() if name in some)
 

@@ -1,6 +1,7 @@
 """The charset of a text: its name in mail, or a guess from the bytes if there is no name."""
 
 import codecs
+import encodings
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,16 @@ def test_names_of_no_charset(name):
                                   "é", "x" * 99, "iso-8859-99", "cp99999"])
 def test_unknown_names(name):
     assert codecs_of(name) is None
+
+
+def test_made_up_names_take_no_memory():
+    """Python keeps each name for ever that it has looked up."""
+    before = len(encodings._cache)
+    for number in range(50):
+        parse_message(f"Subject: =?made{number}?q?x?=\nContent-Disposition: x; "
+                      f"filename*=up{number}''x\nContent-Type: x/y; charset=so{number}.1\n\nx"
+                      .encode())
+    assert len(encodings._cache) == before
 
 
 def test_a_name_is_shown_as_mail_writes_it():

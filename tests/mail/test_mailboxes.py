@@ -64,6 +64,11 @@ def test_an_mbox(write, pack, content):
         ("three", "Body.\n", "m.mbox#3")]
 
 
+def test_letters_of_bzip2_begin_a_message(write):
+    write({"a.eml": b"BZhello: 1\nSubject: x\n\nBody.\n", "b.eml": bz2.compress(b"")})
+    assert rows("*.eml", "subject", "errors") == [("x", []), (None, ["empty message"])]
+
+
 def test_many_sources(write):
     write({"a.mbox": MAILBOX, "b.eml": message("b")})
     for sources in (["a.mbox", Path("b.eml")], "*.*"):
@@ -214,6 +219,48 @@ def test_a_maildir(write):
     # Without a folder new, cur is the folder of a class.
     write({"half/cur/1:2,S": message("half")})
     assert rows("half", "label", "flags") == [("cur", None)]
+
+
+def test_a_maildir_that_is_read_by_others_loses_no_message(write, monkeypatch):
+    write({f"box/{name}": message(name) for name in (
+        "cur/a:2,", "cur/n", "new/b", "new/c", "new/d", "new/n")})
+
+    def move(name, target):
+        os.rename(f"box/{name}", f"box/{target}")
+
+    def moving(folder, *rest):
+        names = real(folder, *rest)
+        if folder == "box/new" and moves:
+            move(*moves.pop())
+        return names
+
+    # One is moved between the two lists, and three after them.
+    real, moves = os.listdir, [("new/b", "cur/b:2,S")]
+    monkeypatch.setattr(mailboxes.os, "listdir", moving)
+    files = list(mailboxes.list_mail_files("box"))
+    move("new/c", "cur/c:2,RS")
+    move("cur/a:2,", "cur/a:2,S")
+    os.remove("box/new/d")
+    found = [message for file in files for message in mailboxes.read_messages(file)]
+    assert [(message.path, message.flags, message.errors) for message in found] == [
+        ("box/cur/a:2,S", "S", ()), ("box/cur/b:2,S", "S", ()), ("box/cur/n", "", ()),
+        ("box/cur/c:2,RS", "RS", ()),
+        ("box/new/d", "", ("unreadable: No such file or directory",)), ("box/new/n", "", ())]
+
+
+@pytest.mark.parametrize("links", [["cur"], ["cur", "new"], ["cur/loop", "new/loop"]])
+def test_links_in_a_maildir_form_no_loop(write, links):
+    write({"box/cur/": b"", "box/new/": b"", "box/a": message("a")})
+    for link in links:
+        if "/" not in link:
+            os.rmdir(f"box/{link}")
+        os.symlink("." if "/" not in link else "..", f"box/{link}")
+    if "new" not in links:
+        write({"box/new/b": message("b")})
+    expected = [f"box/{link}/a" for link in links if "/" not in link]
+    expected += ["box/new/b"] * ("new" not in links)
+    assert rows("box", "path") == [(path,) for path in expected]
+    assert rows("box", "path", subfolders=True) == [(path,) for path in expected]
 
 
 def test_folders_of_maildirs_are_left_out_everywhere(write):

@@ -73,9 +73,10 @@ def test_a_sound_message():
         message.column("x-other")
 
 
-def test_line_ends():
+def test_line_ends_and_a_byte_order_mark():
     # The folds of a header keep their white space; of other line ends nothing is left.
     assert parsed(SOUND.replace(b"\n", b"\r\n")) == parsed(SOUND)
+    assert parsed(b"\xef\xbb\xbf" + SOUND) == parsed(SOUND)
     old = parsed(SOUND.replace(b"\n", b"\r"))
     assert (old.subject, old.body) == ("Hello", "Text.\n")
     assert old.errors == ("lines that end in a bare carriage return",)
@@ -174,6 +175,23 @@ def test_a_malformed_parameter_hides_no_name_of_another_header():
                      'Content-Disposition: attachment; filename="a.exe"\n\ntext')
     assert message.attachments == ("a.exe",)
     assert message.errors == ("malformed parameters: ValueError",)
+
+
+@pytest.mark.parametrize("parameters", [
+    "boundary=abc (x)", 'boundary="abc" (x); y=z', 'x=";boundary=c"; boundary=abc',
+    f"x={'y' * 9000}; boundary=abc", 'x="a\\";b"; boundary=abc', "boundary=abc; boundary=c",
+    "boundary*0=a; boundary*1=bc", "name*=1; name*0=2; boundary=abc"])
+def test_a_boundary_is_found(parameters):
+    message = parsed(f"{MIXED}; {parameters}\n\n--abc\n\none\n--abc--\n")
+    assert message.body == "one"
+
+
+@pytest.mark.parametrize(("parameters", "name"), [
+    ("filename=report (1)", "report (1)"), ('filename="a.exe" (x)', "a.exe"),
+    ('filename="a;b.txt"; size=1', "a;b.txt"), ("filename*=none-such''%41", "A"),
+    ("filename*=undefined''%41", "A"), ("filename*0*=utf-8''%C3; filename*1*=%A9", "é")])
+def test_names_of_files(parameters, name):
+    assert parsed(f"Content-Disposition: attachment; {parameters}\n\nx").attachments == (name,)
 
 
 # HTML
@@ -331,6 +349,8 @@ HOSTILE = {
     "quotes": lambda: HTML + b"<a '\"" * 200_000,
     "scripts": lambda: HTML + b"<script>" * 125_000,
     "parameters": lambda: b"Content-Type: text/plain" + b';a="' * 250_000,
+    "parameters of parts": lambda: BOUNDARY + b"b\n\n" + (
+        b"--b\nContent-Type: text/plain; x=\"" + b";" * 8000 + b"\n\n") * 125,
     "continued": lambda: b"Content-Disposition: attachment" + b"".join(
         b";\n a*%d=b" % i for i in range(70_000)),
     "dashes": lambda: BOUNDARY + b"-\n\n" + b"\n---x" * 200_000,

@@ -120,6 +120,12 @@ def test_a_table_classifier_refuses_them_too(change, named, tmp_path):
     assert model.score(TABLE) == 1.0
 
 
+def test_a_class_of_one_row_has_its_share():
+    model = textnb.GaussianNB(var_smoothing=0.1).fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
+    assert model.priors_.tolist() == [2 / 3, 1 / 3]
+    assert model.predict([[4.0]]).tolist() == ["b"]
+
+
 # fit uses the new settings, and nothing else does
 
 

@@ -115,7 +115,8 @@ ON_MATRICES = {f"{kind}, {name}": Case(clone(model).set_params(l=l), MATRIX)
                for kind, model in MATRIX_MODELS.items()
                for name, l in (("one l", 0.3), ("an l of each feature", EACH_L))}
 ON_TEXTS = {f"texts, {kind}": Case(model, TEXTS) for kind, model in MODELS.items()}
-ON_LISTS = {f"lists, {kind}": Case(model, LISTS) for kind, model in MODELS.items()}
+ON_LISTS = {f"lists, {kind}": Case(model, LISTS) for kind, model in MODELS.items()
+            if model.estimator.learns_labels}
 CASES = {**ON_MATRICES, **ON_TEXTS, **ON_LISTS}
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 every_text_case = pytest.mark.parametrize(

@@ -251,7 +251,8 @@ def test_the_names_that_a_field_can_not_have_are_those_of_train_and_jobs():
     keys = {"kind", "tokenizer", *TextClassifier().get_params(deep=False),
             *textnb.Tokenizer().get_params()}
     names = options | (keys - {"estimator"}) | {"help"}
-    assert not names ^ RESERVED, "RESERVED in textnb/models/fields.py has other names"
+    assert not names ^ RESERVED, (
+        f"RESERVED in textnb/models/fields.py lacks or has {sorted(names ^ RESERVED)}")
 
 
 @pytest.mark.parametrize(("weigh", "message"), [
@@ -369,7 +370,7 @@ def test_a_class_that_is_not_registered_learns_from_matrices_alone(kind, does):
 def test_every_public_model_is_registered_and_its_parameters_are_its_fields(kind):
     model = kind()
     check_registered(model, "a thing")
-    assert kind.of_terms == (kind.name in OF_TEXTS)
+    assert kind.of_terms == (kind.name in OF_TEXTS), "OF_TEXTS lists the models of texts"
     assert kind.name == kind.__name__
     assert {field.name: field.default for field in dataclasses.fields(kind)
             if field.init} == model.get_params(deep=False)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import textnb
-from textnb import GaussianNB, NBLogisticRegression, TableClassifier, TextClassifier
+from textnb import GaussianNB, NBLinear, NBLogisticRegression, TableClassifier, TextClassifier
 from textnb.evaluation.held_out import HeldOut
 
 # Of 3,000 words about as many come once in a class and in the other too.
@@ -74,6 +74,9 @@ def test_what_is_learned_is_logged_at_info(caplog):
     model.partial_fit(documents)
     model.forget(documents.head(1))
     TextClassifier(NBLogisticRegression()).fit(documents)
+    for options in ({}, {"keep_sample": 9}):
+        linear = TextClassifier(NBLinear(idf=False)).fit(documents, **options)
+        linear.partial_fit(documents).forget(documents)
     TableClassifier(GaussianNB()).fit(pl.DataFrame(
         {"a": [1.0, 2.0, 4.0], "b": [3.0, 1.0, 2.0], "label": ["x", "x", "y"]}))
     parts = [record.getMessage().split("; ") for record in caplog.records]
@@ -82,6 +85,8 @@ def test_what_is_learned_is_logged_at_info(caplog):
         "partial_fit: MultinomialNB, 6 documents, 3 terms, 2 classes",
         "forget: MultinomialNB, 5 documents, 3 terms, 2 classes",
         "fit: NBLogisticRegression, 3 documents, 3 terms, 2 classes",
+        *[f"{verb}: NBLinear, {n} documents, 4 terms, 2 classes"
+          for verb, n in (("fit", 3), ("partial_fit", 6), ("forget", 3))] * 2,
         "fit: GaussianNB, 3 rows, 2 features, 2 classes"]
     assert all(seconds.endswith(" s") for _, seconds in parts)
     assert all(record.levelno == logging.INFO for record in caplog.records)

@@ -40,6 +40,8 @@ def test_settings_are_refused(settings, error, message):
 @pytest.mark.parametrize(("call", "error", "message"), [
     (lambda: tune(ROWS.with_columns(label=pl.when(pl.col("day") > 3).then("label")), trials=1),
      DataError, "null"),
+    (lambda: tune(ROWS.with_columns(label=pl.col("label").rank("dense").cast(int)), trials=1,
+                  metric="recall@fpr=0.1", positive=True), ParameterError, "True of type bool"),
     (lambda: search(LISTS, metric="accuracy"), ParameterError, "micro-f1"),
     (lambda: search(LISTS, metric="micro-f1", positive="corn"), ParameterError, "one class"),
     (lambda: search(LISTS, metric="recall@fpr=0.1", positive="corn"), ParameterError, "micro-f1"),

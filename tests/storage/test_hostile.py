@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import zipfile
 from itertools import permutations, product
 
@@ -67,6 +68,13 @@ def test_a_path_without_a_file_is_a_source_error(name, message, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SourceError, match=message):
         textnb.load(tmp_path / name)
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no file system in memory")
+def test_a_folder_in_memory_whose_size_is_small_is_one_too():
+    with (tempfile.TemporaryDirectory(dir="/dev/shm") as folder,
+          pytest.raises(SourceError, match="Is a directory")):
+        textnb.load(folder)
 
 
 # Values of the document
@@ -257,6 +265,11 @@ def place_of(path):
     for name, path, words, values in DAMAGED for value in values])
 def test_a_value_that_no_model_has_is_refused(name, path, words, value, files, assert_refused):
     assert_refused(with_value(files[name], place_of(path), value), words)
+
+
+def test_one_term_may_have_been_pruned(files, load_or_none):
+    pruned = {"terms": 1, "occurrences": 1, "at_most": 1}
+    assert load_or_none(with_value(files["multinomial"], ("pruned",), pruned)) is not None
 
 
 @pytest.mark.parametrize("name", ["GaussianNB", "CategoricalNB", "multinomialnb", "", "os.system",

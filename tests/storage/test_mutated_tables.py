@@ -114,3 +114,25 @@ def varint(value):
     while rest > 127:
         encoded, rest = encoded + bytes([rest & 127 | 128]), rest >> 7
     return encoded + bytes([rest])
+
+
+@pytest.mark.parametrize("encoding", [2, 3, 5, 6, 7, 9])
+def test_a_page_that_is_encoded_otherwise(encoding):
+    # What its bytes say of the number of values can be as absurd, and can't be checked.
+    table = parquet(TERMS)
+    # A data page's number of values, and the encoding 0 or 8; those of levels follow.
+    page = re.search(re.escape(varint(TERMS.height)) + rb"\x15[\x00\x10]\x15\x06\x15\x06", table)
+    at = page.end() - 5
+    with pytest.raises(MalformedTable, match="an encoding that is not written here"):
+        memory_needed(table[:at] + bytes([2 * encoding]) + table[at + 1:])
+
+
+@pytest.mark.parametrize("rows", [b"\x06", b"\x02"], ids=["more", "fewer"])
+@pytest.mark.parametrize("places", [1, 2], ids=["of all", "of each group too"])
+def test_a_table_that_claims_another_number_of_rows(rows, places):
+    table = parquet(pl.DataFrame({"a": ["x", "y"], "b": [[1.0], [2.0, 3.0]]}))
+    footer = len(table) - 8 - int.from_bytes(table[-8:-4], "little")
+    # A field whose number is one above that of the last one, with the integer 2.
+    changed = table[footer:].replace(b"\x16\x04", b"\x16" + rows, places)
+    with pytest.raises(MalformedTable, match="another number of rows"):
+        memory_needed(table[:footer] + changed)

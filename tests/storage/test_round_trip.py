@@ -12,8 +12,10 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 import textnb
+from tests.bayes.test_cells import all_sparse
 from textnb import BernoulliNB, ComplementNB, MultinomialNB, NBLogisticRegression, TextClassifier
 from textnb.bayes.forms import RequiredTermsForm
+from textnb.bayes.sparse_weights import SparseWeights
 from textnb.models.histogram import HistogramDensity
 
 TEXTS = ["free money now money", "cheap free offer", "hello friend lunch", "meeting at lunch",
@@ -199,6 +201,14 @@ def test_every_model_comes_back(classifier, frame, reloaded, tmp_path):
     # And the file of the loaded model is the file.
     again.save(tmp_path / "again.textnb")
     assert (tmp_path / "again.textnb").read_bytes() == (tmp_path / "reloaded.textnb").read_bytes()
+
+
+@pytest.mark.parametrize("l", [0.5, "auto"])
+def test_sparse_weights_come_back(l, reloaded):
+    with all_sparse():
+        model = TextClassifier(MultinomialNB(l=l)).fit(rows())
+        assert isinstance(model.linear_form().weights, SparseWeights)
+        assert_same(reloaded(model), model, rows())
 
 
 def test_a_class_without_documents_comes_back(reloaded):

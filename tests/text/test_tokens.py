@@ -384,7 +384,7 @@ NO_EXPRESSION = "is not a valid regular expression"
 # Settings that no tokenizer has, and what is said of them.
 WRONG = [
     *(({"pattern": pattern}, NO_EXPRESSION) for pattern in (
-        "[a", "(?:a", "a{2,1}", r"\p{Nonsense}", "*a", "a{9999999}")),
+        "[a", "(?:a", "(", "a{2,1}", r"\p{Nonsense}", "*a", "a{9999999}")),
     *(({"pattern": pattern}, r"not a valid regular|capturing group")
       for pattern in (r"a(?=b)", r"a(?!b)", r"(a|b)\1")),
     *(({"pattern": pattern}, "no lookaround") for pattern in (r"(?<=a)b", r"(?<!a)b")),
@@ -441,6 +441,8 @@ def test_a_setting_that_no_tokenizer_has_is_named(changed, message):
      "must make strings of a text; got"),
     (lambda: Tokenizer(segmenter=lambda text: 5).tokens("a"), ParameterError,
      "must make strings of a text; got 5"),
+    (lambda: Tokenizer(segmenter=lambda text: "a b").tokens("a"), ParameterError,
+     "must make strings of a text; got 'a b'"),
     *((lambda pattern=pattern: plain_tokens(Tokenizer(pattern).plan(), {"text": "\u0378"}),
        ParameterError, "pattern=.*plain Python does not run this step")
       for pattern in ("[^,]+", r"\S+", "a|b"))])

@@ -46,6 +46,12 @@ def test_a_variable_of_the_environment_that_is_not_set_is_named(tmp_path, monkey
         job(tmp_path, "input.train=${NOT_SET}/x")
 
 
+def test_a_byte_order_mark_is_no_key(tmp_path):
+    assert read(tmp_path, text=f"\ufeff{SOUND}").output == str(tmp_path / "out")
+    with pytest.raises(ParameterError, match="line 1: title: no such key"):
+        read(tmp_path, text=f"\ufefftitle = 1\n{SOUND}")
+
+
 @pytest.mark.parametrize(("setting", "holds"), [
     ("model.l=0.1", lambda job: job.model.parameters["l"] == 0.1),
     ("model.l=auto", lambda job: job.model.parameters["l"] == "auto"),

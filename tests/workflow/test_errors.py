@@ -85,6 +85,7 @@ IN_THE_FILE = [
     ("model.l=0.1\n[x]\ny=2", "model.l: must be a finite number >= 0"),
     ("model.l=" + "[" * 3000, "--set model.l: "), ("model.l=" + "9" * 5000, "--set model.l: "),
     ("calibration={}", "calibration: it leaves rows out by subtraction, which model.max_features"),
+    ("model.weight=n", "calibration: models that lack some rows of the training set would not"),
     *((f"{section}={{}}", f"{section}: it is for models of texts; model.kind is 'lda'")
       for section in ("validation", "calibration", "terms")),
     ("input={train='a', label_separator='|'}", "label_separator: it is for models of texts"),
@@ -98,6 +99,8 @@ def test_a_fault_of_the_file_names_its_key_once(setting, said, tmp_path):
     text = JOB
     if "model.kind is 'lda'" in said or "for models of texts" in said:
         text = JOB.replace("l = 0.1", "kind = 'lda'").replace("[terms]", "")
+    elif setting == "model.weight=n":
+        text = JOB + "\n[calibration]\n"
     elif setting == "calibration={}":
         text = JOB.replace("l = 0.1", "max_features = 20")
     with pytest.raises(ParameterError, match=re.escape(said)) as error:
@@ -107,16 +110,16 @@ def test_a_fault_of_the_file_names_its_key_once(setting, said, tmp_path):
 
 def test_every_fault_is_told_at_once_with_its_line(tmp_path):
     with pytest.raises(ParameterError) as error:
-        read(tmp_path, "model.tokenizer.pattern=3", text=(
+        read(tmp_path, "model.tokenizer.pattern=3", "exports=[{file='a/b'}]", text=(
             'title = "x"\n[input]\n[validation]\nfolds = 0\n[model]\nmindf = 2\nfeatures = ["x"]\n'
-            '"a.b" = 1'))
+            '"a.b" = 1\n[[exports]]\nfile = "w.json"'))
     for part in ("job.toml: ", "output: it is missing", "input.train: it is missing",
                  "line 1: title: no such key", "line 4: validation.folds: must be",
                  "line 6: model.mindf: no such key - did you mean 'min_df'?",
                  "line 7: model.features: belongs to kind=gaussian",
                  "line 8: model.a.b: no such key",
                  # What was set from outside is on no line.
-                 "\n  model.tokenizer.pattern: must be"):
+                 "\n  model.tokenizer.pattern: must be", "\n  exports.0.file: a name in"):
         assert part in str(error.value)
 
 
@@ -178,6 +181,12 @@ OF_SOURCES = [
     (["input.train=parts", "input.on_unreadable=skip"], ParameterError,
      r"^input\.on_unreadable: is not for a folder of partitions"),
     (["exports=[{file='w', to='parquet', reads='text'}]"], ExportError, r"^exports\.0: "),
+    (["predictions.columns=['decision,nope']"], ParameterError,
+     r"^predictions\.columns: unknown value 'decision'; choose one of .*, predicted, probability$"),
+    (["predictions.columns=['text']"], ParameterError, r"^predictions\.columns: names no answer"),
+    (["predictions.input=strange.parquet", "predictions.columns=['day,predicted']"],
+     ParameterError, r"^predictions\.columns: unknown value 'day'"),
+    (["predictions.input=answered.parquet"], SchemaError, "a column 'probability' already"),
 ]
 
 
@@ -233,6 +242,7 @@ def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
     rows.with_columns(label=pl.concat_list(
         pl.when(pl.int_range(60) > 1).then("label"))).write_parquet("lists.parquet")
     rows.with_columns(label=pl.lit("strange")).write_parquet("strange.parquet")
+    rows.with_columns(probability=0.5).write_parquet("answered.parquet")
     if (settings, error, said) in OF_SOURCES:
         # It is seen before anything is learned.
         with pytest.raises(error, match=said) as info:
@@ -245,6 +255,19 @@ def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
         assert contents(folder) == {**before, "job.toml": (folder / "job.toml").read_bytes()}
         if is_first:
             run(folder)
+
+
+@pytest.mark.parametrize(("columns", "settings"), [
+    (["text", "probability"], []), (["calibrated", "top"], ["calibration={}", "predictions.top=2"]),
+    (["decision", "scores"], ["decision={positive='spam', costs=[1.0, 1.0]}",
+                              "predictions.scores=true"]),
+    (["runner_up", "explanation", "known_terms"],
+     ["predictions.explain=2", "predictions.known_terms=true"])])
+def test_answers_that_the_job_gives_pass_the_check(columns, settings, folder):
+    settings = [*settings, f"predictions.columns={columns}"]
+    check(folder, *settings)
+    run(folder, *settings)
+    assert pl.read_parquet_schema("out/predictions.parquet").keys() == {*columns}
 
 
 def test_an_error_of_a_disk_names_the_copy_of_the_rows(folder, monkeypatch):

@@ -90,7 +90,11 @@ def test_the_size_of_each_step_is_known(folder):
 
 def test_steps_and_their_results_are_heard(folder):
     record = Recorder()
-    run(folder, "validation={}", "calibration={}", "decision.min_probability=0.9", record=record)
+    out = run(folder, "validation={}", "calibration={}", "decision.min_probability=0.9",
+              record=record)
+    # The record has the sections without keys too.
+    assert json_in(out, "run.json")["job"].keys() == {
+        "output", "input", "model", "validation", "calibration", "decision", "terms", "predictions"}
     assert record.steps == ["reading rows", "training", "validating", "calibrating",
                             "choosing thresholds", "testing", "listing terms", "predicting"]
     lines = [line for result in record.results for line in lines_of(result)]

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from textnb.bayes.classes import find_typed_class, python_value
 from textnb.bayes.labels import Labels
 from textnb.errors import ParameterError, suggestion
 from textnb.runtime.settings import is_number
@@ -72,7 +73,7 @@ def class_weights(
     labels = classes.tolist()
     indices: set[int] = set()
     for key, weight in class_weight.items():
-        k = _index_of(key.item() if isinstance(key, np.generic) else key, labels)
+        k = _index_of(python_value(key), labels)
         if k in indices:
             raise ParameterError(f"class_weight names the class {labels[k]!r} twice")
         indices.add(k)
@@ -129,12 +130,9 @@ def with_class_weight(statistic: Statistic, class_weight: Any) -> Statistic:
 
 
 def _index_of(key: Any, labels: list[Any]) -> int:
-    # Types are compared too, because 1 == True == 1.0.
-    matches = [k for k, label in enumerate(labels) if type(label) is type(key) and label == key]
-    if not matches and isinstance(key, str):
-        matches = [k for k, label in enumerate(labels) if str(label) == key]
-    if len(matches) == 1:
-        return matches[0]
+    label = find_typed_class(labels, key)
+    if label is not None:
+        return labels.index(label)
     listing = ", ".join(repr(label) for label in labels[:20])
     raise ParameterError.naming_settings(
         "{class_weight} names {key!r}, which is none of the classes{near}; they are {shown}",

@@ -12,6 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from textnb.bayes.calibration import check_reason
+from textnb.bayes.classes import known_class, python_value
 from textnb.errors import ParameterError, quantity
 
 # NumPy is imported in methods that need it: `textnb filter` checks its model file without it.
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 UNSURE = -1
 # The maximum number of characters of evidence as JSON.
 _MAX_EVIDENCE = 1 << 22
+_NO_JSON = "a decision's evidence is no JSON"
 
 
 def log_odds(scores: Floats) -> Floats:
@@ -49,15 +51,23 @@ def log_odds(scores: Floats) -> Floats:
 
     if scores.shape[1] == 1:
         return np.where(np.isneginf(scores), np.nan, np.inf)
-    result = np.empty_like(scores)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         if scores.shape[1] == 2:
-            result[:, 0] = scores[:, 0] - scores[:, 1]
-            result[:, 1] = -result[:, 0]
-            return result
-        for k in range(scores.shape[1]):
-            others = np.delete(scores, k, axis=1)
-            result[:, k] = scores[:, k] - np.logaddexp.reduce(others, axis=1)
+            difference = scores[:, [0]] - scores[:, [1]]
+            return np.concatenate([difference, -difference], axis=1)
+        rows = np.arange(len(scores))
+        best = scores.argmax(axis=1)
+        others = scores.copy()
+        others[rows, best] = -np.inf
+        top, second = scores[rows, best], others.max(axis=1)
+        # Where only the best class is possible, what is subtracted must be finite.
+        second = np.where(np.isneginf(second), top, second)
+        # Sums over a class's others: all without the best one, and from that all without the class.
+        share = np.exp(others - second[:, None], order="C")
+        total = share.sum(axis=1)
+        rest = np.maximum(total[:, None] - share, 0.0) * np.exp(second - top)[:, None]
+        result: Floats = scores - (top[:, None] + np.log1p(rest))
+        result[rows, best] = top - (second + np.log(total))
     return result
 
 
@@ -130,15 +140,18 @@ class Decision:
     def __post_init__(self) -> None:
         if not self.thresholds:
             raise ParameterError("a decision needs a threshold for every class")
+        # Classes and evidence as a file keeps them: values of NumPy become Python's.
+        vars(self)["thresholds"] = {
+            python_value(label): value for label, value in self.thresholds.items()}
+        vars(self)["evidence"] = _json_values(self.evidence)
         for label, value in self.thresholds.items():
             # Beyond 2**53, float64 can't represent all integers.
             if (not isinstance(value, (int, float)) or isinstance(value, bool) or value != value
                     or (isinstance(value, int) and abs(value) > 2**53)):
                 raise ParameterError.out_of_range(
                     f"the threshold of {label!r}", "a number, -inf or inf", value)
-        if self.positive is not None and self.positive not in self.thresholds:
-            raise ParameterError.unknown_choice(
-                "positive", self.positive, [str(label) for label in self.thresholds])
+        if self.positive is not None:
+            vars(self)["positive"] = known_class(self.thresholds, self.positive)
         check_reason(self.stale)
         for name, number, minimum in (("at_least", self.at_least, 0), ("at_most", self.at_most, 1)):
             if number is not None and (type(number) is not int or number < minimum):
@@ -238,10 +251,17 @@ class Decision:
         numbers = {"always": -inf, "never": inf}
         thresholds = {row["label"]: numbers.get(row["log_odds"], row["log_odds"])
                       for row in values["thresholds"]}
+        if any(row["log_odds"] in (inf, -inf) for row in values["thresholds"]):
+            # JSON has no infinity, but readers make it of a number such as 1e999.
+            raise ParameterError(
+                'the log-odds of a threshold must be a finite number, "always" or "never"')
         if len(thresholds) < len(values["thresholds"]):
             raise ParameterError("a decision has two thresholds for one class")
         _check_evidence(values["evidence"])
-        return cls(thresholds, values["positive"], values["evidence"],
+        # Earlier releases wrote 1 as True or 1.0 if a caller named the class so.
+        positive = next((label for label in thresholds if label == values["positive"]),
+                        values["positive"])
+        return cls(thresholds, positive, values["evidence"],
                    **{name: values[name] for name in optional & values.keys()})
 
 
@@ -303,12 +323,25 @@ def choose_labels(
     return chosen | ((rank < decision.at_least) & ~is_excluded)
 
 
+def _json_values(evidence: Mapping[str, Any]) -> Any:
+    """The evidence as JSON gives it back."""
+    def convert(value: Any) -> Any:
+        if (converted := python_value(value)) is value:
+            raise TypeError
+        return converted
+
+    try:
+        return json.loads(json.dumps(dict(evidence), default=convert))
+    except (TypeError, ValueError, RecursionError):
+        raise ParameterError(_NO_JSON) from None
+
+
 def _check_evidence(evidence: Mapping[str, Any]) -> None:
     """Raise ParameterError if evidence, e.g. from a file, is not strict JSON or is too large."""
     try:
         length = len(json.dumps(evidence, allow_nan=False))
     except (TypeError, ValueError, RecursionError):
-        raise ParameterError("a decision's evidence is no JSON") from None
+        raise ParameterError(_NO_JSON) from None
     if length > _MAX_EVIDENCE:
         raise ParameterError(f"a decision's evidence takes {length:,} characters, more than "
                              f"{_MAX_EVIDENCE:,}")

@@ -12,22 +12,24 @@ from textnb.bayes.ratios import MAX_SMOOTHING
 from textnb.errors import ParameterError
 from textnb.runtime.settings import is_truth
 
+# The largest weight of a row: sums, and products with counts and squares, can't overflow.
+MAX_WEIGHT = 1e100
 # Above this, float64 can't represent all integers.
 _MAX_EXACT = 2.0**53
 
 
 def as_counts(X: Any) -> Any:
-    """Convert to int64 if all values are integers, else to float64, so that sums can't overflow."""
+    """Convert to int64 if all values are integers and sums can't overflow, else to float64."""
     import scipy.sparse as sp
 
     if sp.issparse(X):
         values = as_counts(X.data)
         return X if values is X.data else sp.csr_array((values, X.indices, X.indptr), X.shape)
-    if X.dtype.kind in "bui":
+    # The sum is far below what 64 bits hold, so that sums of many batches fit too.
+    fits = X.size * float(X.max(initial=0)) < _MAX_EXACT
+    if fits and (X.dtype.kind in "bui" or np.all(np.floor(X) == X)):
         return X.astype(np.int64, copy=False)
-    if X.size and not (np.all(np.floor(X) == X) and np.abs(X).max() < _MAX_EXACT):
-        return X.astype(np.float64, copy=False)
-    return X.astype(np.int64)
+    return X.astype(np.float64, copy=False)
 
 
 def is_auto(l: Any) -> bool:
@@ -47,8 +49,8 @@ def as_smoothing(l: Any, n_features: int) -> float | NDArray[np.float64]:
     expected = f"a finite number >= 0 (at most {MAX_SMOOTHING:g}), or an array of one per feature"
     if is_auto(l):
         raise ParameterError.naming_settings(
-            "{l='auto'} belongs to MultinomialNB, BernoulliNB and ComplementNB; here {l} must be "
-            "{expected}", expected=expected)
+            "{l='auto'} is for models that leave rows out by subtraction, such as MultinomialNB; "
+            "here {l} must be {expected}", expected=expected)
     try:
         values = np.asarray(l, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -90,7 +92,7 @@ def as_class_prior(
         raise ParameterError.out_of_range(name, "one probability per class", class_prior) from None
     if prior.shape != (n_classes,):
         raise ParameterError(f"{name}: Number of priors must match number of classes: expected "
-                             f"{n_classes}, got {prior.size}")
+                             f"shape ({n_classes},), got {prior.shape}")
     if not np.isfinite(prior).all() or (prior < 0).any() or prior.sum() <= 0:
         raise ParameterError.out_of_range(name, "probabilities >= 0, not all 0", class_prior)
     return prior

@@ -65,10 +65,10 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
     Parameters
     ----------
     estimator : model of texts, its kind such as "nblinear", or "auto"
-        The model on counts: `MultinomialNB` (if not given), `BernoulliNB`, `ComplementNB`,
-        `TfidfComplementNB`, `NBLinear` or `NBLogisticRegression`. It is cloned. The first three
-        learn in bounded memory; the others need the matrix of all documents. "auto" lets `fit`
-        choose the model, the tokenizer and ``min_df`` as `tune` does, and keep it as ``tuned_``.
+        The model on counts, which is cloned. `MultinomialNB` (if not given), `BernoulliNB` and
+        `ComplementNB` learn by counting, in bounded memory; `TfidfComplementNB`, `NBLinear` and
+        `NBLogisticRegression` need the matrix of all documents. "auto" lets `fit` choose the model,
+        the tokenizer and ``min_df`` as `tune` does, and keep it as ``tuned_``.
     text : str or sequence of str
         Name of the text column, or names of several.
     label : str
@@ -121,8 +121,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         What `memory_limit` left out: the number of ``terms``, their ``occurrences``, and how often
         each of them occurs ``at_most``.
     has_separate_labels_ : bool
-        Whether labels were passed beside a table: `predict` then returns arrays for tables in
-        memory. A model file does not hold it.
+        Whether labels were beside a table: to tables in memory, answers are arrays. Not in files.
     statistics_ : Counts
         Counts of all terms, also of terms outside the limits (except `memory_limit`). They add and
         subtract. `NBLogisticRegression` has none.
@@ -241,15 +240,14 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         X, y, sample_weight, progress
             As in `fit`.
         classes : iterable, optional
-            Classes that may occur, beside those that the model knows. By default, the classes of
-            the first call.
+            Classes that may occur beside known ones; by default, those of the first call.
 
         Raises
         ------
         DataError
-            If a label was not announced; the model then stays as it was.
+            If a label was not announced, or is new to `NBLinear`; the model stays as it was.
         ParameterError
-            If the model learns from all rows at once.
+            If the model learns from all rows at once; for ``sample_weight`` of `NBLinear`.
         """
         fitted = self._fitted_for("learning more") if hasattr(self, "_fitted") else None
         y, indicator = (split_indicator(y) if fitted is None
@@ -284,6 +282,8 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
 
         Its calibration and decision are those of the first model that has them, and are stale.
         """
+        if not isinstance(other, TextClassifier):
+            return NotImplemented
         merged = unfitted(self)
         merged._fitted = merge(self._fitted_for("adding"), other._fitted_for("adding"))
         return merged

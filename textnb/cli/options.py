@@ -186,12 +186,12 @@ def _make_group(group: type, values: TypedOptions) -> Any:
 
 
 def name_of(field: Field[Any], info: Setting) -> str:
-    """The long name of an option, as errors write it."""
+    """The name of an option, as errors write it: the long one, if it has one."""
     if info.is_argument:
         return field.name.upper()
     if info.key_of:
         return f"--{info.key_of} {field.name}"
-    names = [name for name in info.names if name.startswith("--")]
+    names = [name for name in info.names if name.startswith("--")] or [*info.names]
     # Of the two names of a flag, such as --message/--no-message, the first.
     return (names or [f"--{field.name.replace('_', '-')}"])[0].split("/")[0]
 

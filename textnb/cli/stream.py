@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import RLock, start_new_thread
 from typing import Any
 
 # The exit code of any failure of the filter. Its codes are bogofilter's: 0 spam, 1 ham, 2 unsure, 3
@@ -33,6 +34,9 @@ class Stream:
     def __init__(self, passthrough: bool | None = None) -> None:
         self.passthrough, self.has_answered = bool(passthrough), False
         self._may_end = passthrough is not None
+        # The thread that takes it answers and ends the process, and never gives it back. It is not
+        # from `threading`, which would take longer to import.
+        self._turn = RLock()
         self._source: Any = sys.stdin
         self._target: Any = sys.stdout
         # What was read of the message, and a block that was read after it and is not yet appended.
@@ -92,7 +96,7 @@ class Stream:
 
     def answer(self, text: bytes, position: int | None) -> None:
         """Write a text alone, or the message with the text inserted at a position."""
-        self._holds_interrupts = True
+        self._take_turn()
         self.has_answered = True
         if self._target is None:
             raise OSError("standard output is closed")
@@ -102,11 +106,17 @@ class Stream:
         else:
             self._write([(position, text)])
 
+    def _take_turn(self) -> None:
+        """Return in one thread alone; another one waits until the first ends the process."""
+        # This is first, as an interrupt of a thread that waits could cut what the other one writes.
+        self._holds_interrupts = True
+        self._turn.acquire()
+
     def pass_on(self) -> None:
         """Write the message after a failure, if it must be written and no answer has begun."""
+        self._take_turn()
         if not self.passthrough or self.has_answered:
             return
-        self._holds_interrupts = True
         self.has_answered = True
         try:
             from textnb.filter.headers import forged_header_prefixes
@@ -133,9 +143,6 @@ class Stream:
 
     def limit_time(self, seconds: float) -> None:
         """End the process with a failure if no answer has begun within these seconds; 0: never."""
-        # Not by `threading`, which would take longer to import.
-        from _thread import start_new_thread
-
         if seconds and self._may_end:
             start_new_thread(self._watch, (seconds,))
 
@@ -143,8 +150,7 @@ class Stream:
         import time
 
         time.sleep(seconds)
-        if not self.has_answered:
-            self.end(FAILED, "error: the message was not judged in time; see --timeout")
+        self.end(FAILED, "error: the message was not judged in time; see --timeout")
 
     def _read_to_limit(self) -> None:
         """Read the message, until it ends or is too long to judge.

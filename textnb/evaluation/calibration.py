@@ -317,9 +317,19 @@ def scores_of_learned(
     instead.
     """
     fitted = fitted_text_model(model)
+    check_unweighted(fitted)
     if fitted.model.from_counts and not fitted.is_multilabel:
         return leave_one_out(model, frame, progress=progress)
     return scores_by_folds(model, frame, progress=progress)
+
+
+def check_unweighted(fitted: Fitted) -> None:
+    """Raise ParameterError for sample weights, which models without some rows would not have."""
+    if fitted.counts.class_count.dtype.kind != "i":
+        raise ParameterError.with_advice(
+            "the rows that the model learned have sample weights, which models without some of "
+            "them would not have: ", "score other rows by held_out(model, rows)",
+            "score other rows, as textnb calibrate --held-out and textnb threshold do")
 
 
 def scores_by_folds(

@@ -250,7 +250,8 @@ def choose_by_goal(
 ) -> Decision:
     """Choose the thresholds of a goal: of the class ``positive`` against the others, or of all."""
     classes, of_lists = held.classes.tolist(), held.is_multilabel
-    goal.check(classes, held.link, positive)
+    # The class itself, which a file keeps: the caller may name it by a value of NumPy.
+    positive = goal.check(classes, held.link, positive)
     if calibration is not None:
         calibration.check_classes(len(classes), of_lists)
     # Thresholds of labels are on scores that are not calibrated.
@@ -448,7 +449,7 @@ def with_spam_threshold(
     classes = fitted.classes.tolist()
     if len(classes) != 2:
         raise ParameterError(f"the threshold of a filter is for two classes; got {len(classes)}")
-    check_positive(classes, spam)
+    spam = check_positive(classes, spam)
     left_out = fitted.learned.left_out
     if left_out is None:
         raise DataError(

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.classes import known_class
 from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_rows import SparseRows
@@ -27,7 +28,7 @@ from textnb.evaluation.labelled import (
 from textnb.evaluation.labels import LabelEvaluation, evaluate_lists
 from textnb.evaluation.metrics import Evaluation, evaluate_pairs
 from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount
-from textnb.evaluation.roc import Roc, check_class
+from textnb.evaluation.roc import Roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan_table
@@ -186,7 +187,7 @@ def evaluate_roc(model: AnyModel, frame: Any, positive: Any) -> Roc:
     >>> evaluate_roc(TextClassifier().fit(frame), frame, "y").auc
     1.0
     """
-    check_class(_classes(model).to_list(), positive)
+    known_class(_classes(model).to_list(), positive)
     held, fitted = score_labelled_rows(model, frame), fitted_text_model_or_none(model)
     return held.calibrated(None if fitted is None else fitted.calibration).roc(positive)
 

@@ -23,6 +23,7 @@ from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import Labels
 from textnb.bayes.statistics import is_auto
+from textnb.classifiers.texts import asks_for_search
 from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.novelty import codes_among
@@ -55,8 +56,7 @@ class Recipe:
     Attributes
     ----------
     settings : TextSettings
-        For a search over models (a `TextClassifier` whose ``estimator`` is a name), only its
-        columns matter.
+        For a search over models (``TextClassifier("auto")``), only its columns matter.
     from_counts : bool
         Whether sums of counts determine the model; not if a parameter must be chosen from rows.
     fit : callable
@@ -79,7 +79,7 @@ class Recipe:
         ParameterError
             If it is not a model of texts, or its fit makes no such scores.
         """
-        is_search = isinstance(getattr(model, "estimator", None), str)
+        is_search = asks_for_search(getattr(model, "estimator", None))
         if isinstance(model, Fitted):
             settings = model.settings
         elif not hasattr(type(model), "text_settings"):

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from textnb.bayes.classes import known_class
 from textnb.bayes.labels import Link
 from textnb.errors import Mention, ParameterError
 from textnb.evaluation.binomial import check_share
-from textnb.evaluation.roc import check_class, check_two_classes
+from textnb.evaluation.roc import check_two_classes
 from textnb.runtime.settings import COSTS
 
 # The values of ``by`` and of ``method``.
@@ -47,10 +48,11 @@ class Goal:
     at_least: int = 0
     at_most: int | None = None
 
-    def check(self, classes: Sequence[Any], link: Link, positive: Any = None) -> None:
+    def check(self, classes: Sequence[Any], link: Link, positive: Any = None) -> Any:
         """Raise ParameterError for an invalid goal, before documents are scored.
 
-        ``positive`` is the class whose threshold is chosen; None for thresholds of all.
+        ``positive`` names the class whose threshold is chosen, which is returned; None for
+        thresholds of all.
         """
         kind = "labels" if link == "sigmoid" else "classes" if positive is None else "class"
         for name, reason in _REFUSED[kind].items():
@@ -61,7 +63,7 @@ class Goal:
         if link == "softmax":
             check_two_classes(classes)
         if positive is not None:
-            check_class(classes, positive)
+            positive = known_class(classes, positive)
         check_share("confidence", self.confidence)
         for name in ("max_false_positive_rate", "max_false_negative_rate", "min_precision"):
             if getattr(self, name) is not None:
@@ -78,6 +80,7 @@ class Goal:
         if self.max_false_negative_rate is not None and self.max_false_positive_rate is None:
             raise ParameterError.naming_settings(
                 "{max_false_negative_rate} goes with {max_false_positive_rate}, and none is given")
+        return positive
 
     def _check_costs(self) -> None:
         if self.method is not None and self.costs is None:

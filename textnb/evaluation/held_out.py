@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.classes import known_class
 from textnb.bayes.decision import Decision, choose_labels, log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.bayes.labels import Link
@@ -25,7 +26,7 @@ from textnb.evaluation.binomial import check_share, upper_bound
 from textnb.evaluation.labels import evaluate_lists, indicators_of
 from textnb.evaluation.metrics import evaluate_pairs
 from textnb.evaluation.novelty import UNKNOWN, Novelty
-from textnb.evaluation.roc import Roc, check_class, check_positive, errors_by_threshold, roc
+from textnb.evaluation.roc import Roc, check_positive, errors_by_threshold, roc
 from textnb.models.protocol import MissingAttributeError
 from textnb.runtime import notebook
 from textnb.scoring.columns import best_class, lists_of_mask, null_unless
@@ -258,9 +259,7 @@ class HeldOut:
     def log_odds(self, label: Any) -> Floats:
         """The `odds` of one class: (n_documents,)."""
         labels = self.classes.tolist()
-        if label not in labels:
-            raise ParameterError.unknown_choice("class", label, [*map(str, labels)])
-        return self.odds[:, labels.index(label)]
+        return self.odds[:, labels.index(known_class(labels, label, "class"))]
 
     def log_probability(self) -> Floats:
         """log P(true label | document), base e: (n_documents,); -inf for an unknown label."""
@@ -441,8 +440,8 @@ class HeldOut:
         DataError
             If all documents have that label, or none has.
         """
-        check_class(self.classes.tolist(), positive)
-        k = self.classes.tolist().index(positive)
+        classes = self.classes.tolist()
+        k = classes.index(known_class(classes, positive))
         if self.is_multilabel:
             return roc(self.actual[:, k], self.scores[:, k])
         return roc(self.actual == k, self.fair_odds[:, k])
@@ -524,8 +523,8 @@ class HeldOut:
             If all documents are positive, or none is.
         """
         classes, of_lists = self.classes.tolist(), self.is_multilabel
-        check = check_class if of_lists else check_positive
-        check(classes, positive)
+        check = known_class if of_lists else check_positive
+        positive = check(classes, positive)
         if not len(self):
             raise DataError.no_rows("the held-out set", "there is nothing to measure")
         k = classes.index(positive)

@@ -17,8 +17,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.classes import known_class
 from textnb.bayes.forms import Floats
-from textnb.errors import DataError, Mention, ParameterError, quantity
+from textnb.errors import DataError, Mention, quantity
 from textnb.evaluation import indicators
 from textnb.evaluation.novelty import Novelty, novelty_entry
 from textnb.evaluation.roc import Rates
@@ -117,9 +118,7 @@ class LabelEvaluation:
             If no document has that label, and the model does not know it.
         """
         names = self.labels["label"].to_list()
-        if positive not in names:
-            raise ParameterError.unknown_choice("positive", positive, names)
-        row = self.labels.row(names.index(positive), named=True)
+        row = self.labels.row(names.index(known_class(names, positive)), named=True)
         hits = round((row["precision"] or 0.0) * row["predicted"])
         wrong, missed = row["predicted"] - hits, row["documents"] - hits
         return Rates(hits, wrong, missed, self.documents - hits - wrong - missed)

@@ -40,7 +40,7 @@ def leave_one_out(
     Parameters
     ----------
     model : TextClassifier
-        Fitted, of MultinomialNB, BernoulliNB or ComplementNB(norm=False).
+        Fitted, of a model that learns by counting, such as MultinomialNB.
     frame : DataFrame, LazyFrame or path
         The documents that the model has learned, in any order. They are read in batches: the
         model's counts, one batch and the result are in memory.
@@ -62,7 +62,7 @@ def leave_one_out(
         fewer than two.
     ParameterError
         If subtraction can't give the scores: ``max_features``, ``norm=True``, an array ``l``
-        without a fixed vocabulary, and NBLogisticRegression need k folds.
+        without a fixed vocabulary, and models that learn from all documents at once need k folds.
 
     Examples
     --------

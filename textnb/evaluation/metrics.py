@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.classes import known_class
 from textnb.bayes.decision import Decision
-from textnb.errors import ParameterError, quantity
+from textnb.errors import quantity
 from textnb.evaluation.labels import no_known_label
 from textnb.evaluation.novelty import Novelty
 from textnb.evaluation.roc import Rates
@@ -147,9 +148,7 @@ class Evaluation:
             If no row has that label and none was predicted as it.
         """
         names = self.per_class["class"].to_list()
-        if positive not in names:
-            raise ParameterError.unknown_choice("positive", positive, names)
-        k = names.index(positive)
+        k = names.index(known_class(names, positive))
         n_right, n_actual = int(self.confusion[k, k]), int(self.confusion[k].sum())
         n_predicted = int(self.confusion[:, k].sum())
         return Rates(n_right, n_predicted - n_right, n_actual - n_right,

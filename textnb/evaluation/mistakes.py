@@ -20,6 +20,7 @@ from textnb.evaluation.labelled import known_labels, unknown_labels
 from textnb.evaluation.novelty import NoveltyCount, codes_among
 from textnb.frames.batches import Progress, batches
 from textnb.frames.kinds import rows_to_kind_of, select_columns
+from textnb.frames.names import exactly
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import check_nulls
 from textnb.learning.fitted import Fitted, fitted_text_model
@@ -132,7 +133,7 @@ def select_mistakes(
     input_columns = rows.collect_schema().names()
     new_columns = {name: pl.col(_PREFIX + name) for name in ("row", *_answer_types(fitted))}
     SchemaError.check_new(new_columns, input_columns)
-    selected = scored.filter(_SELECTED).select(*input_columns, **new_columns)
+    selected = scored.filter(_SELECTED).select(exactly(input_columns), **new_columns)
     return rows_to_kind_of(frame, selected, "row", input_columns)
 
 

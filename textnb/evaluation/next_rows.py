@@ -35,6 +35,7 @@ from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import naming_source
 from textnb.frames.kinds import rows_to_kind_of, select_columns
+from textnb.frames.names import exactly
 from textnb.frames.scan import scan
 from textnb.frames.sources import lazy_frame_from
 from textnb.frames.token_columns import as_text
@@ -143,8 +144,8 @@ def choose_rows(
         # Polars applies the predicate afterwards.
         with naming_source(frame):
             pool = _pool(fitted, rows, n, excluded, progress)
-        chosen = _choose(fitted, pool, n, excluded).select(*input_columns, *new_columns)
-        yield chosen.head(limit).select(names) if limit is not None else chosen.select(names)
+        chosen = _choose(fitted, pool, n, excluded).select(exactly(names))
+        yield chosen if limit is None else chosen.head(limit)
 
     schema = pl.Schema({**input_columns, **new_columns})
     return rows_to_kind_of(frame, lazy_frame_from(read, schema), "row", columns)

@@ -28,6 +28,7 @@ from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.roc import check_positive, roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import naming_source
+from textnb.frames.names import check_name
 from textnb.learning.documents import labels_of
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit_from_counts
@@ -162,6 +163,8 @@ def validate_online(
     names, label = recipe.settings.columns, recipe.settings.label
     with naming_source(frame):
         time_columns = [] if time is None else [time]
+        for name in time_columns:
+            check_name(name, "time")
         rows = recipe.scan(frame).select(*dict.fromkeys([*names, label, *time_columns])).collect()
         if not rows.height:
             raise DataError.no_rows("the input")
@@ -177,8 +180,8 @@ def validate_online(
                 if value is not None:
                     raise ParameterError.multilabel("a class of validation in order", name)
         else:
-            positive = "spam" if positive is None else positive
-            check_positive(labels.classes.tolist(), positive)
+            positive = check_positive(
+                labels.classes.tolist(), "spam" if positive is None else positive)
         has_feedback = np.random.default_rng(seed).random(rows.height) < feedback
         held, n_learned = _judge_blocks(
             recipe, rows, labels, has_feedback, block, delay, progress,

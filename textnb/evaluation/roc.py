@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from textnb.bayes.classes import known_class
 from textnb.bayes.forms import Floats
 from textnb.errors import DataError, ParameterError
 
@@ -132,7 +133,9 @@ def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
     Raises
     ------
     DataError
-        If all rows are positive, or none is: there is nothing to tell apart.
+        If all rows are positive, or none is: there is nothing to tell apart; or if a score is NaN.
+    ParameterError
+        If the arrays are not of one dimension and one length.
 
     Examples
     --------
@@ -141,10 +144,16 @@ def roc(positive: ArrayLike, score: ArrayLike) -> Roc:
     (0.833, [0.0, 0.33, 0.67, 0.67, 1.0, 1.0])
     """
     is_positive = np.asarray(positive, dtype=np.bool_)
+    scores = np.asarray(score, dtype=np.float64)
+    if is_positive.ndim != 1 or is_positive.shape != scores.shape:
+        raise ParameterError("positive and score must be one value for each row; got shapes "
+                             f"{is_positive.shape} and {scores.shape}")
+    if np.isnan(scores).any():
+        raise DataError(f"score is NaN in row {int(np.isnan(scores).argmax())} (counted from 0)")
     if is_positive.all() or not is_positive.any():
         raise DataError("ROC needs positive and negative rows; all are "
                         f"{'positive' if is_positive.any() else 'negative'}")
-    thresholds, wrong, hits = errors_by_threshold(is_positive, np.asarray(score, dtype=np.float64))
+    thresholds, wrong, hits = errors_by_threshold(is_positive, scores)
     true_rate, false_rate = np.append(0.0, hits / hits[-1]), np.append(0.0, wrong / wrong[-1])
     points = pl.DataFrame({"threshold": np.append(np.inf, thresholds),
                            "false_positive_rate": false_rate, "true_positive_rate": true_rate})
@@ -177,16 +186,10 @@ def check_two_classes(classes: Sequence[Any]) -> None:
         raise ParameterError("the model has one class: there is nothing to decide")
 
 
-def check_class(classes: Sequence[Any], positive: Any) -> None:
-    """Raise ParameterError unless ``positive`` is one of the classes."""
-    if positive not in classes:
-        raise ParameterError.unknown_choice("positive", positive, classes)
-
-
-def check_positive(classes: Sequence[Any], positive: Any) -> None:
-    """Raise ParameterError unless ``positive`` is one of two classes or more."""
+def check_positive(classes: Sequence[Any], positive: Any) -> Any:
+    """The class that ``positive`` names; ParameterError if it is none of two classes or more."""
     check_two_classes(classes)
-    check_class(classes, positive)
+    return known_class(classes, positive)
 
 
 def _share(part: int, rest: int) -> float | None:

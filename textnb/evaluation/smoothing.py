@@ -81,7 +81,7 @@ def smoothing_path(
     Parameters
     ----------
     model : TextClassifier
-        Fitted, of MultinomialNB, BernoulliNB or ComplementNB; its own ``l`` has no effect.
+        Fitted, of a model that learns by counting; its own ``l`` has no effect.
     frame : DataFrame, LazyFrame or path
         The documents that the model has learned: each is scored without itself, as
         `leave_one_out` does. The matrix of their counts is kept in memory meanwhile.

@@ -23,6 +23,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.calibration import Calibration
+from textnb.bayes.classes import known_class
 from textnb.bayes.decision import Decision, choose_labels, label_thresholds
 from textnb.bayes.features import Center, Idf, Length, Presence, Step, Sublinear
 from textnb.bayes.forms import Floats, LinearForm, RequiredTermsForm
@@ -362,7 +363,7 @@ def bundle_of(model: Any, reads: Reads | None = None, positive: Any = None) -> B
                           "LinearDiscriminantAnalysis, NearestCentroid, "
                           "GaussianNB(shared_variance=True)") from None
     if positive is not None:
-        positive = _form_label(form, positive)
+        positive = known_class(form.classes.tolist(), positive)
     # Leave out the part of the scores that all classes share: it decides nothing, and its weights
     # are large.
     form = form.discriminant
@@ -392,18 +393,6 @@ def expand_to_two_classes(
     """
     is_positive = np.array([float(label == positive) for label in labels])
     return w[:, None] * is_positive, b * is_positive
-
-
-def _form_label(form: LinearForm, positive: Any) -> Any:
-    """The class that equals ``positive``, as a Python value that JSON can hold."""
-    value = positive.item() if isinstance(positive, np.generic) else positive
-    for label in form.classes.tolist():
-        if type(label) is type(value) and label == value:
-            return label
-    if isinstance(positive, str) and form.classes.dtype.kind in "bi":
-        raise ParameterError(f"positive={positive!r} is a string, and the classes are "
-                             f"{', '.join(map(repr, form.classes.tolist()[:5]))}: give one of them")
-    raise ParameterError.unknown_choice("positive", positive, form.classes.tolist())
 
 
 def provenance(model: Any) -> dict[str, Any]:

@@ -26,13 +26,8 @@ from textnb.errors import (
 )
 from textnb.export import archive, golden
 from textnb.export.bundle import Bundle
-from textnb.export.targets.base import (
-    EngineMissing,
-    Target,
-    TargetRows,
-    check_target_knows,
-)
-from textnb.export.targets.known import TARGETS
+from textnb.export.targets.base import EngineMissing, Target, TargetRows
+from textnb.export.targets.known import TARGETS, check_target_knows
 from textnb.export.write import bundle_path, model_file_name
 from textnb.files.archive import MAX_BYTES, read_table
 from textnb.files.require import reading_errors, require

@@ -18,8 +18,14 @@ from textnb.export import archive
 from textnb.export.bundle import ANSWERS, Bundle, Reads, bundle_of
 from textnb.export.readme import readme
 from textnb.export.reduce import Precision, keep_top, round_weights
-from textnb.export.targets.base import Target, check_target_knows
-from textnb.export.targets.known import TARGETS, target_of, target_of_path
+from textnb.export.targets.base import Target
+from textnb.export.targets.known import (
+    TARGETS,
+    check_target_knows,
+    target_of,
+    target_of_path,
+    targets_that_give,
+)
 from textnb.files.archive import write_sums
 from textnb.files.replace import check_target, replace_file, report_write_errors
 from textnb.learning.fitted import fitted_text_model_or_none
@@ -236,7 +242,7 @@ def give_answers(bundle: Bundle, target: Target, answer: str | None = None) -> B
             "the thresholds choose: leave out {answers='decision'}", target=target.name)
     if answer is not None and answer not in target.answers:
         raise ExportError(f"{target.name}: it answers with {' and '.join(target.answers)}, and not "
-                          f"with {answer}; python, javascript, c, onnx, polars and SQL do")
+                          f"with {answer}; export to one of {targets_that_give(answer)}")
     has_decision = bundle.decision is not None and not bundle.is_multilabel
     if answer == "decision" and not has_decision:
         raise ExportError(f"{target.name}: the model has no decision, or it held with all terms "

@@ -199,6 +199,9 @@ class Blocks:
 
     def _open(self, length: int) -> None:
         end_start = length - _END.size - _COMMENT_SIZE
+        if end_start <= 0:
+            # A folder may have any size, and this raises its error.
+            _read_at(self._descriptor, 1, 0)
         require(end_start > 0, "it is too short")
         end = self._pread(end_start, length)
         _check_version(end[_END.size:], self._name)

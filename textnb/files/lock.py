@@ -18,30 +18,60 @@ from pathlib import Path
 from textnb.errors import SourceError
 from textnb.files.cleanup import cleanup
 
+# The files that `lock_path` holds, by their real paths.
+_locked: dict[str, int] = {}
+
 
 @contextmanager
 def lock_path(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold the lock of a file that is read, changed and replaced, or of a folder.
 
     Another process that needs the lock waits, and then reads what this one has written, so no
-    change is lost. A path that can't be opened is not locked: the block gets the error when it
-    reads the path. On Windows, where a locked file can't be replaced, nothing is locked.
+    change is lost; of one that needs none, see `check_not_replaced`. A path that can't be opened
+    is not locked: the block gets the error when it reads the path. On Windows, where a
+    locked file can't be replaced, nothing is locked.
 
     Raises
     ------
     SourceError
         If the file system has no locks.
     """
-    descriptor = None
+    descriptor, real_path = None, os.path.realpath(path)
     if sys.platform != "win32":
         with suppress(OSError):
             descriptor = _lock(path, os.O_RDONLY, wait=True)
     try:
+        if descriptor is not None:
+            _locked[real_path] = descriptor
         yield
     finally:
         if descriptor is not None:
+            # Another thread may have locked the new file meanwhile.
+            if _locked.get(real_path) == descriptor:
+                del _locked[real_path]
             with suppress(OSError):
                 os.close(descriptor)
+
+
+def check_not_replaced(path: str | os.PathLike[str]) -> None:
+    """Raise SourceError if a file that is locked here is another now.
+
+    `textnb train`, for example, replaces a model without a lock, as it reads no old one.
+    """
+    descriptor = _locked.get(os.path.realpath(path))
+    if descriptor is not None and os.path.exists(path) and not _is_open_at(path, descriptor):
+        raise replaced_error(path)
+
+
+def note_replaced(path: str | os.PathLike[str]) -> None:
+    """Note that this process has replaced a file, so that `check_not_replaced` allows it again."""
+    _locked.pop(os.path.realpath(path), None)
+
+
+def replaced_error(path: str | os.PathLike[str]) -> SourceError:
+    """The error for a file that another process has replaced while it was to be changed."""
+    return SourceError(f"{os.fspath(path)} was replaced by another process, and is left as that "
+                       "wrote it: repeat the change")
 
 
 @contextmanager

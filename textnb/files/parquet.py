@@ -27,12 +27,17 @@ _TAIL_SIZE = 8
 # Numbers of the fields of structs in parquet.thrift.
 # FileMetaData, RowGroup, ColumnChunk
 _ROW_GROUPS, _COLUMNS, _META_DATA = 4, 1, 3
+# FileMetaData and RowGroup
+_NUM_ROWS = 3
 # ColumnMetaData
-_NUM_VALUES, _COMPRESSED_SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 5, 7, 9, 11
+_PATH, _NUM_VALUES, _COMPRESSED_SIZE, _DATA_OFFSET, _DICTIONARY_OFFSET = 3, 5, 7, 9, 11
 # PageHeader, whose last three fields are the headers of the kinds of pages
 _UNPACKED_SIZE, _PACKED_SIZE, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2 = 2, 3, 5, 7, 8
-# The header of a kind of page: its number of values
-_PAGE_NUM_VALUES = 1
+# The header of a kind of page: its number of values, and how they are encoded
+_PAGE_NUM_VALUES, _PAGE_ENCODING = 1, {_DATA_PAGE: 2, _DICTIONARY_PAGE: 2, _DATA_PAGE_2: 4}
+# The encodings that Polars writes, plain values and codes of a dictionary. Decoders of others take
+# memory for as many values as the bytes of a page say.
+_ENCODINGS = (0, 8)
 
 
 class MalformedTable(ValueError):
@@ -52,14 +57,21 @@ def memory_needed(content: bytes) -> int:
         start = len(content) - _TAIL_SIZE - int.from_bytes(content[-_TAIL_SIZE:-4], "little")
         require(start >= 4, "its footer is longer than the table")
         metadata = _ThriftReader(content, start).read_struct()
-        return sum(_column_bytes(content, chunk[_META_DATA])
-                   for group in metadata.get(_ROW_GROUPS, []) for chunk in group[_COLUMNS])
+        groups = metadata.get(_ROW_GROUPS, [])
+        require(metadata[_NUM_ROWS] == sum(group[_NUM_ROWS] for group in groups),
+                "its row groups have another number of rows")
+        return sum(_column_bytes(content, chunk[_META_DATA], group[_NUM_ROWS])
+                   for group in groups for chunk in group[_COLUMNS])
     except (KeyError, IndexError, TypeError, AttributeError, RecursionError, ValueError) as error:
         raise MalformedTable(f"a table's structure is broken: {error!r}") from error
 
 
-def _column_bytes(content: bytes, meta: dict[int, Any]) -> int:
-    """The maximum size of a column of a row group in memory."""
+def _column_bytes(content: bytes, meta: dict[int, Any], n_rows: int) -> int:
+    """The maximum size in memory of a column of a row group with so many rows."""
+    # A list has a value or more, also if it is empty.
+    require(n_rows == meta[_NUM_VALUES] or (
+        len(meta[_PATH]) > 1 and 0 <= n_rows <= meta[_NUM_VALUES]),
+            "a column has another number of rows")
     # The dictionary page, if there is one, comes first.
     offsets = (meta[_DATA_OFFSET], meta.get(_DICTIONARY_OFFSET) or meta[_DATA_OFFSET])
     offset = min((offset for offset in offsets if offset > 0), default=0)
@@ -71,8 +83,11 @@ def _column_bytes(content: bytes, meta: dict[int, Any]) -> int:
         size, packed_size = header[_UNPACKED_SIZE], header[_PACKED_SIZE]
         require(size >= 0 and packed_size >= 0, "a page has a negative size")
         total += size
-        kind_header = next((header[kind] for kind in (_DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_2)
-                            if kind in header), {_PAGE_NUM_VALUES: 0})
+        # Of another kind there are no pages of values.
+        kinds = [kind for kind in _PAGE_ENCODING if kind in header]
+        require(all(header[kind][_PAGE_ENCODING[kind]] in _ENCODINGS for kind in kinds),
+                "a page has an encoding that is not written here")
+        kind_header = header[kinds[0]] if kinds else {_PAGE_NUM_VALUES: 0}
         # A decoder allocates memory for as many values as the page declares. A dictionary may have
         # more values than the column uses, but each takes a byte or more.
         require(0 <= kind_header[_PAGE_NUM_VALUES] <= max(meta[_NUM_VALUES], size),

@@ -19,7 +19,7 @@ from typing import IO
 
 from textnb.errors import SourceError
 from textnb.files.cleanup import cleanup
-from textnb.files.lock import lock_file
+from textnb.files.lock import check_not_replaced, lock_file, note_replaced
 
 # Arguments of Linux's renameat2: paths start at the current folder; the two names are exchanged.
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
@@ -48,7 +48,7 @@ def replace_file(
     Raises
     ------
     SourceError
-        If the path can't be written.
+        If the path can't be written, or another process has replaced it while it was locked here.
     """
     target = Path(path).absolute() if private else check_target(path)
     with report_write_errors(path):
@@ -66,9 +66,11 @@ def replace_file(
                 with suppress(OSError):
                     file.close()
             if not private:
-                _keep_owner(temporary, target)
+                keep_owner(temporary, target)
             os.chmod(temporary, 0o600 if private else _mode_for(target) if mode is None else mode)
+            check_not_replaced(target)
             os.replace(temporary, target)
+            note_replaced(target)
     sync_rename(target)
 
 
@@ -288,7 +290,7 @@ def check_model_target(path: str | os.PathLike[str]) -> Path:
     return check_target(path)
 
 
-def _keep_owner(temporary: str, target: Path) -> None:
+def keep_owner(temporary: str, target: Path) -> None:
     """Give a file the owner and group of the one that it replaces, as far as that is allowed."""
     if not hasattr(os, "chown") or not is_there(target):
         return

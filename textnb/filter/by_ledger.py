@@ -69,7 +69,7 @@ def learn(
     ----------
     fitted : Fitted
     ledger : Ledger
-        It is only read; `Ledger.replace_model` writes it.
+        It is only read; `Ledger.replacing_model` writes it.
     rows : DataFrame
         The model's text and label columns, and ``message_id`` if there is one.
     classes : iterable of label, optional

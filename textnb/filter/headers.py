@@ -11,11 +11,15 @@ STATUS = "X-Textnb-Status"
 # This prefix renames a header of a verdict that the sender has forged.
 _FORGED_PREFIX = b"X-Original-"
 _EMPTY_LINE = re.compile(rb"^\r?\n", re.MULTILINE)
-# Headers of verdicts that this program writes or other programs trust, with their continuation
+# A header of a verdict that this program writes or other programs trust, with its continuation
 # lines. A sender may have written any of them.
+_VERDICT_HEADER = (
+    rb"(?:X-Textnb-Status|X-Spam-(?:Flag|Level|Status|Score|Report|Checker-Version|Bar|"
+    rb"Prev-Subject|Prev-Content-Type))[ \t]*:[^\r\n]*+(?:(?:\r*\n|\r)[ \t][^\r\n]*+)*+")
+# For some readers "\r" alone ends a line, for others it does not. A header after it is removed with
+# it, and the end of the header's line stays: both kinds of readers then find the lines around it.
 _VERDICT_HEADERS = re.compile(
-    rb"^(?:X-Textnb-Status|X-Spam-(?:Flag|Level|Status|Score|Report|Checker-Version|Bar|"
-    rb"Prev-Subject|Prev-Content-Type))[ \t]*:[^\n]*\n?(?:[ \t][^\n]*\n?)*",
+    rb"^(?:%b(?:\r*\n|\r|\Z))+|(?<=[^\r\n])\r%b" % (_VERDICT_HEADER, _VERDICT_HEADER),
     re.IGNORECASE | re.MULTILINE)
 
 
@@ -41,13 +45,11 @@ def with_headers(message: bytes, headers: Iterable[str], *, only_headers: bool =
     offset, line_end, gap = _find_offset(message)
     # For some readers, a line that is not a header ends the headers. Others read on, so a forged
     # header below such a line is removed too, down to the first empty line.
-    empty_line = _EMPTY_LINE.search(message)
-    end = max(offset, empty_line.start()) if empty_line else len(message)
-    new_headers = b"".join(header.encode("ascii") + line_end for header in headers)
-    if gap:
-        return message[:offset] + new_headers + gap + (b"" if only_headers else message[offset:])
-    return b"".join([message[:offset], new_headers, _VERDICT_HEADERS.sub(b"", message[offset:end]),
-                     line_end if only_headers else message[end:]])
+    end = offset if gap else _end_of_headers(message, offset)
+    first, others = (_VERDICT_HEADERS.sub(b"", lines) for lines in (
+        message[:offset], message[offset:end]))
+    return b"".join([first, *(header.encode("ascii") + line_end for header in headers), others, gap,
+                     (b"" if gap else line_end) if only_headers else message[end:]])
 
 
 def forged_header_prefixes(message: bytes | bytearray) -> list[tuple[int, bytes]]:
@@ -60,11 +62,20 @@ def forged_header_prefixes(message: bytes | bytearray) -> list[tuple[int, bytes]
     insertions : list of (int, bytes)
         Places in the message, in order, and prefixes.
     """
-    # Headers end at the first empty line.
-    end = re.search(rb"\n\r?\n|\r\r", message)
+    # If the first line is empty, some readers look for headers after it.
     return [(match.start(1), _FORGED_PREFIX) for match in re.finditer(
-        rb"(?:^|[\r\n])(" + STATUS.encode() + rb"[ \t]*:)",
-        memoryview(message)[:end.end() if end else len(message)], re.I)]
+        rb"(?:^(?:\xef\xbb\xbf)?|[\r\n])(" + STATUS.encode() + rb"[ \t]*:)",
+        memoryview(message)[:_end_of_headers(message, 1)], re.I)]
+
+
+def _end_of_headers(message: bytes | bytearray, start: int) -> int:
+    """The offset of the first empty line from a start on, or else of the end of the message.
+
+    Readers disagree on "\\r\\r": it is an empty line only if no line ends in "\\n".
+    """
+    empty_line = _EMPTY_LINE.search(message, start) if b"\n" in message else re.search(
+        rb"(?<=\r)\r", message)
+    return empty_line.start() if empty_line else len(message)
 
 
 def _find_offset(message: bytes) -> tuple[int, bytes, bytes]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -20,8 +21,9 @@ from textnb.learning.fitted import Fitted
 from textnb.mail.columns import message_columns
 from textnb.storage.textmodel import load_fitted, save_fitted
 
-# The maximum number of messages that are learned at a time.
-_BATCH_SIZE = 1000
+# The maximum number of messages that are learned at a time, and of bytes that they have without the
+# last one.
+_BATCH_SIZE, _BATCH_BYTES = 1000, 32 << 20
 
 
 def check(model: str) -> None:
@@ -38,20 +40,31 @@ def learn(model: str) -> int:
 
     A message that can't be learned, or forgotten, is dropped, and the log says why.
     """
-    n_done = 0
-    with lock_path(model), Ledger(model) as ledger:
-        ledger.finish()
-        while pending := ledger.pending(_BATCH_SIZE):
-            n_done += _learn(model, ledger, pending)
-            if len(pending) < _BATCH_SIZE:
+    n_done, size = 0, _BATCH_SIZE
+    while True:
+        # Each time anew: a lock is that of a file, which the last batch has replaced, or of the one
+        # to which a link leads.
+        path = os.path.realpath(model)
+        with lock_path(path), Ledger(path) as ledger:
+            ledger.finish()
+            pending = ledger.pending(size, _BATCH_BYTES)
+            is_last = (len(pending) < size
+                       and sum(len(entry.message) for entry in pending) < _BATCH_BYTES)
+            n_learned = _learn(path, ledger, pending) if pending else 0
+            n_done += n_learned
+            if is_last and n_learned == len(pending):
                 # All are learned: another read could only fail, and report an error without need.
-                break
-        ledger.drop_oldest()
-    return n_done
+                ledger.tidy()
+                return n_done
+            # Near a message that can't be learned there are often more.
+            size = min(2 * size, _BATCH_SIZE) if n_learned == len(pending) else max(1, n_learned)
 
 
 def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
-    """Learn some pending messages, and return their number without those that were dropped."""
+    """Learn the first of some pending messages, all if possible, and return their number.
+
+    It is 0 if the first one can't be learned, and is dropped.
+    """
     # The last entry of a message counts.
     last_entries = {entry.id: entry for entry in pending}
     old_labels = {id: ledger.learned_label(id) for id in last_entries}
@@ -71,9 +84,9 @@ def _learn(model: str, ledger: Ledger, pending: Sequence[Pending]) -> int:
             log("not learned", model=model, reason=first_line(error))
             ledger.drop(pending[0].number)
             return 0
-        return sum(_learn(model, ledger, [entry]) for entry in pending)
-    save_fitted(fitted, ledger.next_model)
-    ledger.replace_model(pending[-1].number)
+        return _learn(model, ledger, pending[:len(pending) // 2])
+    with ledger.replacing_model(pending[-1].number) as path:
+        save_fitted(fitted, path)
     log("learned", model=model, messages=len(new) - new.count(None),
         forgotten=len(old) - old.count(None))
     return len(pending)

@@ -16,17 +16,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import sqlite3
 import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from textnb.errors import SourceError
-from textnb.files.replace import is_there, report_write_errors, sync_path, sync_rename
+from textnb.files.lock import lock_path, replaced_error
+from textnb.files.replace import is_there, keep_owner, report_write_errors, sync_path, sync_rename
 
 SUFFIX = ".ledger"
 _NEXT_SUFFIX = ".next"
@@ -97,17 +99,37 @@ class Ledger:
     def __init__(self, model: str | os.PathLike[str]) -> None:
         self._model = os.path.realpath(model)
         self.path = self._model + SUFFIX
+        # The identity of the model file that is loaded: see `finish`.
+        self._loaded_identity = ""
         with self._report_errors():
             # Created here and not by SQLite, so that no other user can ever read it.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0),
-                             0o600))
-            self._database = sqlite3.connect(
-                self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            try:
-                self._set_up()
-            except BaseException:
-                self._database.close()
-                raise
+            descriptor = os.open(
+                self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+            self._file = os.fstat(descriptor)
+            os.close(descriptor)
+            with nullcontext() if self._file.st_size else self._creation():
+                self._database = sqlite3.connect(
+                    self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+                try:
+                    self._set_up()
+                except BaseException:
+                    self._database.close()
+                    raise
+
+    @contextmanager
+    def _creation(self) -> Iterator[None]:
+        """Let this process alone fill the empty file, after it has removed what was beside it.
+
+        If a ledger was removed alone, its log (of SQLite) is still there, and perhaps open in a
+        process: SQLite would read it as the log of the new ledger.
+        """
+        with lock_path(os.path.dirname(self.path)):
+            # A file that another process has filled meanwhile has a log of its own.
+            if not os.stat(self.path).st_size:
+                for ending in ("-wal", "-shm"):
+                    with suppress(FileNotFoundError):
+                        os.unlink(self.path + ending)
+            yield
 
     def _set_up(self) -> None:
         run = self._database.execute
@@ -132,6 +154,17 @@ class Ledger:
 
     def close(self) -> None:
         self._database.close()
+
+    def is_of(self, model: str | os.PathLike[str]) -> bool:
+        """Whether this is still the ledger of a model file, which links may lead elsewhere.
+
+        It is not if its own file was removed or replaced: what is added would be lost.
+        """
+        try:
+            return (os.path.realpath(model) == self._model
+                    and os.path.samestat(os.stat(self.path), self._file))
+        except OSError:
+            return False
 
     def __enter__(self) -> Ledger:
         return self
@@ -169,13 +202,18 @@ class Ledger:
                 (id, _to_json(label), message, int(time.time())))
             return True
 
-    def pending(self, limit: int) -> list[Pending]:
-        """The first pending messages, at most ``limit``."""
+    def pending(self, limit: int, n_bytes: float = math.inf) -> list[Pending]:
+        """The first pending messages, up to ``limit``, or to the one that fills ``n_bytes``."""
         with self._report_errors():
             rows = self._database.execute(
                 "SELECT number, id, class, message FROM pending ORDER BY number LIMIT ?", (limit,))
-            return [Pending(number, id, _from_json(label), message)
-                    for number, id, label, message in rows]
+            pending = []
+            for number, id, label, message in rows:
+                pending.append(Pending(number, id, _from_json(label), message))
+                n_bytes -= len(message)
+                if n_bytes <= 0:
+                    break
+            return pending
 
     def learned_label(self, id: bytes) -> Any:
         """The class as which the model has learned a message; None if it has not learned it."""
@@ -193,8 +231,13 @@ class Ledger:
         """The path to which the new model is written before it is moved."""
         return self.path + _NEXT_SUFFIX
 
-    def replace_model(self, last: int, labels: Mapping[bytes, Any] | None = None) -> None:
-        """Move `next_model` over the model, and note in the ledger what it has learned.
+    @contextmanager
+    def replacing_model(
+        self, last: int, labels: Mapping[bytes, Any] | None = None
+    ) -> Iterator[str]:
+        """Yield a path; move the model that the block writes there over the old one.
+
+        The ledger then notes what the new model has learned.
 
         Parameters
         ----------
@@ -203,22 +246,42 @@ class Ledger:
         labels : mapping, optional
             Further messages, and the class as which the model has learned each; None if it is
             forgotten.
+
+        Raises
+        ------
+        SourceError
+            If a file can't be written, or another model has replaced the one that was there when
+            `finish` was called. Then nothing is learned.
         """
-        with self._report_errors():
-            try:
-                with report_write_errors(self._model):
-                    _copy_permissions(self._model, self.next_model)
-                    self._note_changes(last, labels or {})
-                    os.replace(self.next_model, self._model)
-            except SourceError:
-                with suppress(SourceError):
-                    self.finish()
-                raise
+        try:
+            with self._report_errors(), report_write_errors(self._model):
+                self._reserve_next_model()
+            yield self.next_model
+            with self._report_errors(), report_write_errors(self._model):
+                self._note_changes(last, labels or {})
+                # `textnb train`, for example, holds no lock.
+                if _identity(self._model) != self._loaded_identity:
+                    raise replaced_error(self._model)
+                os.replace(self.next_model, self._model)
+        except BaseException:
+            with suppress(SourceError):
+                self.finish()
+            raise
         try:
             self._settle_move(last)
         except SourceError as error:
             raise error.add_prefix(f"{self._model} is written, which the next change notes in its "
                                    "ledger: ") from error
+
+    def _reserve_next_model(self) -> None:
+        """Make an empty file for the new model, with the owner and the mode of the old one.
+
+        `save_fitted` keeps both when it replaces this file, except for models that are private.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+        os.close(os.open(self.next_model, flags, 0o600))
+        keep_owner(self.next_model, Path(self._model))
+        os.chmod(self.next_model, stat.S_IMODE(os.stat(self._model).st_mode))
 
     def _note_changes(self, last: int, labels: Mapping[bytes, Any]) -> None:
         """Note what the model will have learned once it is moved."""
@@ -226,13 +289,17 @@ class Ledger:
             run = self._database.execute
             run("DELETE FROM moving")
             run("DELETE FROM changes")
-            run("INSERT INTO moving VALUES (?, ?)", (last, _identity(self._model)))
+            run("INSERT INTO moving VALUES (?, ?)", (last, self._loaded_identity))
             self._database.executemany(
                 "INSERT INTO changes VALUES (?, ?, ?)",
                 [(id, _to_json(label), int(time.time())) for id, label in labels.items()])
 
     def finish(self) -> None:
-        """Finish the work of a process that was killed; the caller holds the model's lock."""
+        """Finish the work of a process that was killed, before the model is loaded and changed.
+
+        The caller holds the model's lock. The model file that is there now is the only one that
+        `replacing_model` replaces.
+        """
         with self._report_errors():
             run = self._database.execute
             row = run("SELECT last, file FROM moving").fetchone()
@@ -250,6 +317,7 @@ class Ledger:
                     os.unlink(self.next_model)
             elif row is not None:
                 self._settle_move(row[0])
+            self._loaded_identity = _identity(self._model) if is_there(self._model) else ""
 
     def _settle_move(self, last: int) -> None:
         """Sync the move of the new model to the disk, and `settle` what it has learned."""
@@ -273,18 +341,27 @@ class Ledger:
             run("DELETE FROM changes")
             run("DELETE FROM moving")
 
-    def drop_oldest(self) -> None:
-        """Drop the oldest learned messages, so that at most `MAX_LEARNED` are left.
+    def tidy(self) -> None:
+        """Drop the oldest learned messages beyond `MAX_LEARNED`, and the texts in SQLite's log.
 
         The model keeps what it learned from the dropped messages, and can't forget it any more. If
-        the disk fails now, they are dropped after the next change.
+        the disk fails now, or another program reads the ledger, this is done after the next change.
         """
-        with suppress(SourceError), self._transaction():
-            n_learned = self._database.execute("SELECT count(*) FROM learned").fetchone()[0]
-            if n_learned > MAX_LEARNED:
-                self._database.execute(
-                    "DELETE FROM learned WHERE id IN "
-                    "(SELECT id FROM learned ORDER BY at LIMIT ?)", (n_learned - MAX_LEARNED,))
+        run = self._database.execute
+        with suppress(SourceError), self._report_errors():
+            with self._transaction():
+                n_learned = run("SELECT count(*) FROM learned").fetchone()[0]
+                if n_learned > MAX_LEARNED:
+                    run("DELETE FROM learned WHERE id IN "
+                        "(SELECT id FROM learned ORDER BY at LIMIT ?)", (n_learned - MAX_LEARNED,))
+            # The log has each message that was pending, until it is emptied. SQLite does that when
+            # the last process closes the ledger, but the workers of a server keep it open. It must
+            # not wait for another program that reads the ledger, as workers would wait with it.
+            run("PRAGMA busy_timeout = 0")
+            try:
+                run("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                run(f"PRAGMA busy_timeout = {1000 * _BUSY_SECONDS:.0f}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -326,12 +403,3 @@ def _identity(path: str) -> str:
     """The inode, size and time of a file: another file that is moved to its path differs in one."""
     state = os.stat(path)
     return f"{state.st_ino} {state.st_size} {state.st_mtime_ns}"
-
-
-def _copy_permissions(model: str, path: str) -> None:
-    """Give a new model file the mode of the old one, and its owner and group if root does it."""
-    state = Path(model).stat()
-    os.chmod(path, stat.S_IMODE(state.st_mode))
-    if hasattr(os, "chown") and os.geteuid() == 0:
-        os.chown(path, state.st_uid, state.st_gid)
-

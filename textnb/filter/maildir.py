@@ -12,6 +12,7 @@ from pathlib import Path
 
 from textnb.errors import ParameterError, SourceError
 from textnb.files.replace import sync_path
+from textnb.mail.mailboxes import decompress
 
 
 class MessageMoved(Exception):
@@ -81,9 +82,20 @@ def subfolder(maildir: str, name: str) -> str:
 
 
 def read_content(path: str, limit: int) -> bytes:
-    """Read the first bytes of a message; raises `MessageMoved` if it is gone."""
+    """Read the first bytes of a message, which may be compressed.
+
+    Raises
+    ------
+    OSError
+        If it can't be read, or is empty. Broken compressed files raise errors of many types.
+    MessageMoved
+        If it is gone.
+    """
     with _report_moved(path), open(path, "rb", opener=_open_regular_file) as file:
-        return file.read(limit)
+        content: bytes = decompress(file).read(limit)
+    if not content:
+        raise OSError(errno.EINVAL, "it is empty, and a message was expected")
+    return content
 
 
 def _open_regular_file(path: str, flags: int) -> int:

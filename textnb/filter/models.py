@@ -54,19 +54,13 @@ class ServedModel:
 
     def judge(self, message: bytes) -> tuple[Verdict, float]:
         """The verdict, and the minimum log-odds with which the model says spam."""
-        identity = self._file_identity()
-        if identity is not None and identity != self._identity:
-            self._identity = identity
-            try:
-                self._load()
-                self._note("reloaded", model=self.path)
-            except (TextnbError, OSError, MemoryError) as error:
-                self._note("not reloaded", model=self.path, reason=first_line(error))
+        self._refresh()
         return self._use(lambda model: (model.judge(message), model.judging.min_odds))
 
     @property
     def since_fit(self) -> int:
         """Documents that were learned or forgotten since the weights in use were fitted."""
+        self._refresh()
         return self._model.judging.since_fit
 
     def deciding_terms(self, message: bytes, k: int) -> list[tuple[str, float]]:
@@ -75,6 +69,7 @@ class ServedModel:
 
     def judged_texts(self, message: bytes) -> tuple[str | None, dict[str, str | list[str] | None]]:
         """The Message-ID of a message, and the texts that the model judges and learns."""
+        self._refresh()
         model = self._model
         texts, parsed = message_columns(message, model.columns, model.lists)
         return parsed.message_id, texts
@@ -93,6 +88,7 @@ class ServedModel:
         ParameterError
             If the model has no such class of ham.
         """
+        self._refresh()
         judging = self._model.judging
         if name == "spam":
             return judging.spam
@@ -106,6 +102,22 @@ class ServedModel:
         raise ParameterError(
             f"--ham-class: {self.path} has no class {ham!r} that is not spam; its classes are "
             f"{', '.join(map(repr, judging.learned))}, and {judging.spam!r} is spam")
+
+    def _refresh(self) -> None:
+        """Load the file if it was replaced; if that fails, the previous model stays."""
+        identity = self._file_identity()
+        if identity is None or identity == self._identity:
+            return
+        self._identity = identity
+        try:
+            self._load()
+            self._note("reloaded", model=self.path)
+        except (TextnbError, OSError, MemoryError) as error:
+            self._note("not reloaded", model=self.path, reason=first_line(error))
+        except BaseException:
+            # The time limit of a message: the next one loads the file.
+            self._identity = None
+            raise
 
     def _use(self, function: Callable[[QuickFilter | MailFilter], T]) -> T:
         """Call a function with the quick filter, or with the full one if that is not enough."""

@@ -27,7 +27,8 @@ PONG = b"SPAMD/1.5 0 PONG\r\n"
 VERDICT_COMMANDS = ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS")
 COMMANDS = (*VERDICT_COMMANDS, "PING", "SKIP", "TELL", "STATUS")
 _FIRST_LINE = re.compile(r"([A-Z_]{1,32}) SPAMC/([0-9]{1,3})\.([0-9]{1,3})")
-_USER = re.compile(r"[-A-Za-z0-9_.@+]{1,128}")
+# The name of a user selects a model and goes to the log: it is no path, and no part of a command.
+_USER = re.compile(r"[^\0-\x1f\x7f-\x9f]{1,128}")
 # The exit codes of sysexits.h; 79 is spamd's own.
 EXIT_CODES = {"EX_OK": 0, "EX_DATAERR": 65, "EX_UNAVAILABLE": 69, "EX_SOFTWARE": 70,
               "EX_TEMPFAIL": 75, "EX_PROTOCOL": 76, "EX_NOPERM": 77, "EX_TIMEOUT": 79}
@@ -41,17 +42,20 @@ class Refused(Exception):
     code : str
         A name of `EXIT_CODES`.
     why : str
-        The reason, one line for the client.
+        The reason, one line for the client and the log.
+    received : str or bytes, optional
+        What the client has sent instead. It is not for the log, as it may be text of a message.
     """
 
-    def __init__(self, code: str, why: str) -> None:
+    def __init__(self, code: str, why: str, received: str | bytes | None = None) -> None:
         super().__init__(why)
         self.code = code
+        self._received = "" if received is None else f": {received[:60]!r}"
 
     def answer(self) -> bytes:
         """The answer to the client."""
         # Printable ASCII only.
-        why = re.sub(r"[^ -~]+", " ", str(self))[:500]
+        why = re.sub(r"[^ -~]+", " ", f"{self}{self._received}")[:500]
         return f"SPAMD/1.0 {EXIT_CODES[self.code]} {self.code} {why}\r\n".encode("ascii")
 
 
@@ -97,7 +101,7 @@ def parse_command(line: bytes) -> Request:
     """
     match = _FIRST_LINE.fullmatch(line.decode("latin-1").rstrip("\r\n"))
     if match is None or match[1] not in COMMANDS:
-        raise Refused("EX_PROTOCOL", f"no command of SPAMC/1.5: {line[:60]!r}")
+        raise Refused("EX_PROTOCOL", "no command of SPAMC/1.5", line)
     return Request(match[1], (int(match[2]), int(match[3])))
 
 
@@ -116,20 +120,23 @@ def parse_headers(request: Request, lines: Iterable[bytes]) -> Request:
     """
     headers: dict[str, str] = {}
     for line in lines:
-        name, colon, value = line.decode("latin-1").partition(":")
-        if not colon:
-            raise Refused("EX_PROTOCOL", f"header not in 'Name: value' format: {line[:60]!r}")
-        if headers.setdefault(name.strip().lower(), value.strip()) != value.strip():
+        if b":" not in line:
+            raise Refused("EX_PROTOCOL", "header not in 'Name: value' format", line)
+        # The names of users are decoded as those of the command line are.
+        name, value = (part.strip().decode("utf-8", "surrogateescape")
+                       for part in line.split(b":", 1))
+        if headers.setdefault(name.lower(), value) != value:
             # If there are two lengths, for example, readers may disagree on the end of the message.
-            raise Refused("EX_PROTOCOL", f"two headers {name.strip()[:60]!r}")
+            raise Refused("EX_PROTOCOL", "two headers of one name", name)
     length, user = headers.get("content-length"), headers.get("user")
     if length is not None and not re.fullmatch("[0-9]{1,15}", length):
-        raise Refused("EX_PROTOCOL", f"Content-length is not a number: {length[:60]!r}")
+        raise Refused("EX_PROTOCOL", "Content-length is not a number", length)
     if user is not None and not _USER.fullmatch(user):
-        raise Refused("EX_PROTOCOL", "the user is not a name")
+        raise Refused("EX_PROTOCOL", "the user is not a name of 1 to 128 characters, without "
+                                     "control characters", user)
     compression = headers.get("compress")
     if compression is not None and compression.lower() != "zlib":
-        raise Refused("EX_PROTOCOL", f"compression is not zlib: {compression[:60]!r}")
+        raise Refused("EX_PROTOCOL", "compression is not zlib", compression)
     if compression is not None and length is None:
         raise Refused("EX_PROTOCOL", "Compress needs Content-length")
     return Request(request.command, request.version, None if length is None else int(length),

@@ -127,6 +127,9 @@ class Server:
 
     def __init__(self, settings: Settings, listeners: Sequence[socket.socket]) -> None:
         self._settings, self._listeners = settings, listeners
+        # The files of Unix sockets. Another server may have replaced one when this server stops.
+        self._files = {name: os.stat(name) for name in (
+            listener.getsockname() for listener in listeners) if isinstance(name, str)}
         # Workers write their counters to this file, which is open as long as the server runs.
         self._shared = tempfile.TemporaryFile()  # noqa: SIM115
         self._shared.truncate(counters_size(settings.workers))
@@ -251,12 +254,13 @@ class Server:
             # What it has not learned stays in the ledger, for the learner of the next run.
             self._learner.terminate()
             self._learner.wait()
+        # Before the listeners are closed, as then the number of a file could be another one's.
+        for path, file in self._files.items():
+            with suppress(OSError):
+                if os.path.samestat(os.stat(path), file):
+                    os.unlink(path)
         for listener in self._listeners:
-            address = _address_of(listener)
             listener.close()
-            if address.startswith("/") or ":" not in address:
-                with suppress(OSError):
-                    os.unlink(address)
 
 
 def _check_that_models_learn(models: Sequence[str]) -> None:

@@ -19,7 +19,8 @@ from textnb.runtime.values import Value
 COUNTERS = ("connections", "spam", "ham", "unsure", "told", "refused", "failed")
 # The slot of a worker: the time at which it began to judge (0 if it is idle), and its counters.
 _SLOT = struct.Struct(f"<d{len(COUNTERS)}q")
-_ID = re.compile(rb"^message-id[ \t]*:[ \t\r\n]*([^\r\n]{1,250})", re.IGNORECASE | re.MULTILINE)
+_ID = re.compile(rb"^message-id[ \t]*:[ \t]*(?:\r?\n[ \t]+)?([^\s][^\r\n]{0,249})",
+                 re.IGNORECASE | re.MULTILINE)
 # Linux writes up to 4096 bytes to a pipe at once, so lines of several processes do not mix.
 _MAX_LINE = 4000
 
@@ -151,6 +152,5 @@ def log(event: str, **details: Any) -> None:
 
 def message_id(message: bytes) -> str | None:
     """The first Message-ID in the headers of a message, as mail systems log it."""
-    headers = message[:1 << 16].partition(b"\n\n")[0].partition(b"\r\n\r\n")[0]
-    match = _ID.search(headers)
+    match = _ID.search(re.split(rb"(?m)^\r?\n", message[:1 << 16], maxsplit=1)[0])
     return None if match is None else re.sub("[^!-~]+", "_", match[1].decode("latin-1").strip())

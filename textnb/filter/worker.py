@@ -17,7 +17,8 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from textnb.errors import ParameterError, TextnbError, first_line
@@ -63,7 +64,7 @@ class Worker:
         self._ledgers: dict[str, Ledger] = {}
 
     async def serve(self, listeners: Sequence[socket.socket], stop: asyncio.Event) -> None:
-        """Accept connections until asked to stop, and then finish the open ones."""
+        """Accept connections until asked to stop, then close listeners and finish connections."""
         loop = asyncio.get_running_loop()
         tasks: set[asyncio.Task[None]] = set()
 
@@ -104,6 +105,9 @@ class Worker:
         resume()
         await stop.wait()
         pause()
+        # While a worker holds them open, a new server can't take the place of one that was killed.
+        for listener in listeners:
+            listener.close()
         if tasks:
             await asyncio.wait(tasks, timeout=self._settings.grace)
 
@@ -185,18 +189,21 @@ class Worker:
         name, model = protocol.parse_tell(request), self._model_of(request)
         if not message:
             raise Refused("EX_DATAERR", "the message is empty")
-        try:
+        with self._limited():
             label = None if name is None else model.label_of(name, self._settings.ham)
             if name is not None and label is None:
                 raise Refused("EX_UNAVAILABLE", "the model has several classes that are not spam: "
                                                 "start the server with --ham-class")
             key = message_key(*model.judged_texts(message))
-            changed = self._ledger_of(model).add(key, label, message)
+            # A new ledger waits for others that make it.
+            ledger = self._ledger_of(model)
+        try:
+            changed = ledger.add(key, label, message)
         except TextnbError as error:
             # If the ledger was opened while it could not be written, it stays read-only for SQLite
             # until it is closed. The next request opens it again.
-            if (ledger := self._ledgers.pop(model.path, None)) is not None:
-                ledger.close()
+            self._ledgers.pop(os.path.realpath(model.path), None)
+            ledger.close()
             raise Refused("EX_TEMPFAIL", first_line(error)) from None
         self._counters.add("told")
         log("told", told=name or "forget", changed=changed, user=request.user,
@@ -204,9 +211,16 @@ class Worker:
         return protocol.answer_to_tell(name, changed)
 
     def _ledger_of(self, model: ServedModel) -> Ledger:
-        if model.path not in self._ledgers:
-            self._ledgers[model.path] = Ledger(model.path)
-        return self._ledgers[model.path]
+        # Links may lead to one file, which must be open once: SQLite's locks on it end if a process
+        # opens it again and closes that.
+        path = os.path.realpath(model.path)
+        if path not in self._ledgers or not self._ledgers[path].is_of(path):
+            models = (self._default, *self._users.values())
+            in_use = {os.path.realpath(each.path) for each in models} - {path}
+            for other in {*self._ledgers} - in_use:
+                self._ledgers.pop(other).close()
+            self._ledgers[path] = Ledger(path)
+        return self._ledgers[path]
 
     def _model_of(self, request: Request) -> ServedModel:
         return self._users.get(request.user or "", self._default)
@@ -215,14 +229,22 @@ class Worker:
         model = self._model_of(request)
         if not message:
             raise Refused("EX_DATAERR", "the message is empty")
-        self._counters.begin()
-        if self._settings.timeout:
-            signal.setitimer(signal.ITIMER_REAL, self._settings.timeout)
-        try:
+        with self._limited():
             verdict, min_odds = model.judge(message)
             terms = model.deciding_terms(message, _MAX_TERMS) if protocol.has_report(
                 request, verdict.status == SPAM) else ()
             return verdict, in_spamd_terms(verdict, min_odds, terms)
+
+    @contextmanager
+    def _limited(self) -> Iterator[None]:
+        """Limit the time in which the block reads a message, and refuse it after an error."""
+        self._counters.begin()
+        if self._settings.timeout:
+            signal.setitimer(signal.ITIMER_REAL, self._settings.timeout)
+        try:
+            yield
+        except Refused:
+            raise
         except _TooLate:
             raise Refused("EX_TIMEOUT", "the message was not judged in time") from None
         except TextnbError as error:

@@ -7,6 +7,7 @@ import polars as pl
 from textnb.errors import ParameterError, first_line
 from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.cloud import hide_secrets
+from textnb.runtime.unicode import is_unicode
 
 
 def check_condition(condition: str, name: str) -> None:
@@ -59,12 +60,17 @@ def rows_where(frame: pl.LazyFrame, condition: str | None, name: str) -> pl.Lazy
 
 
 def _parse(condition: str) -> pl.Expr:
+    if not is_unicode(condition):
+        raise pl.exceptions.SQLSyntaxError("it is not valid Unicode")
     expression = pl.sql_expr(condition)
     # Polars takes a word behind an expression as its alias.
     if not expression.meta.eq(expression.meta.undo_aliases()):
         raise pl.exceptions.SQLSyntaxError(
             f"{expression.meta.output_name()!r} follows the condition; join conditions with AND or "
             "OR")
+    if expression.meta.has_multiple_outputs():
+        raise pl.exceptions.SQLSyntaxError(
+            "Polars takes the names '*' and '^...$' for patterns of names; rename the column")
     return expression
 
 

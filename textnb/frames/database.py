@@ -266,8 +266,23 @@ class _SqlAlchemy(_Reader):
     def _execute(self, query: str, **options: Any) -> Iterator[Any]:
         # no_parameters: a percent sign in the query does not stand for a parameter.
         with (self._engine.connect().execution_options(no_parameters=True, **options) as connection,
+              self._reading_only(connection),
               closing(connection.exec_driver_sql(query)) as result):
             yield result
+
+    @contextmanager
+    def _reading_only(self, connection: Any) -> Iterator[None]:
+        """Context in which SQLite changes nothing: WITH may begin a DELETE, which it commits."""
+        if self._engine.dialect.name != "sqlite":
+            yield
+            return
+        before = connection.exec_driver_sql("PRAGMA query_only").scalar_one()
+        connection.exec_driver_sql("PRAGMA query_only = ON")
+        try:
+            yield
+        finally:
+            # The connection may be the caller's, with a setting of its own.
+            connection.exec_driver_sql(f"PRAGMA query_only = {before}")
 
     @property
     def _is_postgres(self) -> bool:

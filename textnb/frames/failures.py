@@ -75,15 +75,18 @@ def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
     columns: dict[str, list[str]] = {}
     for name in files:
         try:
-            if (format := format_of(name)) != "mail":
-                # Read every column as text, so that no type of values is a failure.
-                options = ScanOptions(numeric_columns=no_numeric_columns)
-                frame = open_rows([name], format, options)
-                frame.select(pl.all().null_count()).collect()
-                columns[name] = frame.collect_schema().names()
+            format = format_of(name)
         except SourceError:
             # The format of this file is not known, so another file is the one that failed.
             continue
+        if format == "mail":
+            continue
+        try:
+            # Read every column as text, so that no type of values is a failure.
+            options = ScanOptions(numeric_columns=no_numeric_columns)
+            frame = open_rows([name], format, options)
+            frame.select(pl.all().null_count()).collect()
+            columns[name] = frame.collect_schema().names()
         except READ_ERRORS as error_of_file:
             return name, describe_fault(name, format) or first_line(error_of_file)
     if first_line(error).startswith(("schema names differ", "schema lengths differ")):

@@ -19,9 +19,9 @@ import polars as pl
 
 from textnb.errors import SchemaError, SourceError, quantity
 from textnb.frames.cloud import hide_secrets, is_url
-from textnb.frames.kinds import is_unicode
-from textnb.frames.paths import READ_ERRORS, TEXT_FORMATS, escape_glob, open_text
+from textnb.frames.paths import LINE_FORMATS, READ_ERRORS, escape_glob, open_text
 from textnb.frames.stdin import shown_name
+from textnb.runtime.unicode import is_unicode
 
 # Separators of CSV files other than the comma.
 SEPARATORS = (";", "|", "\t")
@@ -43,17 +43,22 @@ def describe_fault(path: str, format: str) -> str | None:
     Parameters
     ----------
     path : str
-    format : {"csv", "tsv", "ndjson", "lines"}
+    format : str
+        None is returned for one that is not of `LINE_FORMATS`.
     """
-    if format not in TEXT_FORMATS or path.endswith(".zst"):
+    if format not in LINE_FORMATS or path.endswith(".zst"):
         return None
     try:
-        fault = _encoding_fault(path)
-        if fault is None and format != "lines":
-            fault = _json_fault(path) if format == "ndjson" else _csv_fault(path)
-        return fault
+        if (fault := _encoding_fault(path)) is not None:
+            return fault
+        match format:
+            case "csv" | "tsv":
+                return _csv_fault(path)
+            case "ndjson":
+                return _json_fault(path)
     except (OSError, EOFError, csv.Error, ValueError):
         return None
+    return None
 
 
 class WrongSeparator(SchemaError):

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
+from textnb.frames.names import check_name
 
 
 def feature_columns(
@@ -53,6 +54,7 @@ def feature_columns(
     for name in names:
         if name not in schema:
             raise SchemaError.missing_column(name, schema.names(), "features")
+        check_name(name, "feature")
         if not _n_features(schema[name]):
             raise SchemaError.with_advice(
                 f"feature column {name!r} must be numeric; it is {schema[name]}. ",
@@ -135,7 +137,9 @@ def feature_matrix(
         series = batch[column]
         _check_finite(series, column, first_row)
         # NumPy has no decimals: they would become an array of objects.
-        series = series.cast(pl.Float64) if series.dtype.is_decimal() else series
+        if _innermost_type(series.dtype).is_decimal():
+            shape = getattr(series.dtype, "shape", None)
+            series = series.cast(pl.Float64 if shape is None else pl.Array(pl.Float64, shape))
         blocks.append(series.to_numpy().reshape(len(series), _n_features(series.dtype)))
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
 
@@ -200,11 +204,12 @@ def _not_finite(column: str, problem: str, row: int | None) -> DataError:
 
 def _n_features(dtype: pl.DataType) -> int:
     """The number of features of a column of this type; 0 if it is not numeric."""
-    if isinstance(dtype, pl.Array):
-        return math.prod(dtype.shape) * bool(_innermost_type(dtype).is_numeric())
+    inner = _innermost_type(dtype)
     # NumPy has no integers of 128 bits.
-    has_128_bits = dtype in (pl.Int128, pl.UInt128)
-    return int((dtype.is_numeric() and not has_128_bits) or dtype == pl.Boolean)
+    is_number = inner.is_numeric() and inner not in (pl.Int128, pl.UInt128)
+    if isinstance(dtype, pl.Array):
+        return math.prod(dtype.shape) * is_number
+    return int(is_number or dtype == pl.Boolean)
 
 
 def _innermost_type(dtype: Any) -> Any:

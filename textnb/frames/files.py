@@ -14,8 +14,8 @@ import polars as pl
 
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import check_storage_options, is_url
-from textnb.frames.formats import common_format, format_of, ndjson_schema, open_rows
-from textnb.frames.paths import TEXT_FORMATS, check_file, check_text, expand_glob
+from textnb.frames.formats import common_format, format_of, open_rows, schema_of_files
+from textnb.frames.paths import LINE_FORMATS, check_file, check_text, expand_glob
 from textnb.frames.slices import scan_in_turn
 from textnb.frames.sources import RowSource, ScanOptions
 from textnb.frames.stdin import spool_stdin
@@ -123,8 +123,7 @@ def scan_files(files: Sequence[str], format: str, options: ScanOptions) -> pl.La
     if options.on_skip is None:
         for path in files:
             _check_path(path, format)
-    schema = (ndjson_schema(files, lenient=options.on_skip is not None)
-              if format == "ndjson" and len(files) > 1 else None)
+    schema = schema_of_files(files, format, lenient=options.on_skip is not None)
     if not is_columnar and options.on_skip is None:
         return open_rows(files, format, options, schema=schema)
 
@@ -136,10 +135,10 @@ def scan_files(files: Sequence[str], format: str, options: ScanOptions) -> pl.La
 
 
 def _check_path(path: str, format: str) -> None:
-    """Raise SourceError unless a path is a file; a text file must not be UTF-16."""
+    """Raise SourceError unless a path is a file; lines must not be UTF-16."""
     if os.path.isdir(path):
         # A folder that is named like a file: the engine reads the files in it.
         return
     check_file(path)
-    if format in TEXT_FORMATS:
+    if format in LINE_FORMATS:
         check_text(path)

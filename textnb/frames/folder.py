@@ -14,10 +14,10 @@ from textnb.errors import ParameterError, SourceError, first_line
 from textnb.frames.batches import groups
 from textnb.frames.files import files_inside, partitions_inside
 from textnb.frames.formats import ENDINGS
-from textnb.frames.kinds import is_unicode
 from textnb.frames.paths import check_file, check_text
 from textnb.frames.sources import RowSource, ScanOptions, lazy_frame_from
 from textnb.frames.stdin import shown_name
+from textnb.runtime.unicode import is_unicode
 
 _SCHEMA = pl.Schema({"label": pl.String, "text": pl.String, "path": pl.String})
 

@@ -12,6 +12,7 @@ import polars as pl
 from textnb.errors import ParameterError, SourceError
 from textnb.frames.cloud import hide_secrets
 from textnb.frames.faults import check_header, check_strings
+from textnb.frames.names import exactly
 from textnb.frames.paths import READ_ERRORS, escape_glob, without_bom
 from textnb.frames.sources import NumericColumns, ScanOptions, no_numeric_columns
 
@@ -62,7 +63,7 @@ def open_rows(
     format : str
     options : ScanOptions
     schema : Schema, optional
-        The schema of NDJSON: see `ndjson_schema`.
+        As `schema_of_files` returns it.
     storage_options
         For a URL: the argument ``storage_options`` of Polars' functions.
     """
@@ -82,7 +83,7 @@ def open_rows(
                 check_header(path, separator, options.text_and_label)
             return _scan_csv(paths, options.numeric_columns, separator=separator, **storage_options)
         case "ndjson":
-            schema = ndjson_schema(source, **storage_options) if schema is None else schema
+            schema = _ndjson_schema(source, **storage_options) if schema is None else schema
             strings = [name for name in options.text_and_label if schema.get(name) == pl.String]
             for path in [source] if isinstance(source, str) else source:
                 check_strings(path, strings, **storage_options)
@@ -100,7 +101,18 @@ def _escape_without_boms(source: str | Sequence[str]) -> Any:
     return source if isinstance(source, str) else escape_glob(map(without_bom, source))
 
 
-def ndjson_schema(
+def schema_of_files(
+    files: Sequence[str], format: str, *, lenient: bool = False
+) -> pl.Schema | None:
+    """The schema of several files, of a format whose files may have different columns; else None.
+
+    With ``lenient``, files that can't be read are left out.
+    """
+    return (_ndjson_schema(files, lenient=lenient) if format == "ndjson" and len(files) > 1
+            else None)
+
+
+def _ndjson_schema(
     source: str | Sequence[str], *, lenient: bool = False, **options: Any
 ) -> pl.Schema:
     """The schema of all rows: every key, with a type that fits all its values.
@@ -154,7 +166,7 @@ def _scan_csv(source: Any, find_numeric: NumericColumns | None, **options: Any) 
 
 def _numbers_in(name: str) -> pl.Expr:
     """The numbers in a column of strings; true and false are 1 and 0."""
-    word = pl.col(name).str.strip_chars()
+    word = exactly([name]).str.strip_chars()
     return pl.coalesce(word.cast(pl.Float64, strict=False), word.replace_strict(
         {"true": 1.0, "false": 0.0}, default=None, return_dtype=pl.Float64))
 

@@ -9,8 +9,7 @@ imported. A kind that is not known here is not a table.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from operator import itemgetter
 from typing import Any, Protocol, assert_never
@@ -20,6 +19,7 @@ import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError, first_line
 from textnb.runtime.forks import check_polars_threads
+from textnb.runtime.unicode import check_unicode
 
 # The types of Python that may hold a document's tokens or labels.
 LIST_TYPES = (list, tuple, set, frozenset)
@@ -267,43 +267,6 @@ def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
         raise DataError("the columns of the dict must have one length; they have " + ", ".join(
             f"{length} ({name!r})" for name, length in lengths.items()))
     return pl.DataFrame(series)
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a string can be encoded: it has no lone surrogate, which is half a character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def check_unicode(values: Iterable[Any], what: str) -> None:
-    """Check that all strings among values, or in lists of them, are valid Unicode.
-
-    ``what`` says what a string is, for the error, such as "label".
-
-    Raises
-    ------
-    DataError
-        If a string is not; the error names it and its row.
-    """
-    for row, value in enumerate(values):
-        for text in value if isinstance(value, LIST_TYPES) else (value,):
-            if isinstance(text, str) and not is_unicode(text):
-                raise DataError(f"{what} {str(text)!r} of row {row} (counted from 0) is not "
-                                "valid Unicode: it has a lone surrogate, half of a character; "
-                                "where it was decoded, decode it with errors='replace'")
-
-
-@contextmanager
-def unicode_errors(values: Iterable[Any], what: str) -> Iterator[None]:
-    """Context that turns an encoding error into a DataError that names the string and its row."""
-    try:
-        yield
-    except UnicodeEncodeError:
-        check_unicode(values, what)
-        raise
 
 
 def _series_of_one_type(name: str, values: Any) -> pl.Series:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError, listing, suggestion
+from textnb.frames.names import check_name
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 _BOOLEANS = {"1": True, "true": True, "0": False, "false": False}
@@ -97,10 +98,12 @@ def list_labels(frame: Frame, columns: Sequence[str], name: str = "label") -> Fr
                 "{label_columns}: no column {column!r}{near}", column=column,
                 near=suggestion(column, schema.names()) or "; the columns are "
                 + listing(schema.names()))
+        check_name(column, "label")
         dtype = schema[column]
         if not (dtype in (pl.Boolean, pl.String) or dtype.is_integer()):
             raise SchemaError.wrong_type(column, "label", "Boolean, or of integers 0 and 1", dtype)
-    conditions = [_has_label(column, schema[column]) for column in names]
+    conditions = [pl.col(column) if schema[column] == pl.Boolean
+                  else truth_of(pl.col(column), column) for column in names]
     lists = pl.concat_list([
         pl.when(has_label).then(pl.lit(column))
         for has_label, column in zip(conditions, names, strict=True)]).list.drop_nulls()
@@ -173,17 +176,38 @@ def name_classes(
         maintain_order=True) if of_lists else class_of(column))
 
 
-def _has_label(column: str, dtype: pl.DataType) -> pl.Expr:
-    """Whether a row has the label; null if the column is null."""
-    if dtype == pl.Boolean:
-        return pl.col(column)
+def truth_of(values: pl.Expr, column: str) -> pl.Expr:
+    """Integers 1 and 0, and such texts or true and false, as Booleans; null stays null.
 
+    Where the rows are read, any other value of the column is a DataError that names it.
+    """
     def parse(values: pl.Series) -> pl.Series:
-        answers = values.cast(pl.String).str.strip_chars().str.to_lowercase().replace_strict(
+        return values.cast(pl.String).str.strip_chars().str.to_lowercase().replace_strict(
             _BOOLEANS, default=None, return_dtype=pl.Boolean)
+
+    return _parsed(values, column, parse, pl.Boolean, "which is neither true nor false: write true "
+                   "or 1, false or 0")
+
+
+def integer_of(values: pl.Expr, column: str, dtype: Any) -> pl.Expr:
+    """Texts and integers as integers of a model's type, with errors as of `truth_of`."""
+    def parse(values: pl.Series) -> pl.Series:
+        # A category is its text, and not its code.
+        numbers = values if values.dtype.is_integer() else values.cast(pl.String)
+        return numbers.cast(dtype, strict=False)
+
+    return _parsed(values, column, parse, dtype, f"and the model's labels are integers ({dtype}): "
+                   "write such integers, or leave out its rows")
+
+
+def _parsed(
+    values: pl.Expr, column: str, parse: Callable[[pl.Series], pl.Series], dtype: Any, fault: str
+) -> pl.Expr:
+    """The values as ``parse`` reads them; a DataError has the first that becomes null."""
+    def read(values: pl.Series) -> pl.Series:
+        answers = parse(values)
         if (invalid := values.filter(answers.is_null() & values.is_not_null())).len():
-            raise DataError(f"the column {column!r} of a label holds {invalid[0]!r}: it says by 1 "
-                            "or true that a row has the label, and by 0 or false that it has not")
+            raise DataError(f"label column {column!r} holds {invalid[0]!r}, {fault}")
         return answers
 
-    return pl.col(column).map_batches(parse, return_dtype=pl.Boolean, is_elementwise=True)
+    return values.map_batches(read, return_dtype=dtype, is_elementwise=True)

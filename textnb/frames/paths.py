@@ -17,8 +17,8 @@ from textnb.errors import SourceError
 from textnb.files.cleanup import temporary_copy
 from textnb.files.parquet import ENGINE_ERRORS
 from textnb.files.replace import is_there
-from textnb.frames.kinds import is_unicode
 from textnb.frames.stdin import shown_name
+from textnb.runtime.unicode import is_unicode
 
 # What a path may be other than a file or a folder: tests of its mode, and words for errors.
 _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
@@ -28,8 +28,9 @@ _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
 _WIDE_MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
                (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 _GZIP = b"\x1f\x8b"
-# The formats whose files are text.
-TEXT_FORMATS = ("csv", "tsv", "ndjson", "lines")
+# The formats whose files are lines of UTF-8: faults are named by their line, and lines are counted
+# to estimate rows.
+LINE_FORMATS = ("csv", "tsv", "ndjson", "lines")
 # The errors that readers raise for a file that they can't read.
 READ_ERRORS = (*ENGINE_ERRORS, OSError)
 # Errors of `os.stat` which mean that no folder has this path.

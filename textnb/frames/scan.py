@@ -20,6 +20,7 @@ from textnb.frames.files import Cloud, Files, StandardInput
 from textnb.frames.folder import ClassFolder
 from textnb.frames.kinds import Table, as_polars
 from textnb.frames.lake import Lake
+from textnb.frames.names import check_name
 from textnb.frames.sources import OnSkip, RowSource, ScanOptions, no_numeric_columns
 from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_polars_threads
@@ -256,10 +257,12 @@ def check_columns(
     for column in columns:
         if column not in schema:
             raise missing_column(column, schema.names(), "text")
+        check_name(column, "text")
     check_texts(schema, columns, tokens)
     if label is not None:
         if label not in schema:
             raise missing_column(label, schema.names(), "label")
+        check_name(label, "label")
         column_type: Any = schema[label]
         is_list = isinstance(column_type, pl.List)
         dtype = column_type.inner if is_list else column_type

@@ -14,7 +14,7 @@ import polars as pl
 from textnb.errors import SourceError
 from textnb.frames.files import Files, StandardInput, files_of
 from textnb.frames.formats import format_of
-from textnb.frames.paths import READ_ERRORS, TEXT_FORMATS, escape_glob
+from textnb.frames.paths import LINE_FORMATS, READ_ERRORS, escape_glob
 from textnb.frames.scan import SOURCES
 from textnb.frames.sources import ScanOptions
 from textnb.frames.stdin import spooled_stdin
@@ -51,7 +51,7 @@ def rows_of(source: str, format: str | None = None) -> Size | None:
             return Size(_count_rows(pl.scan_parquet(escape_glob(files))))
         if format == "ipc":
             return Size(_count_rows(pl.scan_ipc(escape_glob(files))))
-        return _estimate(files, format) if format in TEXT_FORMATS else None
+        return _estimate(files, format) if format in LINE_FORMATS else None
     except (*READ_ERRORS, SourceError):
         # The error is raised when the rows are read.
         return None

@@ -17,6 +17,7 @@ import polars as pl
 
 from textnb.errors import SchemaError, SourceError, first_line, quantity
 from textnb.frames.batches import MAX_ROWS as BATCH_ROWS
+from textnb.frames.names import exactly
 from textnb.frames.paths import READ_ERRORS
 from textnb.frames.sources import OnSkip, lazy_frame_from
 from textnb.frames.stdin import shown_name
@@ -70,7 +71,7 @@ def scan_in_turn(
                     raise
                 skipped.append(SourceError(str(error)))
                 continue
-            frame = frame.select(columns)
+            frame = frame.select(exactly(columns))
             frame = frame if rows_left is None else frame.head(rows_left)
             for piece in _pieces(path, frame, can_slice):
                 rows_left = None if rows_left is None else rows_left - piece.height

@@ -10,9 +10,12 @@ import numpy as np
 import polars as pl
 
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
-from textnb.frames.kinds import LIST_TYPES, as_polars, in_memory, kind_of, series_of, unicode_errors
+from textnb.frames.kinds import LIST_TYPES, as_polars, in_memory, kind_of, series_of
+from textnb.frames.label_lists import integer_of, truth_of
+from textnb.frames.names import check_name
 from textnb.frames.token_columns import check_texts
 from textnb.runtime.forks import check_polars_threads
+from textnb.runtime.unicode import unicode_errors
 
 _EXPECTED_Y = "labels of one type: strings, integers or booleans"
 
@@ -53,6 +56,7 @@ def table_of_texts(
     if len(columns) != 1:
         raise SchemaError(f"this classifier reads the columns {list(columns)!r}: pass a frame "
                           "that has them, not a list")
+    check_name(columns[0], "text")
     texts = series_of(texts)
     if isinstance(texts, pl.Series):
         if isinstance(texts.dtype, (pl.Categorical, pl.Enum)):
@@ -126,6 +130,7 @@ def with_labels(frame: pl.DataFrame, y: Any, label: str) -> pl.DataFrame:
         If labels are neither strings, integers nor booleans, or of several types.
     """
     check_polars_threads()
+    check_name(label, "label")
     y = series_of(y)
     if kind_of(y) is not None:
         raise ParameterError("y must be a sequence of labels; got a table: pass one column of it, "
@@ -175,24 +180,32 @@ def _python_label(label: Any) -> Any:
 
 
 def labels_as(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
+    """`cast_labels`, with lists sorted like predicted lists: equal sets are equal lists."""
+    labels = cast_labels(column, frame, dtype)
+    return labels.list.unique().list.sort() if isinstance(dtype, pl.List) else labels
+
+
+def cast_labels(column: str, frame: pl.LazyFrame, dtype: pl.DataType) -> pl.Expr:
     """A label column, cast to the type that a model predicts: a CSV file's "1" is the integer 1.
 
-    ``frame`` has the column, and ``dtype`` is the type of predictions.
+    ``frame`` has the column, and ``dtype`` is the type of predictions. Where the rows are read, a
+    label that can't be of that type is a DataError that names it; of a Boolean, only 1 and 0 are
+    integers.
     """
-    dtype_of_rows = frame.collect_schema()[column]
-    if isinstance(dtype, pl.List):
-        # Sorted like predicted lists, so that equal sets of labels are equal lists.
-        return pl.col(column).cast(dtype).list.unique().list.sort()
-    if dtype == pl.Boolean and dtype_of_rows == pl.String:
-        lower = pl.col(column).str.to_lowercase()
-        # Polars also computes the last branch for "true" and "false", so it must see null there.
-        # Its cast fails for any string that is not an integer, and names it.
-        other = pl.when(~lower.is_in(["true", "false"])).then(pl.col(column))
-        return (pl.when(lower == "true").then(True).when(lower == "false").then(False)
-                .otherwise(other.cast(pl.Int64).cast(pl.Boolean)).alias(column))
-    if dtype.is_integer() and not dtype_of_rows.is_integer():
-        return pl.col(column).cast(pl.String).cast(dtype)
-    return pl.col(column).cast(dtype)
+    dtype_of_rows: Any = frame.collect_schema()[column]
+    if dtype_of_rows == dtype:
+        return pl.col(column)
+    label_type = dtype.inner if isinstance(dtype, pl.List) else dtype
+    if isinstance(dtype_of_rows, pl.List):
+        return pl.col(column).list.eval(
+            _cast_label(pl.element(), column, label_type)).cast(dtype)
+    return _cast_label(pl.col(column), column, label_type).cast(dtype)
+
+
+def _cast_label(label: pl.Expr, column: str, dtype: Any) -> pl.Expr:
+    if dtype == pl.Boolean:
+        return truth_of(label, column)
+    return integer_of(label, column, dtype) if dtype.is_integer() else label.cast(dtype)
 
 
 def integers_as_int64(labels: pl.Series) -> pl.Series:

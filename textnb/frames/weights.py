@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.statistics import MAX_WEIGHT
 from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
 from textnb.frames.kinds import in_memory
+from textnb.frames.names import check_name
 from textnb.frames.texts import is_table
 
 # The name of the column for weights from an array. No table has a column with NUL in its name.
 ARRAY_COLUMN = "\0weight"
-# The maximum of a weight: sums of larger ones may be infinite.
-_MAX_WEIGHT = 1e100
 
 
 def weight_column(X: Any, sample_weight: Any, columns: list[str]) -> str | None:
@@ -71,6 +71,7 @@ def with_weights(
         names = frame.lazy().collect_schema().names()
         if column not in names:
             raise SchemaError.missing_column(column, names, "sample_weight")
+        check_name(column, "weight")
         return frame
     rows = frame.lazy().collect()
     weights = pl.Series(ARRAY_COLUMN, np.asarray(sample_weight))
@@ -97,7 +98,7 @@ def read_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
         raise DataError(f"{name} holds truth values: weights are numbers >= 0")
     numbers = weights.cast(pl.Float64, strict=False)
     for is_valid, expected in ((numbers.is_finite() & (numbers >= 0.0), "finite numbers >= 0"),
-                               (numbers <= _MAX_WEIGHT, f"at most {_MAX_WEIGHT}")):
+                               (numbers <= MAX_WEIGHT, f"at most {MAX_WEIGHT}")):
         is_invalid = ~is_valid.fill_null(False)
         if is_invalid.any():
             row = int(is_invalid.arg_true()[0])

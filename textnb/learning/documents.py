@@ -10,14 +10,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.classes import python_value
 from textnb.bayes.counts import Counts
 from textnb.bayes.features import presence
 from textnb.bayes.labels import NO_LABELS, Labels, check_int64
 from textnb.bayes.moments import MomentStatistics
 from textnb.errors import DataError, ParameterError
-from textnb.frames.kinds import check_unicode
 from textnb.frames.texts import integers_as_int64
 from textnb.frames.weights import read_weights
+from textnb.runtime.unicode import check_unicode
 from textnb.text.counting import CountSpec
 from textnb.text.counts import check_labels, count_by_label, each_label
 from textnb.text.matrix import CountMatrix, Vocabulary, count_matrix, stack_blocks
@@ -182,8 +183,10 @@ def labels_of(column: pl.Series, first_row: int = 0) -> Labels:
         labels = labels.cast(pl.String)
     labels = integers_as_int64(labels)
     classes = labels.unique().sort()
+    # If there is nothing to replace, Polars returns the labels' type in place of the given one.
     codes = labels.replace_strict(
-        classes, pl.Series(range(len(classes)), dtype=pl.Int64), return_dtype=pl.Int64)
+        classes, pl.Series(range(len(classes)), dtype=pl.Int64), return_dtype=pl.Int64
+        ).cast(pl.Int64)
     check_labels(codes, rows, column.name, first_row)
     return Labels(classes.to_numpy(), np.arange(len(column)) if rows is None else rows,
                   codes.to_numpy(), n_rows=len(column), link="sigmoid" if of_lists else "softmax")
@@ -224,7 +227,7 @@ def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
     expected = "labels of one type: strings, integers or booleans"
     if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
         raise ParameterError.out_of_range("classes", expected, classes)
-    labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
+    labels = [python_value(label) for label in classes]
     if not all(type(label) in (str, int, bool) for label in labels):
         raise ParameterError.out_of_range("classes", expected, labels)
     check_int64(labels)
@@ -234,11 +237,16 @@ def announced_labels(classes: Iterable[Any] | None) -> list[Any]:
 
 def check_known(labels: list[Any], known: list[Any]) -> None:
     """Raise DataError for labels that are not among the known ones, or have another type."""
+    check_type(labels, known)
+    unknown = sorted(set(labels) - set(known))
+    if unknown:
+        raise DataError.unseen_labels(unknown, known)
+
+
+def check_type(labels: list[Any], known: list[Any]) -> None:
+    """Raise DataError for labels of another type than the known ones."""
     types, known_types = ({type(label).__name__ for label in values} for values in (labels, known))
     if len(types | known_types) > 1:
         raise DataError(f"labels are of type {', '.join(sorted(types))}, and the known or "
                         f"announced classes of type {', '.join(sorted(known_types))}: cast the "
                         "labels, so that all are of one type")
-    unknown = sorted(set(labels) - set(known))
-    if unknown:
-        raise DataError.unseen_labels(unknown, known)

@@ -36,7 +36,7 @@ from textnb.frames.texts import (
 )
 from textnb.frames.token_columns import ListOfTokens
 from textnb.frames.weights import weight_column, with_weights
-from textnb.learning.beside_weights import update_counts
+from textnb.learning.beside_weights import check_has_weights, update_counts
 from textnb.learning.documents import (
     DocumentTermMatrix,
     LabelledBatches,
@@ -159,10 +159,17 @@ def learn_more(
     # A model whose weights are learned from rows keeps its weights while its counts change, or is
     # refitted on the sample of rows that it has.
     if fitted is not None and fitted.model.can_count_without_refit:
-        check_known(announced, fitted.classes.tolist())
+        if sample_weight is not None:
+            raise ParameterError.naming_settings(
+                "{sample_weight}: {model} learns more only from documents without weights; fit it "
+                "again on all documents", model=fitted.model.name)
+        check_has_weights(announced, fitted)
         learn = update_counts if fitted.sample is None else learn_more_rows
         with naming_source(X):
-            return learn(fitted, labelled_batches(settings, X, y, progress=progress, blank=blank))
+            updated = learn(
+                fitted, labelled_batches(settings, X, y, progress=progress, blank=blank))
+        _log("partial_fit", started, updated)
+        return updated
 
     def count_more(settings: TextSettings) -> tuple[TextSettings, Counts]:
         return settings, count(
@@ -194,7 +201,9 @@ def forget(
     if fitted.model.can_count_without_refit:
         remove = partial(update_counts, forget=True) if fitted.sample is None else forget_rows
         with naming_source(X):
-            return remove(fitted, labelled_batches(fitted.settings, X, y, progress=progress))
+            updated = remove(fitted, labelled_batches(fitted.settings, X, y, progress=progress))
+        _log("forget", started, updated)
+        return updated
     statistics = require_counts(fitted)
     if statistics.has_weights:
         raise weights_not_exact()

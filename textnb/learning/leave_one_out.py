@@ -217,9 +217,10 @@ def find_columns(terms: pl.Series, vocabulary: pl.Series) -> Ints:
 
 def mismatch_error(difference: str) -> DataError:
     """The error if documents are not exactly those that a model has learned."""
-    return DataError.naming_settings(
-        "these are not the documents that the model has learned: {difference}. Leave-one-out "
-        "needs exactly those, with the same labels; to score others, use {held_out}",
-        difference=difference)
+    return DataError.with_advice(
+        f"these are not the documents that the model has learned: {difference}. Leave-one-out "
+        "needs exactly those, with the same labels; to score others, use ",
+        "held_out(model, rows)",
+        "textnb test, textnb threshold without --scored or textnb calibrate --held-out")
 
 

@@ -29,8 +29,8 @@ def check_memory_limit(limit: Any, model: Model, has_vocabulary: bool) -> None:
             "a given vocabulary is not limited: leave {memory_limit} at None")
     if not model.from_counts:
         raise ParameterError.naming_settings(
-            "{model} keeps the matrix of all documents, which {memory_limit} can't bound: use "
-            "MultinomialNB, BernoulliNB or ComplementNB, or limit the terms by {min_df}",
+            "{model} keeps the matrix of all documents, which {memory_limit} can't bound: use a "
+            "model that learns by counting, such as MultinomialNB, or limit the terms by {min_df}",
             model=model.name)
     if is_auto(model.l):
         raise ParameterError.naming_settings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from textnb.errors import ParameterError
@@ -26,6 +27,10 @@ def merge(one: Fitted, other: Fitted) -> Fitted:
     counts = [require_counts(model) for model in (one, other)]
     _check_same_settings(one, other)
     merged = fit_from_counts(one.settings, counts[0] + counts[1], l=one.chosen_l)
+    # Answers have the form in which labels were given, if that was the same.
+    merged = replace(
+        merged, indicator=one.indicator if one.indicator == other.indicator else None,
+        has_separate_labels=one.has_separate_labels and other.has_separate_labels)
     with_choices = next((model for model in (one, other)
                          if model.calibration is not None or model.decision is not None), None)
     return merged if with_choices is None else keep_choices(with_choices, merged, MERGED_SINCE)

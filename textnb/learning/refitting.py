@@ -20,8 +20,8 @@ from textnb.bayes.labels import Labels
 from textnb.bayes.learned import SinceFit, WarmStart
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import DataError, Mention, ParameterError, VocabularyError
-from textnb.learning.beside_weights import check_keeps_classes
-from textnb.learning.documents import LabelledBatches, check_known, document_term_matrix
+from textnb.learning.beside_weights import check_has_weights, check_keeps_classes
+from textnb.learning.documents import LabelledBatches, document_term_matrix
 from textnb.learning.fitted import Fitted, check_one_label, keep_choices
 from textnb.learning.leave_one_out import find_columns
 from textnb.learning.row_sample import RowSample
@@ -162,7 +162,7 @@ def _read_rows(
         # None of the documents has a token.
         matrix = document_term_matrix(documents, fitted.terms)
     labels = matrix.labels
-    check_known(labels.classes.tolist(), fitted.classes.tolist())
+    check_has_weights(labels.classes.tolist(), fitted, forget=not learns_new_terms)
     terms = fitted.terms
     if learns_new_terms:
         terms = pl.concat([terms, matrix.terms]).unique().sort().alias(terms.name)

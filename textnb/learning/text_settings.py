@@ -17,6 +17,7 @@ from textnb.learning.parameters import DEFAULTS, default_term_settings, detach, 
 from textnb.learning.settings import MAX_LEXICON, UNLABELLED, LimitSettings
 from textnb.models.base import Model
 from textnb.runtime.settings import check_settings, check_values, is_truth
+from textnb.runtime.unicode import is_unicode
 from textnb.text.counting import CountSpec
 from textnb.text.tokens import Tokenizer
 from textnb.text.vocabulary import Limits, vocabulary_series
@@ -260,7 +261,7 @@ def text_columns_of(text: Any, label: Any) -> list[str]:
         If they are not different names, or the label column is among them.
     """
     columns = text_columns_without_label(text)
-    if not isinstance(label, str) or label in columns:
+    if not isinstance(label, str) or label in columns or not is_unicode(label):
         raise ParameterError.out_of_range("label", "a column that is not a text column", label)
     return columns
 
@@ -272,4 +273,7 @@ def text_columns_without_label(text: Any) -> list[str]:
     if not columns or not all(isinstance(name, str) for name in columns) or (
             len(set(columns)) < len(columns)):
         raise ParameterError.out_of_range("text", "a column, or several different ones", text)
+    for name in columns:
+        if not is_unicode(name):
+            raise ParameterError.out_of_range("text", "a name of valid Unicode", name)
     return columns

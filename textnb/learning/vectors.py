@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -217,11 +218,13 @@ def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
             continue
         if i - n_headers >= n_first and not (word in requested or word.lower() in requested):
             continue
-        try:
-            vector = np.array(numbers.split(" "), dtype=np.float32)
-        except ValueError:
+        vector = _numbers_of(fields := numbers.split(" "))
+        if vector is None:
+            if width and len(fields) > width and _numbers_of(fields[-width:]) is not None:
+                # Some files have words with a space, which no token is.
+                continue
             raise SourceError(f"{path}: line {i + 1} is not a word and its numbers, with a "
-                              f"space between them: {line[:60]!r}") from None
+                              f"space between them: {line[:60]!r}")
         if len(vector) != (width := width or len(vector)):
             raise SourceError(f"{path}: line {i + 1} has {len(vector)} numbers, and others "
                               f"have {width}: all must have the same width")
@@ -229,6 +232,13 @@ def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
         vectors.append(vector)
     values = np.stack(vectors) if vectors else np.empty((0, 0), np.float32)
     return _select(path, pl.Series(file_words, dtype=pl.String), values, words, n_first)
+
+
+def _numbers_of(fields: list[str]) -> NDArray[np.float32] | None:
+    try:
+        return np.array(fields, dtype=np.float32)
+    except ValueError:
+        return None
 
 
 def _read_lines(path: str) -> Iterator[str]:
@@ -303,7 +313,12 @@ def _read_subwords(path: Path, tokenizer: Path, words: pl.Series, n_first: int) 
         raise SourceError(f"{tokenizer} has parts that {path.name} has no vector of: they are not "
                           "of one model")
     is_split = sizes > np.maximum(_MAX_SUBWORDS_PER_CHARACTER * n_characters, 1)
-    is_known = ~is_split & (sizes > 0)
+    unknown = _unknown_part(text, splitter)
+    name = None if unknown is None else splitter.id_to_token(unknown)
+    # All words that the tokenizer does not know have one part in common, which says nothing.
+    has_unknown = np.array([unknown in word_ids and word != name for word, word_ids in zip(
+        candidates, ids, strict=True)], dtype=np.bool_)
+    is_known = ~is_split & ~has_unknown & (sizes > 0)
     values = np.zeros((len(candidates), subword_vectors.shape[1]), dtype=np.float32)
     # The vectors of all words with the same number of subwords are added up at once.
     for size in np.unique(sizes[is_known]):
@@ -312,6 +327,15 @@ def _read_subwords(path: Path, tokenizer: Path, words: pl.Series, n_first: int) 
         ids_of_words = all_ids[starts[:, None] + np.arange(size)]
         values[rows] = subword_vectors[ids_of_words].sum(axis=1)
     return _select(str(path), candidates, values, words, len(first_words))
+
+
+def _unknown_part(text: str, tokenizer: Any) -> int | None:
+    """The number of the part that stands for what a tokenizer does not know; None without one."""
+    model = json.loads(text)["model"]
+    # Of the types of models, Unigram has the number, and others the part.
+    number: int | None = model.get("unk_id")
+    part = model.get("unk_token")
+    return number if part is None else tokenizer.token_to_id(part)
 
 
 def _read_matrix(path: Path) -> NDArray[np.float32]:

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import codecs
 import re
+from encodings import normalize_encoding
+from encodings.aliases import aliases
 from functools import lru_cache
+from importlib.util import find_spec
 
 # Codecs of names that Python does not know even after the substitutions below. The names are in
 # lower case, with "-" for "_".
@@ -71,21 +74,22 @@ def codecs_of(charset: str) -> tuple[str, ...] | None:
     (('gb18030',), (), None)
     """
     name = _WRONG_SUFFIX.sub("", _WRONG_PREFIX.sub("", charset.lower()[:200]))
-    codec = _python_codec(name)
+    codec = python_codec(name)
     if codec is None:
         name = name.replace("_", "-")
         for pattern, replacement in _SUBSTITUTIONS:
             name = pattern.sub(replacement, name)
         if name in _NAMES_OF_UNKNOWN or not name:
             return ()
-        codec = _python_codec(_CODECS_BY_NAME.get(name, name))
+        codec = python_codec(_CODECS_BY_NAME.get(name, name))
     if codec is None:
         return None
     return () if codec == "ascii" else _SUPERSETS.get(codec, (codec,))
 
 
-def _python_codec(name: str) -> str | None:
-    if not _VALID_NAME.fullmatch(name):
+def python_codec(name: str) -> str | None:
+    """Python's own name of a codec; None if it has no such codec, or not for texts of mail."""
+    if not _VALID_NAME.fullmatch(name) or not _is_codec(name):
         return None
     try:
         codec = codecs.lookup(name).name
@@ -97,3 +101,13 @@ def _python_codec(name: str) -> str | None:
         # A single space is not a complete character of this charset.
         pass
     return None if codec in _EXCLUDED_CODECS else codec
+
+
+def _is_codec(name: str) -> bool:
+    """Whether Python's package of codecs has this name.
+
+    Python keeps each name that it has looked up in vain for ever, and messages may make up any.
+    """
+    normalized = normalize_encoding(name)
+    return bool(aliases.keys() & {normalized, normalized.replace(".", "_")}) or (
+        "." not in normalized and find_spec(f"encodings.{normalized}") is not None)

@@ -17,6 +17,7 @@ import stat
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import IO, Any
 
 from textnb.mail.charsets import Notes, note
@@ -29,8 +30,10 @@ _MAX_DESCRIPTION = 4 << 20
 _ARCHIVE_NAME = re.compile(r"\.(?:tar|tar\.(?:gz|bz2|xz)|tgz|tbz2?|txz)$", re.I)
 _MAILBOX_NAME = re.compile(r"\.(?:mbox|mbx)(?:\.(?:gz|bz2|xz))?$", re.I)
 _MESSAGE_NAME = re.compile(r"\.eml(?:\.(?:gz|bz2|xz))?$", re.I)
-# The functions that open compressed files, by the files' first bytes.
-_OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+# The functions that open compressed files, by patterns of the files' first bytes. The mark of
+# bzip2's first block or of its end must be there, as a message may begin with the letters BZh.
+_OPENERS: dict[bytes, Any] = {rb"\x1f\x8b": gzip.open, rb"\xfd7zXZ\x00": lzma.open,
+                              rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)": bz2.open}
 # The flags of a message, at the end of its file name in a Maildir.
 _FLAGS = re.compile(r":2,([A-Za-z]*)$")
 
@@ -106,9 +109,9 @@ def list_mail_files(
     """All files of messages in a folder, or the file itself, sorted by path.
 
     A link to a folder may form a loop: it is not followed, except as ``path`` itself and as the
-    ``cur`` or ``new`` of a Maildir, and `read_messages` says so.
-    The folders of a Maildir (``.Spam``, ``.Sent``) hold other kinds of mail than the Maildir
-    itself: they are left out unless ``subfolders`` is true.
+    ``cur`` or ``new`` of a Maildir, and `read_messages` says so. In these two, files alone are
+    messages. The folders of a Maildir (``.Spam``, ``.Sent``) hold other kinds of mail than the
+    Maildir itself: they are left out unless ``subfolders`` is true.
     """
     if not os.path.isdir(path):
         yield MailFile(path, _kind(path), label)
@@ -120,11 +123,12 @@ def list_mail_files(
         # `read_messages` fails at this folder too, and gives the reason.
         yield MailFile(path, "unknown", label)
         return
+    messages: dict[str, list[MailFile]] = {}
     for name in folders if in_maildir else sorted([*files, *folders]):
-        if in_maildir and os.path.basename(name) in ("cur", "new"):
-            for mail_file in list_mail_files(name, label):
-                flags = _FLAGS.search(mail_file.path)
-                yield replace(mail_file, kind="message", flags=flags[1] if flags else "")
+        if in_maildir and (part := os.path.basename(name)) in ("cur", "new"):
+            # The folder cur is the first of the two.
+            messages = messages or _list_maildir(path, label)
+            yield from messages[part]
         elif in_maildir and not (subfolders and is_maildir(name)):
             # Skip other folders, messages that are being delivered (tmp), and files of programs.
             continue
@@ -132,6 +136,49 @@ def list_mail_files(
             yield from list_mail_files(name, label, subfolders)
         else:
             yield MailFile(name, _kind(name), label)
+
+
+def _list_maildir(maildir: str, label: str | None) -> dict[str, list[MailFile]]:
+    """The messages in ``new`` and ``cur`` of a Maildir, each in one of the two lists.
+
+    Mail programs move messages from ``new`` to ``cur`` at any time, so ``new`` is listed first.
+    """
+    found: dict[str, list[MailFile]] = {}
+    for part in ("new", "cur"):
+        folder = os.path.join(maildir, part)
+        try:
+            paths, _ = _list_folder(folder)
+        except OSError:
+            paths = [folder]
+        found[part] = [MailFile(path, "message", label, _flags(path)) for path in paths]
+    in_cur = {_unique_part(file.path) for file in found["cur"]}
+    found["new"] = [file for file in found["new"]
+                    if _unique_part(file.path) not in in_cur or os.path.lexists(file.path)]
+    return found
+
+
+def _unique_part(path: str) -> str:
+    """The part of a message's name in a Maildir that stays when the message is moved or flagged."""
+    return os.path.basename(path).partition(":2,")[0]
+
+
+def _flags(path: str) -> str:
+    flags = _FLAGS.search(path)
+    return flags[1] if flags else ""
+
+
+def _find_again(message: MailFile) -> MailFile:
+    """A message of a Maildir that was moved to ``cur``, or got other flags, since it was listed."""
+    cur = os.path.join(os.path.dirname(os.path.dirname(message.path)), "cur")
+    name = _names_in(cur, os.stat(cur).st_mtime_ns).get(_unique_part(message.path))
+    return message if name is None else replace(
+        message, path=os.path.join(cur, name), flags=_flags(name))
+
+
+@lru_cache(maxsize=1)
+def _names_in(folder: str, changed: int) -> dict[str, str]:
+    """The names of messages by their unique parts, listed again if the folder has changed."""
+    return {_unique_part(name): name for name in os.listdir(folder)}
 
 
 def _list_folder(folder: str, with_hidden: bool = False) -> tuple[list[str], list[str]]:
@@ -162,6 +209,8 @@ def archive_label(path: str) -> str | None:
 def read_messages(mail_file: MailFile) -> Iterator[RawMessage]:
     """The messages of a file, in order."""
     try:
+        if mail_file.flags is not None and not os.path.lexists(mail_file.path):
+            mail_file = _find_again(mail_file)
         # Reading a pipe or a device could block for ever.
         mode = os.stat(mail_file.path).st_mode
         if stat.S_ISDIR(mode):
@@ -172,7 +221,7 @@ def read_messages(mail_file: MailFile) -> Iterator[RawMessage]:
             raise OSError("not a file")
         with open(mail_file.path, "rb") as file:
             if mail_file.kind == "archive":
-                yield from _read_archive(_decompress(file), mail_file)
+                yield from _read_archive(decompress(file), mail_file)
             else:
                 yield from _read_stream(file, mail_file)
     except Exception as error:
@@ -183,7 +232,7 @@ def read_messages(mail_file: MailFile) -> Iterator[RawMessage]:
 
 def _read_stream(file: IO[bytes], mail_file: MailFile) -> Iterator[RawMessage]:
     """Read the message, or the messages of the mailbox, that a stream holds."""
-    content = _decompress(file)
+    content = decompress(file)
     is_mailbox = mail_file.kind == "mailbox" or (
         mail_file.kind == "unknown"
         # The byte-order mark has three bytes, and "From " five.
@@ -198,15 +247,15 @@ def _read_stream(file: IO[bytes], mail_file: MailFile) -> Iterator[RawMessage]:
     yield RawMessage(raw, mail_file.path, mail_file.label, mail_file.flags, tuple(notes))
 
 
-def _decompress(file: Any) -> Any:
+def decompress(file: Any) -> Any:
     """Open a file, and decompress it if its first bytes say that it is compressed.
 
     The stream is not wrapped in a BufferedReader: that would lose the bytes before the point where
     a file breaks off.
     """
-    head = file.peek(6)[:6]
+    head = file.peek(10)[:10]
     return next((open_stream(file, "rb") for magic, open_stream in _OPENERS.items()
-                 if head.startswith(magic)), file)
+                 if re.match(magic, head)), file)
 
 
 def _read_content(file: Any, notes: Notes) -> bytes:

@@ -9,6 +9,7 @@ The standard library parses the headers; `parts` reads the body.
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -108,7 +109,8 @@ def parse_message(raw: bytes, headers: Sequence[str] = ()) -> MailMessage:
     Parameters
     ----------
     raw : bytes
-        The message; a first line ``From ...``, as in mbox files, is left out.
+        The message; a byte-order mark, and a first line ``From ...``, as in mbox files, are left
+        out.
     headers : sequence of str
         Names of further headers to return, in upper or lower case.
 
@@ -148,7 +150,7 @@ def read_message(raw: bytes, headers: Sequence[str] = ()) -> tuple[MailMessage, 
     if not isinstance(raw, (bytes, bytearray, memoryview)):
         raise ParameterError.out_of_range("raw", "bytes", type(raw).__name__)
     names, notes = check_headers(headers), Notes()
-    content = bytes(raw)
+    content = bytes(raw).removeprefix(BOM_UTF8)
     guess = Guess(content)
     if not content.strip(b"\0\t\r\n "):
         note(notes, "empty message")

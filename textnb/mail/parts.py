@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from email.errors import MultipartInvariantViolationDefect
 from email.message import Message
 from email.parser import BytesParser
-from email.utils import collapse_rfc2231_value
+from email.utils import collapse_rfc2231_value, decode_params, unquote
 from typing import Any, NamedTuple
 
 from textnb.mail.charset_guess import Guess, replace_surrogates
+from textnb.mail.charset_names import python_codec
 from textnb.mail.charsets import Notes, charset_of_html, decode_text, header_text, note
 
 # The maximum depth. Mailers nest about 5 parts, and chains of forwarded messages 10 or so.
@@ -26,9 +27,14 @@ MAX_DEPTH = 20
 MAX_PARTS = 1000
 # The maximum size of all headers of a part, more than servers accept (Exchange Online: 256 KiB).
 MAX_HEADERS = 512 << 10
-# The maximum number of characters of a header with parameters: the standard library splits them in
-# time that is quadratic in their length.
-_MAX_PARAMETERS_LENGTH = 8 << 10
+# The maximum number of characters of a parameter's value, and of what stands before parameters.
+_MAX_VALUE = 8 << 10
+# The parameters that say how to read a part.
+_PARAMETERS = ("charset", "boundary", "name", "filename")
+# A parameter; a semicolon within quotes is part of it.
+_PARAMETER = re.compile(r'(?:[^;"\\]++|\\"?|"(?:[^"\\]++|\\"?)*+(?:"|\Z))++')
+# A value with a comment after it (RFC 2045, section 5.1).
+_COMMENTED = re.compile(r'("[^"]*+"|[^\s"(]++(?=\s))\s*\([^()]*\)')
 # A text/plain alternative of fewer words may only say that the message is in HTML.
 MAX_STUB_WORDS = 20
 
@@ -90,8 +96,7 @@ def mime_headers(lines: Sequence[tuple[str, str]]) -> Message:
     mime = Message()
     for name, value in lines:
         if name.lower() in _MIME_HEADERS and name not in mime:
-            raw = value[:_MAX_PARAMETERS_LENGTH].encode("utf-8", "surrogateescape")
-            mime[name] = raw.decode("latin-1")
+            mime[name] = value.encode("utf-8", "surrogateescape").decode("latin-1")
     return mime
 
 
@@ -156,32 +161,24 @@ class PartReader:
 
     def _read_parameters(self, mime: Message) -> tuple[str, str | None, bytes, str]:
         """Read content type, charset, boundary and name."""
-        kind = mime.get_content_type()
+        kind = mime.get_content_type()[:_MAX_VALUE]
         if len(words := kind.split()) > 1:
             note(self._notes, "malformed content type", kind)
             kind = words[0]
         if kind == "text/plain" and not mime.keys():
             return kind, None, b"", ""
-
-        def read(parameter: Callable[[], Any], default: Any) -> Any:
-            try:
-                return parameter()
-            except Exception as error:
-                # Hostile numbers of continued parameters (RFC 2231) raise errors of many types.
-                note(self._notes, "malformed parameters", type(error).__name__)
-                return default
-
-        charset = read(lambda: mime.get_param("charset"), None)
-        boundary = read(lambda: str(mime.get_boundary("")), "").encode("latin-1", "replace")
+        parameters = _parameters(mime.get("content-type", ""), self._notes)
+        charset = parameters.get("charset")
+        boundary = _decode_value(parameters.get("boundary", "")).rstrip()
+        file = _parameters(mime.get("content-disposition", ""), self._notes)
         # A parameter of RFC 2231 is a charset of its own, a language, and the value.
-        return kind, charset[2] if isinstance(charset, tuple) else charset, boundary, read(
-            lambda: self._name(mime), "")
+        return (kind, charset[2] if isinstance(charset, tuple) else charset,
+                boundary.encode("latin-1", "replace"),
+                self._name(file.get("filename") or parameters.get("name") or ""))
 
-    def _name(self, mime: Message) -> str:
-        name = (mime.get_param("filename", header="content-disposition")
-                or mime.get_param("name") or "")
+    def _name(self, name: Any) -> str:
         if isinstance(name, tuple):
-            return replace_surrogates(collapse_rfc2231_value(name))[:255]
+            return replace_surrogates(_decode_value(name))[:255]
         # Each character stands for a byte; `header_text` expects surrogates for bytes beyond ASCII.
         raw = name.encode("latin-1", "replace").decode("ascii", "surrogateescape")
         return header_text(raw, self._notes, self._guess)[:255]
@@ -248,7 +245,39 @@ class PartReader:
 
 def _value_of(mime: Message, header: str) -> str:
     """A header's value without its parameters, in lower case; empty if absent."""
-    return str(mime.get(header, "")).split(";")[0].strip().lower()
+    return str(mime.get(header, "")).split(";")[0].strip().lower()[:_MAX_VALUE]
+
+
+def _parameters(header: str, notes: Notes) -> dict[str, Any]:
+    """The values of `_PARAMETERS` in a header: a str, or as RFC 2231 a charset, language and str.
+
+    The standard library divides a header in time that is quadratic in its length.
+    """
+    named = [("", "")]
+    # A long header is folded, also within a value.
+    for parameter in _PARAMETER.findall(re.sub(r"[\r\n]+", "", header)):
+        name, _, value = (text.strip() for text in parameter.partition("="))
+        name = name.lower()
+        if name.partition("*")[0] in _PARAMETERS:
+            match = _COMMENTED.fullmatch(value)
+            # The name of a file may end like a comment: "report (1)".
+            is_name = "name" in name and not value.startswith('"')
+            named.append((name, value if match is None or is_name else match[1]))
+    try:
+        decoded = decode_params(named)
+    except Exception as error:
+        # Hostile numbers of continued parameters (RFC 2231) raise errors of many types.
+        note(notes, "malformed parameters", type(error).__name__)
+        decoded = decode_params([pair for pair in named if "*" not in pair[0]])
+    # Of several values of a name, the first one counts.
+    return {name: (*value[:2], unquote(value[2])[:_MAX_VALUE]) if isinstance(value, tuple)
+            else unquote(value)[:_MAX_VALUE] for name, value in reversed(decoded)}
+
+
+def _decode_value(value: Any) -> str:
+    """The text of a parameter's value; with an unknown charset, a character for each byte."""
+    is_known = not isinstance(value, tuple) or value[0] is None or python_codec(value[0].lower())
+    return collapse_rfc2231_value(value if is_known else value[2])
 
 
 def split_multipart(body: bytes, boundary: bytes, max_parts: int) -> tuple[list[bytes], bool]:

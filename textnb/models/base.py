@@ -74,8 +74,8 @@ class Model(LinearMixin, ClassWeighted):
         "kind", "scores_are_log_probabilities", "without_terms", "term_z")
 
     l: NumberOrAuto = setting(
-        1.0, "Smoothing parameter: a number, or (except for complement-tfidf, nblr and "
-             "nblinear) auto, chosen by leave-one-out.",
+        1.0, "Smoothing parameter: a number, or (for models that learn by counting) auto, chosen "
+             "by leave-one-out.",
         names=("--l",), range=SMOOTHING)
 
     # What scores mean.

@@ -50,6 +50,8 @@ class CountModel(WeightedAdditiveModel, Model):
         l : float or float64 (n_features,)
             Smoothing, already checked.
         log_prior : float64 (n_classes,)
+            -inf if the prior is the class's share of the rows and it has none, as `partial_fit`
+            may name such classes: where ``l`` is above 0, its weights must be finite nevertheless.
         """
         raise self._undefined("how counts become weights")
 

@@ -160,6 +160,12 @@ class MomentModel(AdditiveModel, DenseModel):
         # Raises an error for NaN, which can't rank classes.
         check_numbers(self._form)
 
+    @property
+    def _shares(self) -> Floats:
+        """The priors of the classes that have rows, as shares of their sum."""
+        # Priors that are given, or equal, add up to less than 1 if a class has no rows.
+        return self.priors_ if self.class_count_.all() else self.priors_ / self.priors_.sum()
+
     def _weigh_classes(self, statistics: MomentStatistics) -> MomentStatistics:
         """The moments times the class weights, if the model has such weights."""
         return statistics

@@ -227,7 +227,7 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         covariances = self._covariances(statistics, fourth)
         pooled = sum(
             (class_prior * covariance for class_prior, covariance in zip(
-                self.priors_[statistics.class_count > 0], covariances, strict=True)),
+                self._shares[statistics.class_count > 0], covariances, strict=True)),
             np.zeros((statistics.n_features, statistics.n_features)))
         self.covariance_ = restrict(pooled * self._divisor_ratio(statistics), self.covariance)
         self._factor = factorise(self.covariance_, self._names, owner="the classes, pooled,",
@@ -254,10 +254,10 @@ class LinearDiscriminantAnalysis(LinearMixin, ShrunkModel):
         """Set the axes on which the class means, weighted by the priors, differ most."""
         import numpy as np
 
-        self.xbar_: Floats = self.priors_ @ means
-        white_means = np.sqrt(self.priors_)[:, None] * (means - self.xbar_) @ whiten
+        self.xbar_: Floats = self._shares @ means
+        white_means = np.sqrt(self._shares)[:, None] * (means - self.xbar_) @ whiten
         _, singular_values, axes = np.linalg.svd(white_means, full_matrices=False)
-        max_components = min(len(means) - 1, means.shape[1])
+        max_components = min(int((self.class_count_ > 0).sum()) - 1, means.shape[1])
         # Axes with a smaller singular value are rounding errors, as in scikit-learn.
         n_axes = int((singular_values > 1e-4 * singular_values[0]).sum())
         n_components = min(max_components, self.n_components or max_components, n_axes)
@@ -322,7 +322,7 @@ class NearestCentroid(LinearMixin, MomentModel):
         moments = statistics.without_covariances()
         has_rows = moments.class_count > 0
         variance = moments.scatter[has_rows] / moments.class_count[has_rows, None]
-        within_variance = float((self.priors_[has_rows] @ variance).mean())
+        within_variance = float((self._shares[has_rows] @ variance).mean())
         # If every row equals its class's mean, any scale gives the same predictions.
         precision = 1.0 / within_variance if within_variance > 0 else 1.0
         # Σ⁻¹ has this number on its diagonal, and 0 elsewhere.

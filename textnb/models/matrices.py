@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from textnb.bayes.labels import check_int64
+from textnb.bayes.statistics import MAX_WEIGHT
 from textnb.errors import ParameterError
 
 
@@ -58,4 +59,7 @@ def sample_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float6
         sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ParameterError("sample_weight is zero for every row: nothing would be learned")
+    if weight.max() > MAX_WEIGHT:
+        raise ParameterError.out_of_range(
+            "sample_weight", f"at most {MAX_WEIGHT:g}", float(weight.max()))
     return weight

@@ -114,8 +114,8 @@ class RegularizedDiscriminantAnalysis(FullModel):
 
     ``Σ_k(α, γ) = α Σ_k + (1 - α) Σ(γ)`` and ``Σ(γ) = γ Σ + (1 - γ) (tr(Σ) / p) I``, after Friedman
     (1989), with Σ_k the covariance of class k, Σ the pooled one, and p features. α = 1 gives the
-    quadratic discriminant, α = 0 and γ = 1 the linear one, and α = γ = 0 with equal priors the
-    nearest centroid.
+    quadratic discriminant, α = 0 and γ = 1 with the default priors the linear one, and α = γ = 0
+    with equal priors the nearest centroid.
 
     Parameters
     ----------

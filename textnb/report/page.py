@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from textnb.bayes.classes import known_class
 from textnb.classifiers.text import TextClassifier
 from textnb.errors import ParameterError, quantity
 from textnb.evaluation.audit import Audit
@@ -86,8 +87,8 @@ def write_report(
     check_is_fitted(model)
     of_lists = isinstance(model, TextClassifier) and model.fitted_.is_multilabel
     classes = model.classes_.tolist()
-    if positive is not None and positive not in classes:
-        raise ParameterError.unknown_choice("positive", positive, classes)
+    if positive is not None:
+        positive = known_class(classes, positive)
     if train is not None and not isinstance(model, TextClassifier):
         raise ParameterError("train is for models of texts; this is one of feature tables")
     scored = score_rows(model, frame, progress)

@@ -20,6 +20,7 @@ from textnb.bayes.labels import Link
 from textnb.errors import DataError, ParameterError, SchemaError, quantity
 from textnb.frames.batches import batches
 from textnb.frames.kinds import LIST_TYPES, series_of
+from textnb.frames.names import exactly
 from textnb.frames.sources import lazy_frame_from
 from textnb.learning.documents import check_nulls
 from textnb.runtime.threads import map_in_threads
@@ -108,12 +109,12 @@ def add_answers(
         frame_columns = [name for name in names if name in frame_schema]
         if len(frame_columns) == len(names):
             # No answer is selected.
-            result = batches(source.select(names))
+            result = batches(source.select(exactly(names)))
         else:
-            inputs = source.select(list(dict.fromkeys([*frame_columns, *columns])))
+            inputs = source.select(exactly(dict.fromkeys([*frame_columns, *columns])))
             result = map_in_threads(lambda batch: batch.hstack(answer(batch)), divide(inputs))
         for batch in result:
-            yield batch.select(names)
+            yield batch.select(exactly(names))
         if on_end is not None:
             on_end()
 

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.classes import known_class
 from textnb.bayes.counts import Counts
 from textnb.bayes.forms import Floats
 from textnb.bayes.sparse_weights import SparseWeights
@@ -50,8 +51,8 @@ def top_terms(
     if type(k) is not int or k < 1:
         raise ParameterError.out_of_range("k", "an int >= 1", k)
     classes = labels.to_list()
-    if label is not None and label not in classes:
-        raise ParameterError.unknown_choice("class", label, [str(name) for name in classes])
+    if label is not None:
+        label = known_class(classes, label, "class")
     check_polars_threads()
     # A single class has no other classes to compare with.
     term_z = model.term_z if len(classes) > 1 or statistics.is_multilabel else None

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from textnb.bayes.classes import known_class
 from textnb.bayes.decision import UNSURE, choose_labels, label_thresholds, log_odds
 from textnb.bayes.forms import Floats, log_posterior, log_sigmoid, margins
 from textnb.bayes.labels import check_int64
@@ -31,6 +32,7 @@ from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
+from textnb.runtime.unicode import check_unicode
 from textnb.scoring.columns import (
     Answers,
     best_class,
@@ -88,6 +90,8 @@ def row_of(fitted: Fitted, text: Text) -> pl.DataFrame:
                 "text", f"a list of tokens for the column {name!r}", value)
         elif name not in token_columns and not isinstance(value, str):
             raise _no_text(text)
+    for name in names:
+        check_unicode([texts[name]], "text")
     return pl.DataFrame({name: [texts[name]] for name in names}, schema={
         name: pl.List(pl.String) if name in token_columns else pl.String() for name in names})
 
@@ -192,12 +196,13 @@ def warn_stale(fitted: Fitted, *, probabilities: bool, decisions: bool) -> None:
     probabilities, decisions : bool
         Whether the answers have probabilities, or decisions.
     """
-    for name, value, is_used, function in (
-            ("calibration", fitted.calibration, probabilities, "textnb.calibrate(model, rows)"),
-            ("decision", fitted.decision, decisions, "textnb.choose_threshold")):
+    for name, value, is_used, function, verb in (
+            ("calibration", fitted.calibration, probabilities, "calibrate(model, rows)",
+             "calibrate"),
+            ("decision", fitted.decision, decisions, "choose_threshold", "threshold")):
         if is_used and value is not None and value.stale:
-            warn_caller(f"the model's {name} is stale: {value.stale}. "
-                        f"Choose it again: {function}", TextnbWarning)
+            warn_caller(f"the model's {name} is stale: {value.stale}. Choose it again: "
+                        f"textnb.{function}, or textnb {verb} on the command line", TextnbWarning)
 
 
 def _calibrated_scores(fitted: Fitted, X: Rows) -> Floats:
@@ -454,10 +459,8 @@ def _explain_labels(
             # No label is predicted: explain the label whose score is closest to its threshold.
             index = np.array([np.argmax(scores[0] - thresholds)])
     else:
-        for label in labels:
-            if label not in classes:
-                raise ParameterError.unknown_choice("label", label, classes)
-        index = np.array([classes.index(label) for label in dict.fromkeys(labels)], dtype=np.int64)
+        names = dict.fromkeys(known_class(classes, label, "label") for label in labels)
+        index = np.array([classes.index(name) for name in names], dtype=np.int64)
     explained = explain_labels(
         fitted, rows, scores, row=np.zeros_like(index), k=index, n_terms=k)
     return label_explanation(explained, is_predicted[index], thresholds[index])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from textnb.bayes.classes import known_class
 from textnb.bayes.decision import log_odds
 from textnb.bayes.forms import Floats, log_posterior
 from textnb.errors import Mention, ParameterError
@@ -102,8 +103,8 @@ class Metric:
 
     def check(self, classes: list[Any]) -> None:
         """Raise ParameterError if the positive class is not one of the classes."""
-        if self.positive is not None and self.positive not in classes:
-            raise ParameterError.unknown_choice("positive", self.positive, classes)
+        if self.positive is not None:
+            known_class(classes, self.positive)
 
     def value(self, scores: Floats, codes: NDArray[Any], classes: list[Any]) -> float:
         """Compute the metric.

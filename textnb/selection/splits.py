@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from textnb.bayes.cells import Ints
 from textnb.bayes.labels import NO_LABELS, Labels
 from textnb.errors import DataError, Mention, ParameterError, SchemaError, listing, quantity
+from textnb.frames.names import check_name
 from textnb.learning.documents import labels_of
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.settings import SEED, is_whole
@@ -155,6 +156,8 @@ def check_split(folds: Any, groups: Any, time: Any, seed: Any) -> None:
     for name, value in (("groups", groups), ("time", time)):
         if value is not None and not isinstance(value, str):
             raise ParameterError.out_of_range(name, "the name of a column, or None", value)
+        if value is not None:
+            check_name(value, name)
     if groups is not None and time is not None:
         raise ParameterError("groups and time exclude each other: give one of them")
     if not SEED.holds(seed):

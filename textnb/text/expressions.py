@@ -13,6 +13,7 @@ import polars as pl
 
 from textnb.errors import ParameterError
 from textnb.runtime.forks import check_polars_threads
+from textnb.runtime.unicode import is_unicode
 from textnb.text.characters import (
     ACCENTS,
     COMBINING,
@@ -208,8 +209,12 @@ def _apply_segments(text: pl.Expr, step: Segments) -> pl.Expr:
     def split(text: str) -> list[str]:
         result: Any = step.function(text) if text else []
         tokens = list(result) if isinstance(result, Iterable) else [result]
-        if not all(isinstance(token, str) for token in tokens):
+        # The characters of a string are strings, too.
+        if isinstance(result, str) or not all(isinstance(token, str) for token in tokens):
             raise ParameterError(f"{step.setting} must make strings of a text; got {result!r:.60}")
+        if not is_unicode("".join(tokens)):
+            raise ParameterError(f"{step.setting} must make strings of valid Unicode, without half "
+                                 f"of a character; got {result!r:.60}")
         return tokens
 
     def split_all(texts: pl.Series) -> pl.Series:

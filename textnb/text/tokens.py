@@ -21,6 +21,7 @@ import polars as pl
 from textnb.errors import ParameterError
 from textnb.runtime.forks import check_polars_threads
 from textnb.runtime.settings import check_parameter_names, check_settings
+from textnb.runtime.unicode import is_unicode, unicode_errors
 from textnb.text.characters import KINDS
 from textnb.text.expressions import tokens_expr, words_of_terms
 from textnb.text.plan import (
@@ -139,6 +140,9 @@ class Tokenizer(TokenSettings):
         # In one order, so that tokenizers with the same kinds are equal.
         object.__setattr__(self, "keep", tuple(kind for kind in KINDS if kind in self.keep))
         _check_pattern(self.pattern)
+        for word in self.stop_words:
+            if not is_unicode(word):
+                raise ParameterError.out_of_range("stop_words", "words of valid Unicode", word)
         # This raises if settings exclude each other.
         _plan(self)
 
@@ -204,7 +208,8 @@ class Tokenizer(TokenSettings):
         ['new\\ york city']
         """
         dtype = pl.List(pl.String) if self.columns_of_tokens(["text"]) else pl.String
-        row = pl.DataFrame({"text": [text]}, schema={"text": dtype})
+        with unicode_errors([text], "text"):
+            row = pl.DataFrame({"text": [text]}, schema={"text": dtype})
         tokens: list[str] = row.select(self.expr("text").alias("text")).item().to_list()
         return tokens
 
@@ -359,15 +364,10 @@ def _check_pattern(pattern: str) -> None:
         # These are valid. Imports make tokenizers with them, and may not start Polars' threads.
         return
     check_polars_threads()
+    if not is_unicode(pattern):
+        raise ParameterError.out_of_range("pattern", "valid Unicode", pattern)
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise ParameterError(f"pattern has {len(pattern)} characters; at most {MAX_PATTERN_LENGTH}")
-    # The pattern without escapes and character classes, in which a bracket begins no group.
-    outside_classes = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)
-    # A capturing group begins with "(" but not "(?", or with "(?<" or "(?P<" and a name.
-    if re.search(r"\((?!\?)|\(\?P?<(?![=!])", outside_classes):
-        raise ParameterError.naming_settings(
-            "{pattern} {got!r} has a capturing group, but whole matches are the tokens; write "
-            "(?:...) instead", got=pattern)
     try:
         matches = pl.Series(_PROBE_TEXTS).str.extract_all(pattern).explode()
     except pl.exceptions.PolarsError as error:
@@ -376,6 +376,13 @@ def _check_pattern(pattern: str) -> None:
         raise ParameterError.naming_settings(
             "{pattern} {got!r} is not a valid regular expression (Rust syntax, no lookaround): "
             "{reason}", got=pattern, reason=reason) from None
+    # The pattern without escapes and character classes, in which a bracket begins no group.
+    outside_classes = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "", pattern)
+    # A capturing group begins with "(" but not "(?", or with "(?<" or "(?P<" and a name.
+    if re.search(r"\((?!\?)|\(\?P?<(?![=!])", outside_classes):
+        raise ParameterError.naming_settings(
+            "{pattern} {got!r} has a capturing group, but whole matches are the tokens; write "
+            "(?:...) instead", got=pattern)
     if "" in matches.drop_nulls():
         raise ParameterError.naming_settings(
             "{pattern} {got!r} matches the empty string; ask for one character or more",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from textnb.errors import Mention, ParameterError, VocabularyError, quantity
 from textnb.runtime.settings import COUNT, CountOrShare, check_settings, setting
+from textnb.runtime.unicode import unicode_errors
 
 # NumPy and Polars are imported where terms are chosen: a filter checks `Limits` without them.
 if TYPE_CHECKING:
@@ -140,8 +141,10 @@ def vocabulary_series(terms: Sequence[str] | pl.Series) -> pl.Series:
     if isinstance(terms, (str, bytes, Mapping)):
         raise ParameterError(f"{expected}; got {type(terms).__name__}")
     try:
-        series = (terms if isinstance(terms, pl.Series)
-                  else pl.Series("term", list(terms), dtype=pl.String, strict=True))
+        terms = terms if isinstance(terms, pl.Series) else list(terms)
+        with unicode_errors(terms, "term"):
+            series = (terms if isinstance(terms, pl.Series)
+                      else pl.Series("term", terms, dtype=pl.String, strict=True))
         if series.dtype != pl.String:
             raise TypeError(f"got {series.dtype}")
     except (TypeError, pl.exceptions.PolarsError) as error:

@@ -11,7 +11,13 @@ import polars as pl
 from textnb.bayes.calibration import Calibration
 from textnb.bayes.decision import Decision
 from textnb.evaluation.binomial import check_share
-from textnb.evaluation.calibration import fit_calibration, link_of, reliability, scores_by_folds
+from textnb.evaluation.calibration import (
+    check_unweighted,
+    fit_calibration,
+    link_of,
+    reliability,
+    scores_by_folds,
+)
 from textnb.evaluation.decisions import choose_by_goal
 from textnb.evaluation.goal import Goal
 from textnb.evaluation.held_out import HeldOut
@@ -50,6 +56,7 @@ def scores_of(
     """
     if method is None:
         return held_out(fitted, frame, progress=progress)
+    check_unweighted(fitted)
     if method == "leave-one-out" and not fitted.is_multilabel:
         return leave_one_out(fitted, frame, progress=progress)
     return scores_by_folds(fitted, frame, progress=progress, **folds_of(folds or ValidateOptions()))

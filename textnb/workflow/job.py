@@ -358,7 +358,7 @@ def _check(job: Job, table: Table) -> None:
             ("predictions", "where", getattr(job.predictions, "where", None))):
         if condition is not None:
             table.note_errors((section, name), partial(check_condition, condition, "the condition"))
-    _check_left_out(job, table)
+    (_check_left_out if job.model.learning.weight is None else _check_weighted)(job, table)
     # Some file systems do not distinguish upper from lower case.
     names = [name.casefold() for export in job.exports
              for name in (export.file, f"{export.file}.bundle.zip")] + [*RESERVED]
@@ -370,17 +370,33 @@ def _check(job: Job, table: Table) -> None:
         table.add_fault((), f"two outputs have the name {twice[0]!r}")
 
 
+def _check_weighted(job: Job, table: Table) -> None:
+    """Note a section that scores rows of the training set by models without these rows."""
+    validation, decision = job.validation, job.decision
+    others = "choose it by other rows: textnb {} takes them"
+    for name, scores_them, advice in (
+            ("calibration", job.calibration is not None, others.format("calibrate --held-out")),
+            ("validation", validation is not None and (
+                validation.leave_one_out or validation.smoothing is not None), "use folds"),
+            ("decision", decision is not None and decision.min_probability is None,
+             others.format("threshold"))):
+        if scores_them:
+            table.add_fault((name,), "models that lack some rows of the training set would not "
+                                     f"have the weights of model.weight: {advice}")
+
+
 def _check_left_out(job: Job, table: Table) -> None:
-    """Note a section that leaves rows out by subtraction, if the model does not allow it."""
-    by = None if job.decision is None else job.decision.by
+    """Note a section that scores rows of the training set, if the model does not allow it."""
+    decision = job.decision
+    by = None if decision is None else decision.by
     if not job.model.is_for_texts or job.input.has_label_lists or by is not None:
         return  # The option ``by`` is for lists of labels too, which are scored by folds.
     model = model_of(job.model.kind, job.model.parameters)
     sections = [name for name, subtracts in (
         ("calibration", job.calibration is not None and model.from_counts),
         ("validation", job.validation is not None and job.validation.leave_one_out),
-        ("decision", job.decision is not None and job.decision.scored != "folds"
-         and job.decision.min_probability is None)) if subtracts]
+        ("decision", decision is not None and decision.scored != "folds"
+         and decision.min_probability is None)) if subtracts]
     # A parameter's name, or "kind" for the model itself; None if rows can be left out.
     obstacle = model.obstacle_to_leaving_out
     if not sections or not (obstacle or job.model.limits.max_features is not None):
@@ -406,6 +422,7 @@ def settings_of(options: Any) -> dict[str, Any]:
             value = [*map(settings_of, value)]
         elif is_dataclass(value):
             value = settings_of(value)
-        if value != each.default and value not in ({}, [], ()):
+        # An empty section that may be left out says that its step runs.
+        if value != each.default and (value not in ({}, [], ()) or each.default is None):
             settings[each.name] = value
     return settings

@@ -21,9 +21,9 @@ import polars as pl
 
 from textnb.errors import DataError, printable
 from textnb.frames.batches import Progress
-from textnb.frames.kinds import is_unicode
 from textnb.learning.fitted import Fitted
 from textnb.runtime.stopping import count_written
+from textnb.runtime.unicode import is_unicode
 from textnb.scoring.columns import Answers
 from textnb.scoring.scorer import answer_rows, answer_schema
 from textnb.scoring.texts import coverage_of

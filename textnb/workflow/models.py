@@ -6,7 +6,9 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from textnb.bayes.classes import find_typed_class, python_value
 from textnb.errors import ParameterError
+from textnb.runtime.unicode import is_unicode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,14 +63,14 @@ def predicts_lists(model: AnyModel) -> bool:
     return bool(getattr(model, "is_multilabel", False))
 
 
-def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
+def class_named(value: Any, classes: NDArray[Any] | list[Any], setting: str) -> Any:
     """The class that a setting names, or None if it is None; a text may name a number or a bool.
 
     Parameters
     ----------
     value : label, str or None
         The value of the setting.
-    classes : array (n_classes,)
+    classes : array or list (n_classes,)
     setting : str
         The name of the setting, for errors.
 
@@ -87,13 +89,10 @@ def class_named(value: Any, classes: NDArray[Any], setting: str) -> Any:
     """
     if value is None:
         return None
-    names = {str(each): each for each in classes.tolist()}
-    # Python writes True for what users type as true.
-    name = value.capitalize() if isinstance(value, str) and classes.dtype.kind == "b" else value
-    label = names.get(name) if isinstance(name, str) else next(
-        (each for each in names.values() if each == value and type(each) is type(value)), None)
+    labels = python_value(classes)
+    label = find_typed_class(labels, value)
     if label is None:
-        raise ParameterError.unknown_choice(setting, value, names)
+        raise ParameterError.unknown_choice(setting, value, labels)
     return label
 
 
@@ -121,4 +120,7 @@ def parse_label(name: str, kind: type, what: str = "a label of this model") -> A
         if not re.fullmatch(r"-?[0-9]{1,19}", name) or not -2**63 <= int(name) < 2**63:
             raise ParameterError.out_of_range(what, "an integer of 64 bits", name)
         return int(name)
+    # An argument of the command line that is not UTF-8 has lone surrogates.
+    if not is_unicode(name):
+        raise ParameterError.out_of_range(what, "valid Unicode", name)
     return name

@@ -104,10 +104,10 @@ def learn_message(
             learned_label = ledger.learned_label(key)
             if learned_label is not None:
                 return "known" if learned_label == label else None
-            updated = old_model.add(columns, label, ledger.next_model)
             # last=0: no pending message was learned.
-            ledger.replace_model(last=0, labels={key: label})
-            ledger.drop_oldest()
+            with ledger.replacing_model(last=0, labels={key: label}) as path:
+                updated = old_model.add(columns, label, path)
+            ledger.tidy()
         return updated
     except Unsupported:
         # The model file or the message takes more than this module can do.

@@ -10,6 +10,7 @@ import polars as pl
 from textnb.errors import ParameterError
 from textnb.frames import sinks
 from textnb.frames.batches import Progress
+from textnb.frames.names import exactly
 from textnb.scoring import texts
 from textnb.scoring.columns import Answers
 from textnb.text.coverage import TermCoverage
@@ -124,5 +125,5 @@ def predict(
 
     sinks.write(answered.with_columns(pl.map_batches(
         [column, "predicted"], count_rows, return_dtype=schema[column], is_elementwise=True)
-        .alias(column)).select(names), output, format, safe_csv=safe_csv)
+        .alias(column)).select(exactly(names)), output, format, safe_csv=safe_csv)
     return predicted

@@ -53,7 +53,8 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     SchemaError
         If a column is missing.
     DataError
-        If a row or a label is null, a row does not exist, or a row has two labels.
+        If a row or a label is null, a row does not exist, a row has two labels, or a label is not
+        of the type of the rows' labels.
 
     Examples
     --------
@@ -85,8 +86,7 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
         raise DataError(f"the review has the row {unknown[0]!r}, and there "
                         f"{'is' if rows.height == 1 else 'are'} {quantity(rows.height, 'row')}, "
                         f"numbered from 0 to {rows.height - 1}")
-    review = reviewed.lazy().with_columns(new_label)
-    labels = review.select(labels_as(column, review, dtype)).collect().to_series()
+    labels = _labels_of(reviewed.with_columns(new_label), column, dtype)
     changes = pl.DataFrame({"row": numbers, "new": labels}).unique(maintain_order=True)
     conflicts = changes.filter(pl.col("row").is_duplicated())
     if conflicts.height:
@@ -106,6 +106,21 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
     return Relabelled(
         rows.with_columns(all_rows["new"].alias(label).fill_null(rows[label])), before,
         before.with_columns(changes["new"].alias(label)), sorted(labels_of_review - labels_of_rows))
+
+
+def _labels_of(review: pl.DataFrame, column: str, dtype: pl.DataType) -> pl.Series:
+    """The labels of a review, cast to the type of the rows' labels."""
+    try:
+        return review.select(labels_as(column, review.lazy(), dtype)).to_series()
+    except (DataError, pl.exceptions.PolarsError) as error:
+        if review.height > 1:
+            # One of the halves has the label, and raises the error that names it.
+            half = review.height // 2
+            return pl.concat([_labels_of(part, column, dtype)
+                              for part in (review[:half], review[half:])])
+        row, value = review.select("row", pl.col(column).alias("label")).row(0)
+        raise DataError(f"the review gives row {row} the label {value!r}, and the labels of the "
+                        f"rows are {dtype}: give one of that type") from error
 
 
 def relearn(fitted: Fitted, relabelled: Relabelled) -> Fitted:

@@ -159,14 +159,14 @@ def run_job(job: Job, observer: Observer | None = None) -> Path:
         cache = folder / ".rows"
         cache.mkdir()
         observer.step("reading rows")
-        with rows_to_predict(job):
+        with rows_to_predict(job) as opened:
             # These rows are opened now only to find errors before hours of learning.
-            pass
+            to_predict = None if opened is None else opened.frame.collect_schema()
         rows = read_rows(job, cache)
         observer.result(rows)
         work = _Work(job, folder, observer, rows)
         with work.naming_rows():
-            check_labels(job, rows)
+            check_labels(job, rows, to_predict)
         for section, title, step in _STEPS:
             options = getattr(job, section)
             if options is None:

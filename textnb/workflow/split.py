@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from textnb.bayes.decision import Decision
 from textnb.errors import (
     DataError,
     EngineError,
@@ -26,15 +27,18 @@ from textnb.errors import (
 from textnb.files.replace import real_path
 from textnb.frames.failures import naming_source
 from textnb.frames.faults import WrongSeparator
+from textnb.frames.names import check_name
 from textnb.frames.sinks import write
 from textnb.learning.fitting import check_start
 from textnb.learning.settings import LimitSettings
+from textnb.scoring.columns import schema_of
 from textnb.storage.textmodel import load_fitted
 from textnb.workflow.decide import decide
 from textnb.workflow.export import export
 from textnb.workflow.job import Export, Job, as_key
-from textnb.workflow.models import AnyModel, predicts_lists
+from textnb.workflow.models import AnyModel, class_named, predicts_lists
 from textnb.workflow.options import DecideOptions, LabelledOptions, LearnOptions, ValidateOptions
+from textnb.workflow.predict import answers_for, columns_to_write
 from textnb.workflow.rows import Rows, open_rows, options_for
 from textnb.workflow.staging import check_output
 from textnb.workflow.train import text_settings, tokenizer_of, train
@@ -213,22 +217,27 @@ def _rows(
             option=where_key)
 
 
-def check_labels(job: Job, rows: RowFiles) -> None:
+def check_labels(job: Job, rows: RowFiles, to_predict: Iterable[str] | None = None) -> None:
     """Check the labels of the training rows against the job, before anything is learned.
+
+    ``to_predict`` has the columns of the rows to predict, if they are not the test rows.
 
     Raises
     ------
     ParameterError
-        If a class that the job names is not among the labels, or an option is not for their kind.
+        If a class that the job names is not among the labels, an option is not for their kind, or
+        there is no such column to write.
     SchemaError
-        If the test rows have another kind of labels than the training rows.
+        If a column of the rows to predict has the name of an answer, or the test rows have another
+        kind of labels than the training rows.
     DataError
         If labels are null.
     """
-    _check_answer_names(job, rows)
     label, training_rows = job.model.columns.label, scan_stored(rows.train)
     check_columns(job, training_rows.collect_schema())
     is_multilabel = isinstance(training_rows.collect_schema()[label], pl.List)
+    _check_answers(job, scan_stored(rows.test).collect_schema() if to_predict is None
+                   else to_predict, is_multilabel)
     _check_label_columns(job, rows, is_multilabel)
     _check_kind_of_labels(job, is_multilabel)
     labels = pl.col(label).explode() if is_multilabel else pl.col(label)
@@ -236,8 +245,7 @@ def check_labels(job: Job, rows: RowFiles) -> None:
     names = (classes.cast(pl.String) if classes.dtype in (pl.Categorical, pl.Enum)
              else classes).drop_nulls().sort().to_list()
     for key, positive in _classes_by_key(job).items():
-        if positive is not None and positive not in names:
-            raise ParameterError.unknown_choice(key, positive, map(str, names))
+        class_named(positive, names, key)
         if positive is not None and key.startswith("exports.") and len(names) != 2:
             raise ParameterError(f"{key}: one w and b is of two classes, and these are "
                                  f"{len(names):,}; leave it out, for the weights of each")
@@ -293,14 +301,22 @@ def _check_kind_of_labels(job: Job, is_multilabel: bool) -> None:
             raise ParameterError.multilabel("one w and b", f"exports.{k}.positive")
 
 
-def _check_answer_names(job: Job, rows: RowFiles) -> None:
-    """Check that no column of the test rows has the name of an answer, if they are predicted."""
+def _check_answers(job: Job, columns: Iterable[str], is_multilabel: bool) -> None:
+    """Check the answers, and the columns to write, against the columns of the rows to predict."""
     settings = job.predictions
-    if settings is None or settings.input is not None:
+    if settings is None:
         return
-    answers = {"predicted"} | ({"decision"} if job.decision is not None else set())
-    answers |= {name for name in ("probability", "scores", "top") if getattr(settings, name)}
-    SchemaError.check_new(scan_stored(rows.test).collect_schema(), answers)
+    columns = [name for name in columns if name != ROW_NUMBER]
+
+    # Training may choose a threshold too.
+    may_decide = job.decision is not None or bool(job.model.false_positives)
+    names = schema_of(pl.Series(["any"]), answers_for(settings),
+                      Decision({"any": 0.0}) if may_decide else None,
+                      calibrated=job.calibration is not None,
+                      link="sigmoid" if is_multilabel else "softmax")
+    SchemaError.check_new(names, columns)
+    with naming_key_in("predictions"):
+        columns_to_write(settings.columns, columns, names)
 
 
 def check_report_libraries(job: Job) -> None:
@@ -322,9 +338,12 @@ def check_columns(job: Job, schema: Mapping[str, Any]) -> None:
     for key, name, role in (("model.weight", job.model.learning.weight, "weight"),
                             ("validation.groups", validation.groups, "groups"),
                             ("validation.time", validation.time, "time")):
-        if name is not None and name not in schema:
+        if name is None:
+            continue
+        if name not in schema:
             problem = SchemaError.missing_column(name, [*schema], role).problem
             raise SchemaError(f"{key}: {problem}")
+        check_name(name, role)
 
 
 def check_job(job: Job) -> None:
@@ -339,16 +358,17 @@ def check_job(job: Job) -> None:
     check_output(real_path(job.output))
     check_report_libraries(job)
     with train_rows(job) as rows:
-        schema = rows.frame.collect_schema()
+        schema = columns = rows.frame.collect_schema()
     check_columns(job, schema)
+    is_multilabel = isinstance(schema[job.model.columns.label], pl.List)
     for open_source in (test_rows, rows_to_predict):
-        with open_source(job):
-            # To open rows is to check them.
-            pass
+        # To open rows is to check them. Without rows to predict, the test rows are predicted.
+        with open_source(job) as opened:
+            columns = columns if opened is None else opened.frame.collect_schema()
+    _check_answers(job, columns, is_multilabel)
     if job.model.learning.warm_start is not None:
         with naming_key_in("model"):
             check_start(text_settings(job.model), load_fitted(job.model.learning.warm_start))
-    is_multilabel = isinstance(schema[job.model.columns.label], pl.List)
     _check_kind_of_labels(job, is_multilabel)
     _check_exports(job, is_multilabel)
 

@@ -49,7 +49,8 @@ def read_toml(path: str | os.PathLike[str], settings: Iterable[str] = ()) -> Tab
     """
     name = hide_secrets(os.fspath(path))
     try:
-        text = Path(path).read_bytes().decode("utf-8")
+        # Some editors put a byte order mark before the text.
+        text = Path(path).read_bytes().decode("utf-8-sig")
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         # Like any other fault in the file: bad usage, not bad data.
@@ -123,7 +124,9 @@ class Table:
         """The line of a key, or of the table that lacks it, as "line 3: "; empty if set outside."""
         while key and key not in self.lines and key not in self.outside_keys:
             key = key[:-1]
-        return f"line {self.lines[key]}: " if key and key not in self.outside_keys else ""
+        # The file may have a key of a table that was set from outside.
+        is_outside = any(key[:size] in self.outside_keys for size in range(len(key) + 1))
+        return f"line {self.lines[key]}: " if key and not is_outside else ""
 
     def fill(self, group: type[T], values: Any, key: Key) -> T | None:
         """Make a group's options from a table of the file; None if a fault was noted."""

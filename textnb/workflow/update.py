@@ -75,10 +75,10 @@ def change_model(
         ledger.finish()
         changes = change(load_fitted(model), ledger)
         if changes.labels:
-            save_fitted(changes.fitted, ledger.next_model)
             # last=0: no pending message was learned.
-            ledger.replace_model(last=0, labels=changes.labels)
-        ledger.drop_oldest()
+            with ledger.replacing_model(last=0, labels=changes.labels) as path:
+                save_fitted(changes.fitted, path)
+        ledger.tidy()
     return changes
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from textnb.engines.spark.workers import check_workers
 from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.frames.names import check_name
 from textnb.text.tokens import Tokenizer
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def _check_column(
     """
     if column not in frame.columns:
         raise SchemaError.missing_column(column, frame.columns, role)
+    check_name(column, role)
     check_unique(frame, [column])
     column_type = _column_type(frame, column)
     if _type_name(column_type) not in types:

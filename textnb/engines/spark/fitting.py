@@ -9,6 +9,7 @@ import polars as pl
 from textnb.bayes.statistics import is_auto
 from textnb.classifiers.table import TableClassifier
 from textnb.classifiers.text import TextClassifier
+from textnb.classifiers.texts import asks_for_search, resolve_estimator
 from textnb.engines.spark.columns import (
     check_columns,
     check_frame,
@@ -25,7 +26,6 @@ from textnb.models.base import check_registered
 from textnb.models.counts import CountModel
 from textnb.models.dense import MomentModel
 from textnb.models.gaussian import GaussianNB
-from textnb.models.multinomial import MultinomialNB
 from textnb.models.protocol import unfitted
 
 if TYPE_CHECKING:
@@ -124,15 +124,16 @@ def _check_frame_to_fit(frame: DataFrame) -> None:
 
 def _check_estimator(model: TextClassifier) -> CountModel:
     """The model's estimator; ParameterError if it does not learn only from counts."""
-    estimator = MultinomialNB() if model.estimator is None else model.estimator
-    if isinstance(estimator, str):
-        raise ParameterError(f"estimator={estimator!r} compares models on all documents, and no "
-                             "process of a cluster has them: textnb.tune a sample, such as "
+    if asks_for_search(model.estimator):
+        raise ParameterError("estimator='auto' compares models on all documents, and no process of "
+                             "a cluster has them: textnb.tune a sample, such as "
                              "frame.sample(0.01).toArrow()")
+    estimator = resolve_estimator(model.estimator)
     if not getattr(estimator, "from_counts", False):
         raise ParameterError(f"{type(estimator).__name__} learns from all documents at once, and "
-                             "no process of a cluster has them: use MultinomialNB, BernoulliNB or "
-                             "ComplementNB, or fit it on a sample: frame.sample(0.01).toArrow()")
+                             "no process of a cluster has them: use a model that learns by "
+                             "counting, such as MultinomialNB, or fit it on a sample: "
+                             "frame.sample(0.01).toArrow()")
     # The cluster executes what it knows of the class, and nothing that a subclass overrides.
     check_registered(estimator, "a fit in Spark")
     if is_auto(getattr(estimator, "l", None)):

@@ -169,25 +169,6 @@ class Program(Target):
     answers: ClassVar[tuple[str, ...]] = ANSWERS
 
 
-def check_target_knows(target: Target, bundle: Bundle) -> None:
-    """Raise ExportError if a target does not know the kind of answer, or a step of the feature map.
-    """
-    if bundle.is_multilabel and "labels" not in target.decides:
-        raise ExportError(f"{target.name}: it answers with one class, and the model has lists of "
-                          "labels; export to another target, such as json")
-    if (bundle.is_multilabel and bundle.decision is not None and bundle.decision.ranks
-            and "ranks" not in target.decides):
-        ranks = ", ".join(f"{name}={value}" for name, value in bundle.decision.ranks.items())
-        raise ExportError(f"{target.name}: it compares each score with its threshold, and the "
-                          f"decision also ranks labels ({ranks}); choose thresholds alone, or "
-                          "export to python, javascript, c, polars, onnx or SQL")
-    for step in bundle.form.features.steps:
-        if type(step) not in target.steps:
-            known = ", ".join(step_type.name for step_type in target.steps) or "no step at all"
-            raise ExportError(f"{target.name}: the feature map's step {step.name} is not known "
-                              f"there; known: {known}. Export to another target, such as json")
-
-
 class WriterMissing(ExportError):
     """The package that writes a target's file is not installed."""
 

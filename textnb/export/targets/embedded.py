@@ -22,9 +22,9 @@ from textnb.runtime import __version__
 # From characters that could end a literal or a script to their JSON escapes. In JSON, these
 # characters only occur inside strings.
 _JSON_ESCAPES = {code: f"\\u{code:04x}" for code in map(ord, "'`$<")}
-# The first line of a part of a template, such as `#[text terms]` or `//[features]`. The part is
-# used for bundles that have one of these tags, see `_tags`.
-_TAGS_LINE = re.compile(r"^(?:#|//)\[([a-z ]+)\]\n", re.M)
+# The first line of a part of a template, such as `#[text terms]`, `//[features]` or `--[one]`.
+# The part is used for bundles that have one of these tags, see `_tags`.
+_TAGS_LINE = re.compile(r"^(?:#|//|--)\[([a-z ]+)\]\n", re.M)
 # "within": n-grams of characters that are within words.
 _ANALYZER_TAGS = {"word": "words", "char": "characters", "char_wb": "within"}
 _PLACEHOLDER = re.compile(r"@([A-Z]+)@")
@@ -47,6 +47,8 @@ def fill_template(template: str, bundle: Bundle, **texts: str) -> str:
     # Not replaced one after another, because the texts may look like placeholders. Every second
     # piece is the name of one.
     pieces = _PLACEHOLDER.split(source)
+    if unknown := set(pieces[1::2]) - set(texts):
+        raise ValueError(f"{template} has @{min(unknown)}@: give fill_template a text of that name")
     pieces[1::2] = [texts[name] for name in pieces[1::2]]
     return "".join(pieces)
 

@@ -9,7 +9,7 @@ from textnb.errors import ExportError
 from textnb.export.bundle import Bundle
 from textnb.export.targets.base import EngineMissing, Program, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
-from textnb.export.targets.python import program_usage, score_with_program
+from textnb.export.targets.program import program_usage, score_with_program
 
 # JavaScript rounds larger integers, and its engine V8 can't hold longer strings or larger Maps.
 _MAX_INTEGER = 2**53 - 1

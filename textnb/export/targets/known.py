@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from textnb.errors import Mention, ParameterError
-from textnb.export.bundle import Reads
-from textnb.export.targets.base import Target
+from textnb.errors import ExportError, Mention, ParameterError
+from textnb.export.bundle import ANSWERS, Bundle, Reads
+from textnb.export.targets.base import ONE_CLASS, RANKED_LABELS, Target
 from textnb.export.targets.c import C
 from textnb.export.targets.data import Csv, Json, Npz, Parquet
 from textnb.export.targets.javascript import JavaScript
@@ -62,12 +62,17 @@ def register_target(target: Target) -> None:
     if name in TARGETS and TARGETS[name] is not target:
         raise ParameterError(f"there is a target {name!r} already: give yours another name")
     for field, kind in (("suffix", str), ("reads", tuple), ("tolerance", float),
-                        ("steps", tuple), ("needs", str)):
+                        ("steps", tuple), ("decides", tuple), ("answers", tuple), ("needs", str)):
         if not isinstance(getattr(target, field, None), kind):
             raise ParameterError(f"the target {name!r} does not say its {field} ({kind.__name__})")
-    if not target.reads or not set(target.reads) <= set(get_args(Reads)):
-        raise ParameterError.out_of_range(
-            "reads", f"some of {', '.join(get_args(Reads))}", target.reads)
+    for field, first, choices in (
+            ("reads", (), get_args(Reads)), ("decides", ONE_CLASS, RANKED_LABELS),
+            ("answers", ("scores",), ANSWERS)):
+        values = getattr(target, field)
+        if not values or values[:len(first)] != first or not set(values) <= set(choices):
+            known = f"some of {', '.join(choices)}"
+            raise ParameterError.out_of_range(
+                field, f"{known}, {first[0]} first" if first else known, values)
     TARGETS[name] = target
 
 
@@ -112,3 +117,28 @@ def target_of_path(path: str | os.PathLike[str]) -> Target:
         "the name {path!r} does not tell for which system the export is: say it, {to}; or end the "
         "name in one of {endings}", path=str(path), to=Mention("to", ", ".join(TARGETS)),
         endings=", ".join(endings))
+
+
+def targets_that_give(answer: str) -> str:
+    """The names of the targets that have a value in their ``answers`` or ``decides``."""
+    return ", ".join(target.name for target in TARGETS.values()
+                     if answer in (*target.answers, *target.decides))
+
+
+def check_target_knows(target: Target, bundle: Bundle) -> None:
+    """Raise ExportError if a target does not know the kind of answer, or a step of the feature map.
+    """
+    if bundle.is_multilabel and "labels" not in target.decides:
+        raise ExportError(f"{target.name}: it answers with one class, and the model has lists of "
+                          "labels; export to another target, such as json")
+    if (bundle.is_multilabel and bundle.decision is not None and bundle.decision.ranks
+            and "ranks" not in target.decides):
+        ranks = ", ".join(f"{name}={value}" for name, value in bundle.decision.ranks.items())
+        raise ExportError(f"{target.name}: it compares each score with its threshold, and the "
+                          f"decision also ranks labels ({ranks}); choose thresholds alone, or "
+                          f"export to one of {targets_that_give('ranks')}")
+    for step in bundle.form.features.steps:
+        if type(step) not in target.steps:
+            known = ", ".join(step_type.name for step_type in target.steps) or "no step at all"
+            raise ExportError(f"{target.name}: the feature map's step {step.name} is not known "
+                              f"there; known: {known}. Export to another target, such as json")

@@ -36,7 +36,7 @@ class Nodes:
         attributes of the operator.
         """
         names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
-        outputs = list(to) or [self._name(operator)]
+        outputs = list(to) or [self.name(operator)]
         self.nodes.append(self.onnx.helper.make_node(operator, names, outputs, **settings))
         return outputs[0]
 
@@ -47,27 +47,28 @@ class Nodes:
     def cast(self, name: str, type_name: str) -> str:
         """Add a node that converts to a type, such as ``DOUBLE``."""
         # `add` can't be called, as its parameter `to` has the name of an attribute of Cast.
-        output = self._name("Cast")
+        output = self.name("Cast")
         self.nodes.append(self.onnx.helper.make_node(
             "Cast", [name], [output], to=getattr(self.onnx.TensorProto, type_name)))
         return output
 
     def constant(self, value: ArrayLike) -> str:
         """Add a constant, and return its name."""
-        array, name = np.asarray(value), self._name("Constant")
+        array, name = np.asarray(value), self.name("Constant")
         self.constants.append(self.onnx.numpy_helper.from_array(
             np.ascontiguousarray(array) if array.ndim else array, name))
         return name
 
     def strings(self, values: Sequence[str]) -> str:
         """Add a constant of strings, and return its name."""
-        types, name = self.onnx.TensorProto, self._name("Constant")
+        types, name = self.onnx.TensorProto, self.name("Constant")
         # helper.make_tensor uses NumPy, which strips a NUL at the end of a string.
         self.constants.append(types(name=name, data_type=types.STRING, dims=[len(values)],
                                     string_data=[value.encode() for value in values]))
         return name
 
-    def _name(self, prefix: str) -> str:
+    def name(self, prefix: str) -> str:
+        """A name that no other output or constant has."""
         return f"{prefix}_{next(self._numbers)}"
 
 
@@ -160,9 +161,10 @@ def _mark_best(nodes: Nodes, bundle: Bundle, margins: str, k: int) -> str:
         tensor = nodes.onnx.numpy_helper.from_array(np.array([value]))
         return nodes.add("ConstantOfShape", nodes.add("Shape", like), value=tensor)
 
-    indices = f"places_{k}"
+    indices = nodes.name("places")
     # TopK must have both outputs, so the values have a name, too.
-    nodes.add("TopK", margins, [min(k, len(bundle.labels))], to=[f"best_{k}", indices], axis=1)
+    nodes.add("TopK", margins, [min(k, len(bundle.labels))], to=[nodes.name("best"), indices],
+              axis=1)
     marks = nodes.add("ScatterElements", fill("scores", 0), indices, fill(indices, 1), axis=1)
     return nodes.cast(marks, "BOOL")
 

@@ -22,6 +22,7 @@ from textnb.export.targets.base import Program, TargetAnswers, TargetRows
 from textnb.export.targets.embedded import embed_json, fill_template
 from textnb.export.targets.program import run_in_child
 from textnb.files.parquet import ENGINE_ERRORS
+from textnb.frames.names import is_pattern
 from textnb.text import expressions
 from textnb.text.plan import OwnCode, Plan, Segments
 
@@ -48,16 +49,8 @@ class PolarsCode(Program):
 
     def write(self, bundle: Bundle, path: Path) -> None:
         columns = ["tokens"] if bundle.reads == "terms" else list(bundle.columns)
-        if bundle.reads == "features":
-            for name in columns:
-                if name == "*" or (name.startswith("^") and name.endswith("$")):
-                    raise ExportError.naming_settings(
-                        "feature {name!r} is a pattern of columns to Polars, not a name; rename it "
-                        "and train again, or use {to='python'}", name=name)
-                if name in ("scores", "predicted", "probabilities", "decision"):
-                    raise ExportError.naming_settings(
-                        "feature {name!r} has the name of a column that the answers have; rename "
-                        "it and train again, or use {to='python'}", name=name)
+        if bundle.reads != "terms":
+            _check_names(bundle)
         if any(isinstance(label, int) and not -2**63 <= label < 2**64 for label in bundle.labels):
             raise ExportError("a label is beyond 64 bits")
         text = fill_template(
@@ -76,7 +69,9 @@ class PolarsCode(Program):
 
     def run(self, bundle: Bundle, path: Path, rows: TargetRows) -> TargetAnswers:
         if bundle.reads == "features":
-            table = pl.DataFrame(rows.features, schema=list(bundle.columns))
+            table = pl.DataFrame(rows.features)
+            # Set here, because the constructor takes an empty name for none.
+            table.columns = list(bundle.columns)
         else:
             table = (rows.documents if bundle.reads == "text"
                      else rows.tokens.alias("tokens").to_frame())
@@ -90,6 +85,23 @@ class PolarsCode(Program):
                 answers["decision"].to_list() if bundle.gives_decisions else None)
         except (TypeError, ValueError, *ENGINE_ERRORS) as error:
             raise ExportError(f"the engine's answers can't be read: {error}") from None
+
+
+def _check_names(bundle: Bundle) -> None:
+    """Raise ExportError if the program can't have columns of these names beside its answers."""
+    kind = "feature" if bundle.reads == "features" else "text column"
+    answers = ["scores", "predicted", "probabilities"]
+    if bundle.gives_decisions:
+        answers.append("decision")
+    for name in bundle.columns:
+        if is_pattern(name):
+            raise ExportError.naming_settings(
+                "{kind} {name!r} is a pattern of columns to Polars, not a name; rename it "
+                "and train again, or use {to='python'}", kind=kind, name=name)
+        if name in answers:
+            raise ExportError.naming_settings(
+                "{kind} {name!r} has the name of a column that the answers have; rename it "
+                "and train again, or use {to='python'}", kind=kind, name=name)
 
 
 def source_of(plan: Plan, columns: Sequence[str]) -> str:

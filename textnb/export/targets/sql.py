@@ -239,11 +239,14 @@ class Sql(Program, sql_texts.Dialect):
 
     def check_names(self, kind: str, names: Sequence[str]) -> None:
         """Raise ExportError if columns beside ``id`` can't have these names."""
-        names_by_key = {"id": "id"}
+        names_by_key: dict[str, str] = {}
         for name in names:
             if not name or any(character < " " or character == "\x7f" for character in name):
                 raise ExportError(f"{kind} {name!r} can't name a column; rename it")
             key = self.column_key(name)
+            if key == "id":
+                raise ExportError(f"{kind} {name!r}: the documents of {self.engine} have a column "
+                                  "id of their own, which says which document it is; rename it")
             if key in names_by_key:
                 raise ExportError(f"{kind}s can't be columns of one table of {self.engine}: "
                                   f"{names_by_key[key]!r} and {name!r} are one name; rename one")

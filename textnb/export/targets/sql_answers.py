@@ -1,4 +1,7 @@
-"""Probabilities and the decision in SQL: views on the sums of documents (``textnb_sums``)."""
+"""Probabilities and the decision in SQL: views on the sums of documents (``textnb_sums``).
+
+Each ORDER BY says ASC or DESC, because a setting of DuckDB is the default.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from textnb.export.targets.sql_texts import number
 
 # For lower exponents, `exp` underflows, and some engines raise an error.
 _MIN_EXPONENT = "-700e0"
-_LABELS_QUERY = "SELECT * FROM textnb_labels ORDER BY id"
-_PROBABILITIES_QUERY = "SELECT probability FROM textnb_probabilities ORDER BY id, position"
-_DECISIONS_QUERY = "SELECT position FROM textnb_decisions ORDER BY id"
+_LABELS_QUERY = "SELECT * FROM textnb_labels ORDER BY id ASC"
+_PROBABILITIES_QUERY = "SELECT probability FROM textnb_probabilities ORDER BY id ASC, position ASC"
+_DECISIONS_QUERY = "SELECT position FROM textnb_decisions ORDER BY id ASC"
 
 
 def queries(bundle: Bundle) -> list[str]:
@@ -94,7 +97,7 @@ def ranked_labels_view(bundle: Bundle, list_of: Callable[[Sequence[tuple[str, st
             "FROM (SELECT id, position, score,\n"
             f"CASE WHEN margin IS NOT NULL AND ({is_chosen}) THEN 1 ELSE 0 END AS chosen\n"
             "FROM (SELECT id, position, score, margin,\n"
-            "row_number() OVER (PARTITION BY id ORDER BY margin DESC, position) AS place\n"
+            "row_number() OVER (PARTITION BY id ORDER BY margin DESC, position ASC) AS place\n"
             f"FROM (SELECT s.id, c.position, CASE c.position {score_cases} END AS score,\n"
             f"CASE c.position {margin_cases} END AS margin\n"
             "FROM textnb_sums s CROSS JOIN textnb_classes c) compared) ranked) judged\n"
@@ -122,7 +125,7 @@ def decision_view(bundle: Bundle) -> str:
             "max(CASE WHEN place = 1 AND accepted = 1 THEN k END) AS position,\n"
             "max(CASE WHEN place = 1 AND accepted = 1 THEN name END) AS label\n"
             "FROM (SELECT id, k, name, accepted,\n"
-            "row_number() OVER (PARTITION BY id ORDER BY 1 - accepted, standing) AS place\n"
+            "row_number() OVER (PARTITION BY id ORDER BY 1 - accepted ASC, standing ASC) AS place\n"
             f"FROM (SELECT id, k, name, standing, CASE WHEN CASE k {conditions} END "
             f"THEN 1 ELSE 0 END AS accepted\n"
             f"FROM (SELECT id, k, name, standing, {log_odds} AS log_odds\n"
@@ -133,7 +136,7 @@ def decision_view(bundle: Bundle) -> str:
             f"FROM (SELECT id, k, name, standing, x, max(x) {window} AS best,\n"
             f"max(CASE WHEN standing > 1 THEN x END) {window} AS second\n"
             "FROM (SELECT id, position AS k, label AS name, x,\n"
-            "row_number() OVER (PARTITION BY id ORDER BY x DESC, position) AS standing\n"
+            "row_number() OVER (PARTITION BY id ORDER BY x DESC, position ASC) AS standing\n"
             f"FROM ({_calibrated_scores(bundle, score, source)}) scored) ranked) compared) powers"
             ") summed) judged) answered) ordered\nGROUP BY id;")
 

@@ -32,6 +32,8 @@ for number, query in enumerate(sys.stdin.read().splitlines()):
     answers = session.query(query, "Parquet")
     Path(folder, f"answers{number}.parquet").write_bytes(answers.bytes())
 """
+# The settings of joins that the views are written for.
+_JOIN_SETTINGS = "SETTINGS join_default_strictness = 'ALL', join_use_nulls = 0"
 
 
 class ClickHouse(Re2Sql):
@@ -49,7 +51,7 @@ class ClickHouse(Re2Sql):
     hex_literal = "unhex('{}')"
     # `lower` changes ASCII only.
     ascii_lower = "lower(text)"
-    byte_length = "length({})"
+    is_ascii = "length({0}) = lengthUTF8({0})"
     char_length = "lengthUTF8({})"
     nullable = "toNullable({})"
     holds = "position({}, '{}') > 0"
@@ -80,12 +82,18 @@ class ClickHouse(Re2Sql):
         # Raise limits: tables of characters, and sums of many features, are long statements.
         yield "SET max_query_size = 1000000000, max_ast_elements = 10000000;"
         yield "SET max_expanded_ast_elements = 10000000, max_parser_depth = 100000;"
-        yield "SET precise_float_parsing = 1;"
+        yield "SET precise_float_parsing = 1, data_type_default_nullable = 0;"
         # A view of earlier releases.
         yield "DROP VIEW IF EXISTS textnb_splits;"
 
     def closing(self) -> Iterator[str]:
         yield from ()
+
+    def script(self, bundle: Bundle) -> Iterator[str]:
+        for statement in super().script(bundle):
+            # A view without settings takes those of the session that reads it.
+            has_join = statement.startswith("CREATE VIEW") and "JOIN" in statement
+            yield f"{statement[:-1]}\n{_JOIN_SETTINGS};" if has_join else statement
 
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         pairs = ", ".join(f"({condition}, {self.literal(text)})" for condition, text in elements)

@@ -26,7 +26,7 @@ class DuckDb(Re2Sql):
     weight_type = "DOUBLE NOT NULL"
     reads_lists = True
     hex_literal = "decode(unhex('{}'))"
-    byte_length = "strlen({})"
+    is_ascii = "strlen({0}) = length({0})"
     char_length = "length({})"
     holds = "contains({}, '{}')"
     matches = "regexp_matches({}, {})"

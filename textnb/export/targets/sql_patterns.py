@@ -54,7 +54,8 @@ class PatternSql(Sql):
     holds: ClassVar[str]
     matches: ClassVar[str]
     replace_all: ClassVar[str] = "regexp_replace({}, {}, {}, 'g')"
-    concat_parts: ClassVar[str] = "string_agg(part, '' ORDER BY run, class, place, number)"
+    concat_parts: ClassVar[str] = (
+        "string_agg(part, '' ORDER BY run ASC, class ASC, place ASC, number ASC)")
 
     def pattern(self, pattern: str) -> str:
         """Write a pattern, or a replacement, as a literal."""
@@ -70,7 +71,7 @@ class PatternSql(Sql):
         return f"CASE WHEN {self.holds.format(text, SIGMA)} THEN {sigma} ELSE {text} END"
 
     def fold(self, fold: Fold, keys: str, source: str) -> str:
-        is_wide = f"{self.byte_length.format('text')} > {self.char_length.format('text')}"
+        is_wide = f"NOT ({self.is_ascii.format('text')})"
         is_changed = is_wide if fold.ascii_only else self.matches.format(
             "text", self.pattern(self.one_of(fold.changing_characters)))
         changed = f"(SELECT {keys}, text FROM t WHERE {is_changed}) h"
@@ -165,7 +166,7 @@ class Re2Sql(PatternSql):
             if character not in single_characters:
                 text = f"replace({text}, {self.literal(character)}, {self.literal(lower)})"
         upper = self.pattern(self.one_of(ranges_of(c for c in mapping if not c.isascii())))
-        is_ascii = f"{self.byte_length.format('text')} = {self.char_length.format('text')}"
+        is_ascii = self.is_ascii.format("text")
         # `translate` builds its table for each row, so it is called only for rows that need it.
         return (f"CASE WHEN {is_ascii} THEN lower(text)\n"
                 f"WHEN {self.matches.format('text', upper)} THEN {self.translate}({text},\n"

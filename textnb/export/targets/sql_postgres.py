@@ -28,6 +28,7 @@ _SET_SERVER = (
     "the end")
 # PostgreSQL cuts longer names.
 _MAX_NAME_BYTES = 63
+_SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
 
 
 class Postgres(PatternSql):
@@ -45,7 +46,7 @@ class Postgres(PatternSql):
     # A row must fit a page of 8 kB.
     max_columns = 1000
     reads_lists = True
-    byte_length = "octet_length({})"
+    is_ascii = "octet_length({0}) = char_length({0})"
     char_length = "char_length({})"
     code = r"\U{:08x}"
     end = r"\Z"
@@ -59,12 +60,15 @@ class Postgres(PatternSql):
                 raise ExportError(f"label {label!r} holds the character NUL, which PostgreSQL "
                                   "can't hold; rename the class")
 
-    def check_features(self, bundle: Bundle) -> None:
-        super().check_features(bundle)
-        for feature in bundle.terms:
-            if len(feature.encode()) > _MAX_NAME_BYTES:
-                raise ExportError(f"feature {feature!r}: a column of PostgreSQL has a name of at "
+    def check_names(self, kind: str, names: Sequence[str]) -> None:
+        super().check_names(kind, names)
+        for name in names:
+            if len(name.encode()) > _MAX_NAME_BYTES:
+                raise ExportError(f"{kind} {name!r}: a column of PostgreSQL has a name of at "
                                   f"most {_MAX_NAME_BYTES} bytes; rename it")
+            if name in _SYSTEM_COLUMNS:
+                raise ExportError(f"{kind} {name!r}: every table of PostgreSQL has a system column "
+                                  "of this name; rename it")
 
     def column_key(self, name: str) -> str:
         # Quoted names are case-sensitive.
@@ -81,6 +85,10 @@ class Postgres(PatternSql):
         escaped = value.replace("\\", r"\\").replace("'", "''")
         escaped = CONTROL.sub(lambda match: rf"\x{ord(match.group()):02x}", escaped)
         return f"E'{escaped}'"
+
+    def pattern(self, pattern: str) -> str:
+        # In a literal without E, a setting of the server says what a backslash means.
+        return self.literal(pattern)
 
     def load_weights(self, bundle: Bundle) -> Iterator[str]:
         left_out = sum("\0" in term for term in bundle.terms)
@@ -114,12 +122,14 @@ class Postgres(PatternSql):
         if capitals:
             # `translate` searches its list for each character, so it is called only where needed.
             # Only a wide text (with characters beyond ASCII) needs it.
-            word = (f"CASE WHEN p.wide AND w.word ~ '{self.one_of(ranges_of(capitals))}' "
-                    f"THEN translate(w.word,\n{self.literal(''.join(capitals))},\n"
+            is_capital = self.pattern(self.one_of(ranges_of(capitals)))
+            word = (f"CASE WHEN p.wide AND w.word ~ {is_capital} THEN translate(w.word,\n"
+                    f"{self.literal(''.join(capitals))},\n"
                     f"{self.literal(''.join(mapping[c] for c in capitals))}) ELSE w.word END")
         drop_stop_words = ("\nWHERE s.word NOT IN (SELECT word FROM textnb_stop_words)"
                            if words.stop_words else "")
         members = regex_class(_members_in_any_case(words), self.code)
+        between = self.pattern(f"[^{members}]+")
         text, separate_pairs = "p.text", ""
         if words.unspaced:
             # Put spaces between the characters and pairs of scripts that have no spaces.
@@ -127,18 +137,19 @@ class Postgres(PatternSql):
             text = "q.text"
             separate_pairs = f"CROSS JOIN LATERAL (SELECT {expression} AS text OFFSET 0) q\n"
         words_query = (f"SELECT w.position, {word} AS word\n"
-                       f"  FROM unnest(regexp_split_to_array({text}, '[^{members}]+'))\n"
+                       f"  FROM unnest(regexp_split_to_array({text}, {between}))\n"
                        "    WITH ORDINALITY AS w(word, position)\n"
                        f"  WHERE {self.is_word(words, 'w.word')}")
         if words.kinds:
             words_query = (
                 f"SELECT m.position, m.word[1] AS word FROM regexp_matches({text},\n"
-                f"  '{self.kinds_or_word(words)}', 'g') WITH ORDINALITY AS m(word, position)")
+                f"  {self.pattern(self.kinds_or_word(words))}, 'g')\n"
+                "    WITH ORDINALITY AS m(word, position)")
         # OFFSET 0 keeps the planner from merging the steps: it would join each word with its whole
         # text.
         keys = ", ".join(f"d.{key}" for key in keys_of(words).split(", "))
         yield (f"CREATE VIEW textnb_words AS SELECT {keys}, s.position, s.word FROM {source} d\n"
-               "CROSS JOIN LATERAL (SELECT octet_length(d.text) > char_length(d.text) AS wide,\n"
+               f"CROSS JOIN LATERAL (SELECT NOT ({self.is_ascii.format('d.text')}) AS wide,\n"
                f"  {self._prepare_text(words)} AS text OFFSET 0) p\n{separate_pairs}"
                f"CROSS JOIN LATERAL ({words_query} OFFSET 0) s{drop_stop_words};")
 

@@ -34,6 +34,7 @@ from textnb.export.targets.sql_answers import read_answers
 from textnb.export.targets.sql_texts import (
     Fold,
     chunks,
+    has_controls,
     keys_of,
     number,
     parts_of,
@@ -66,12 +67,14 @@ _TEXT_QUERY = "SELECT coalesce(CAST(documents.text AS TEXT), '') AS text"
 _PIECE_SIZE = 128
 # In JSON, NUL is \u0000, and is replaced there. A backslash of the text must not look like the one
 # of \u0000, so the backslashes of the text become \u005c first.
-_WITHOUT_NUL = r"""CASE WHEN instr(CAST(text AS BLOB), x'00') = 0 THEN text ELSE
+_WITHOUT_NUL = r"""CASE WHEN instr(text, char(0)) = 0 THEN text ELSE
       json_extract('[' || replace(replace(json_quote(text), '\\', '\u005c'), '\u0000', {}) || ']',
         '$[0]') END"""
 # N-grams of characters hold this in place of NUL, at which most functions end a string. It is a
 # surrogate, which no text holds.
 _NUL_EXPRESSION, _NUL_SUBSTITUTE = "CAST(x'EDA080' AS TEXT)", "\ud800"
+# The maximum number of characters that one call of `char` makes.
+_MAX_CODES = 100
 
 
 class Sqlite(Sql):
@@ -88,10 +91,10 @@ class Sqlite(Sql):
     # An INTEGER primary key is SQLite's own row number, so grouping by it needs no sorting.
     id_type = "INTEGER"
     greatest = "max"
-    hex_literal = "CAST(x'{}' AS TEXT)"
     # `lower` changes ASCII only.
     ascii_lower = "lower(text)"
-    byte_length = "length(CAST({} AS BLOB))"
+    # A text of a database in UTF-16 has two bytes or more for each character, so none is counted.
+    is_ascii = "{0} NOT GLOB '*[^' || char(1) || '-' || char(127) || ']*'"
     char_length = "length({})"
     nul = _NUL_SUBSTITUTE
 
@@ -119,7 +122,12 @@ class Sqlite(Sql):
 
     def literal(self, value: str) -> str:
         if _NUL_SUBSTITUTE in value:
-            return self.hex_literal.format(value.encode("utf-8", "surrogatepass").hex())
+            parts = map(self.literal, value.split(_NUL_SUBSTITUTE))
+            return f"({f'||{_NUL_EXPRESSION}||'.join(parts)})"
+        if has_controls(value):
+            # Not bytes: a cast reads them in the encoding of the database.
+            return join_balanced([f"char({','.join(map(str, codes))})"
+                                  for codes in chunks(map(ord, value), _MAX_CODES)], "||")
         return super().literal(value)
 
     def words(self, bundle: Bundle) -> Words:
@@ -197,7 +205,7 @@ WHERE {is_word}{drop_stop_words};""")
     def fold(self, fold: Fold, keys: str, source: str) -> str:
         # A text of ASCII alone needs no table: it becomes `otherwise`, such as its lower case.
         parts = parts_of(self, fold, "", self.characters("", "(SELECT t.text AS text)"))
-        return (f"SELECT {keys}, CASE WHEN length(text) = length(CAST(text AS BLOB)) "
+        return (f"SELECT {keys}, CASE WHEN {self.is_ascii.format('text')} "
                 f"THEN {fold.otherwise} ELSE (\n"
                 f"SELECT group_concat(part, '') FROM (SELECT part FROM ({parts}) p\n"
                 f"ORDER BY run, class, place, number)) END AS text FROM {source}")

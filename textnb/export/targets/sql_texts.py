@@ -96,8 +96,10 @@ class Dialect(ABC):
         The expression of a string from the hexadecimal digits of its UTF-8 bytes.
     ascii_lower : str
         The column ``text`` with its ASCII characters in lower case.
-    byte_length, char_length : str
-        The number of bytes, and of characters, of a string.
+    is_ascii : str
+        The condition that a string is ASCII, in which ``{0}`` stands for it.
+    char_length : str
+        The number of characters of a string.
     nullable : str
         A string as a type that has null, because `lead` gives null after the last row.
     nul : str
@@ -107,7 +109,7 @@ class Dialect(ABC):
     rows_per_insert: ClassVar[int] = 500
     hex_literal: ClassVar[str]
     ascii_lower: ClassVar[str] = f"translate(text, '{ascii_uppercase}', '{ascii_lowercase}')"
-    byte_length: ClassVar[str]
+    is_ascii: ClassVar[str]
     char_length: ClassVar[str]
     nullable: ClassVar[str] = "{}"
     nul: ClassVar[str] = ""
@@ -269,7 +271,7 @@ def _single_spaces(target: Dialect, keys: str, rows: str) -> str:
         f"    coalesce(lead(white) OVER following, 0) AS behind\n  FROM (SELECT {keys}, place,\n"
         f"    character, CASE WHEN character IN ({white}) THEN 1 ELSE 0 END AS white\n"
         f"    FROM ({rows}) r) k\n"
-        f"  WINDOW following AS (PARTITION BY {keys} ORDER BY place)) s\n"
+        f"  WINDOW following AS (PARTITION BY {keys} ORDER BY place ASC)) s\n"
         "WHERE white + before < 2")
 
 
@@ -313,7 +315,7 @@ def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
     """
     other = "c.character"
     if fold.ascii_only:
-        is_ascii = f"{target.byte_length.format('c.character')} = 1"
+        is_ascii = target.is_ascii.format("c.character")
         other = f"CASE WHEN {is_ascii} THEN c.character ELSE '' END"
     c_keys = ", ".join(f"c.{name}" for name in keys.split(", ")) + ", " if keys else ""
     # Tested in each column, because ClickHouse gives defaults, not nulls, if there is no match.
@@ -326,7 +328,8 @@ def parts_of(target: Dialect, fold: Fold, keys: str, rows: str) -> str:
     run = "0"
     if fold.classes:
         # The number of a run of marks is how many other characters are before it.
-        run = (f"sum(CASE WHEN class = 0 THEN 1 ELSE 0 END) OVER ({within}ORDER BY place, number\n"
+        run = (f"sum(CASE WHEN class = 0 THEN 1 ELSE 0 END) OVER ({within}"
+               "ORDER BY place ASC, number ASC\n"
                "    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)")
     return (f"SELECT {keys}{', ' if keys else ''}place, number, class, part, {run} AS run\n"
             f"FROM (\n  {parts}) p")
@@ -352,7 +355,7 @@ def ngrams_of(
     return (f"SELECT id, {prefix}term AS term FROM (\n"
             f"  SELECT {key_columns}, CASE s.size{cases} END AS term\n"
             f"  FROM (SELECT {keys}, word{next_words} FROM {source}\n"
-            f"    WINDOW following AS (PARTITION BY {keys} ORDER BY position)) w\n"
+            f"    WINDOW following AS (PARTITION BY {keys} ORDER BY position ASC)) w\n"
             f"  CROSS JOIN ({all_sizes}) s) n\nWHERE term IS NOT NULL")
 
 
