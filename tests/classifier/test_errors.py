@@ -173,6 +173,9 @@ ERRORS = [
     # Answers
     *((lambda number=number: SINGLE.predict(SPAM, explain=number), ParameterError,
        "explain must be a number of terms") for number in (-1, 1.5, "3", "none")),
+    *((lambda name=name: SINGLE.predict(SPAM, **{name: "no"}), ParameterError,
+       f"{name} must be True or False; got 'no'") for name in (
+        "probability", "scores", "known_terms")),
     *((lambda text=text: SINGLE.explain(text), ParameterError,
        "text must be one text, or a dict of texts") for text in (["good"], None, {"text": 5})),
     (lambda: TextClassifier().fit(NEWS).top(label="sprot"), ParameterError, UNKNOWN_CLASS),

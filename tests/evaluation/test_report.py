@@ -138,6 +138,7 @@ def test_missing_libraries_are_named_before_anything_is_read(tmp_path, monkeypat
 
 @pytest.mark.parametrize(("settings", "error", "message"), [
     ({"path": "no/such/folder/r.html"}, SourceError, "there is no folder"),
+    ({"date": "2020-01-01"}, ParameterError, "date must be a datetime.date; got '2020-01-01'"),
     ({"positive": "spam"}, ParameterError, "unknown value 'spam'; choose one of neg, pos"),
     ({"frame": FILMS.clear()}, DataError, "the test set has no rows"),
     ({"frame": FILMS.with_columns(label=pl.lit("x"))}, DataError, "knows none of the labels"),

@@ -1,5 +1,6 @@
 """Batches hold all rows once, in order, within the bounds; so do the groups of a written file."""
 
+import os
 from itertools import pairwise
 
 import polars as pl
@@ -96,6 +97,19 @@ def test_nothing_is_read_before_the_first_batch_is_asked_for():
     coming = batches(register_io_source(source, schema=numbered(0).schema), ["text"])
     with pytest.raises(Exception, match="the source was read"):
         next(coming)
+
+
+def test_rows_that_the_engine_loses_in_a_panic_are_an_error(tmp_path):
+    """Polars ends batches without a word if its own thread panics, as it does of a cut file."""
+    path = tmp_path / "a.parquet"
+    rows = pl.DataFrame({"text": [f"{i * 7919 % 10007}" * 5 for i in range(40_000)]})
+    rows.write_parquet(path, row_group_size=4000)
+    frame = pl.scan_parquet(path)
+    frame.collect_schema()
+    assert sum(batch.height for batch in batches(frame, ["text"])) == rows.height
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(pl.exceptions.PolarsError):
+        list(batches(frame, ["text"]))
 
 
 @either_kind

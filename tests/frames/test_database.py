@@ -255,6 +255,18 @@ def test_a_query_that_begins_with_with_changes_nothing(sqlite):
     engine.dispose()
 
 
+def test_a_path_without_a_database_makes_none(tmp_path):
+    path = tmp_path / "misspelt.db"
+    with pytest.raises(SourceError, match=rf"at sqlite:///{path}: no such file: '{path}'"):
+        scan_database("SELECT 1 AS text", f"sqlite:///{path}")
+    assert not path.exists()
+
+
+def test_a_column_without_a_name_is_refused():
+    with pytest.raises(SchemaError, match="column 2 of the query has no name: name it with AS"):
+        scan_database("SELECT 'a' AS text, 1 AS \"\"", "sqlite://")
+
+
 @pytest.mark.parametrize(("query", "connection"), [
     ("", "sqlite://"), (None, "sqlite://"), ("SELEC 1", "sqlite://"), ("SHOW ALL", "sqlite://"),
     ("DROP TABLE mail", "sqlite://"), ("-- select\nDELETE FROM mail", "sqlite://"),

@@ -1,6 +1,8 @@
 """What can't be read is named by its file and line, and what is wrong in a call by its setting."""
 
+import bz2
 import gzip
+import lzma
 import re
 import sys
 
@@ -10,7 +12,7 @@ import pytest
 
 from tests.frames.writing import TABLES, write_files, write_rows
 from textnb import TextClassifier, Tokenizer, scan, scan_database
-from textnb.errors import DataError, ParameterError, SchemaError, SourceError
+from textnb.errors import DataError, EngineError, ParameterError, SchemaError, SourceError
 from textnb.frames.conditions import check_condition, rows_where
 from textnb.frames.features import check_values, feature_columns, feature_matrix, feature_names
 from textnb.frames.kinds import as_polars
@@ -46,6 +48,17 @@ def test_the_line_at_fault_is_named(tmp_path, name, content, message, packed):
     with pytest.raises(SourceError) as caught:
         TextClassifier().fit(path)
     assert str(caught.value).startswith(f"can't read {path}: {message}")
+
+
+@pytest.mark.parametrize(("name", "content", "command"), [
+    ("a.csv.bz2", bz2.compress(b"text,label\na,b\n"), "bunzip2"),
+    ("a.ndjson", lzma.compress(SOUND.encode()), "unxz"), ("a.tsv.zip", b"PK\x03\x04", "unzip")])
+def test_a_compression_that_is_not_read_is_named(tmp_path, name, content, command):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(SourceError, match="it is compressed; textnb reads .gz and .zst: use "
+                                          + command):
+        TextClassifier().fit(path)
 
 
 def test_of_several_files_at_fault_the_first_is_named(tmp_path):
@@ -394,6 +407,20 @@ def test_an_extra_that_is_missing_is_named(call, library, extra, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(SourceError, match=rf"pip install 'textnb\[{extra}\]'"):
         call()
+
+
+def test_a_library_that_can_not_be_loaded_is_not_called_missing(monkeypatch):
+    # Of an extension that gets no memory, Python raises ImportError; of a module that is missing,
+    # ModuleNotFoundError.
+    class Loader:
+        def find_spec(self, name, *_):
+            if name == "deltalake":
+                raise ImportError("failed to map segment", path="deltalake/_internal.so")
+
+    monkeypatch.delitem(sys.modules, "deltalake", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Loader(), *sys.meta_path])
+    with pytest.raises(EngineError, match="gives too little to work: a library can't be loaded"):
+        scan(".", format="delta")
 
 
 # Conditions

@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+import re
 import shutil
 import struct
 import zlib
@@ -11,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from textnb import ParameterError, SourceError, TextClassifier, scan
+from textnb import ParameterError, SourceError, TextClassifier, evaluate, scan
 
 FRAME = pl.DataFrame({"text": ["free money", "lunch at noon", "free offer", "see you"],
                       "label": ["spam", "ham", "spam", "other"]})
@@ -114,6 +116,18 @@ def test_a_delta_table_that_can_not_be_read(delta, tmp_path):
         scan(tmp_path / "none", format="delta")
     with pytest.raises(ParameterError, match="on_error is for local files of rows"):
         scan(delta, on_error="skip")
+
+
+def test_a_file_of_a_delta_table_that_is_cut_or_gone_is_named(delta):
+    files = sorted(delta.glob("*.parquet"), key=lambda path: path.stat().st_mtime)
+    os.truncate(files[-1], files[-1].stat().st_size - 100)
+    model = TextClassifier().fit(FRAME)
+    for use in (TextClassifier().fit, lambda rows: evaluate(model, rows)):
+        with pytest.raises(SourceError, match=rf"can't read .*{re.escape(files[-1].name)}: "):
+            use(delta)
+    files[-1].unlink()
+    with pytest.raises(SourceError, match=rf"can't read .*delta: .*{re.escape(files[-1].name)}"):
+        TextClassifier().fit(delta)
 
 
 # Iceberg

@@ -210,14 +210,13 @@ class TableClassifier(Parameters):
             For an array; and for a table in memory without further columns, if labels were passed
             to `fit` separately from the table, as scikit-learn does.
         """
-        fitted = self.fitted_
+        fitted, answers = self.fitted_, Answers(probability, scores)
         if isinstance(X, np.ndarray):
-            if probability or scores:
+            # `Answers()` asks for no column beside the predicted class.
+            if answers != Answers():
                 raise ParameterError("probability and scores add columns: pass a frame")
             return fitted.predict(check_values(X, fitted.feature_names))
-        answers = Answers(probability=bool(probability), scores=bool(scores))
         lazy = fitted.scan(X)
-        # `Answers()` asks for no column beside the predicted class.
         if in_memory(X) and fitted.has_separate_labels and answers == Answers():
             predictions = [fitted.predict(rows) for rows, _ in read_rows(
                 lazy, fitted.columns, progress=progress)]

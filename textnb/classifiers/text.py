@@ -394,8 +394,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
             If rows have no text in any text column. Of a lazy frame, the logger "textnb" reports
             both when the frame is collected.
         """
-        answers = Answers(probability=bool(probability), scores=bool(scores), explain=explain,
-                          top=top, known_terms=bool(known_terms))
+        answers = Answers(probability, scores, explain, top, known_terms)
         return texts.predict(self.fitted_, X, answers, progress)
 
     def predict_joint_log_proba(self, X: Rows) -> Floats:

@@ -47,6 +47,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
     import polars as pl
 
     from textnb.frames import sinks
+    from textnb.frames.batches import collect_batches
     from textnb.frames.failures import naming_source
     from textnb.frames.mail import scan_mail
 
@@ -76,8 +77,7 @@ def mail(input: MailInput, output: MailOutput) -> None:
 
         if target is None:
             # Small batches, so that the progress is shown often.
-            for batch in frame.select("path", "errors").collect_batches(
-                    chunk_size=512, maintain_order=True, lazy=True):
+            for batch in collect_batches(frame.select("path", "errors"), 512):
                 add_errors(batch)
         else:
             frame = frame.map_batches(add_errors, schema=frame.collect_schema(), streamable=True)

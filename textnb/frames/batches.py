@@ -49,13 +49,39 @@ def batches(
     if isinstance(frame, pl.DataFrame):
         chunks: Iterator[pl.DataFrame] = frame.iter_slices(max_rows)
     else:
-        # lazy=True: the query starts when the first batch is asked for.
-        chunks = iter(frame.collect_batches(chunk_size=max_rows, maintain_order=True, lazy=True))
+        chunks = collect_batches(frame, max_rows)
     for chunk in chunks:
         for batch in _split_by_bytes(chunk, text, max_bytes):
             yield batch
             if progress is not None:
                 progress(batch.height)
+
+
+def collect_batches(frame: pl.LazyFrame, max_rows: int) -> Iterator[pl.DataFrame]:
+    """Collect a frame in batches of at most ``max_rows`` rows, in order; none is empty.
+
+    Raises
+    ------
+    polars.exceptions.ComputeError
+        If the engine ended before the last row. It reads in a thread of its own, and a panic
+        there looks like the end of the rows: so a row of ours must come last.
+    """
+    schema = frame.collect_schema()
+    is_end = "is_end"
+    while is_end in schema:
+        is_end += "_"
+    end = pl.LazyFrame({is_end: [True]}).select(
+        *(pl.lit(None, dtype).alias(name) for name, dtype in schema.items()), is_end)
+    marked = pl.concat([frame.with_columns(pl.lit(False).alias(is_end)), end])
+    has_ended = False
+    # lazy=True: the query starts when the first batch is asked for. The last row may be one more.
+    for batch in marked.collect_batches(chunk_size=max_rows, maintain_order=True, lazy=True):
+        has_ended = batch[is_end][-1]
+        rows = batch.drop(is_end).head(batch.height - has_ended)
+        if rows.height:
+            yield rows
+    if not has_ended:
+        raise pl.exceptions.ComputeError("the engine ended before the last row")
 
 
 def _split_by_bytes(

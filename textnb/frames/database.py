@@ -10,6 +10,7 @@ as text from both drivers.
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -190,7 +191,7 @@ class _Adbc(_Reader):
         try:
             import pyarrow  # noqa: F401
             from adbc_driver_postgresql import dbapi
-        except ImportError:
+        except ModuleNotFoundError:
             raise _missing_library("reading PostgreSQL takes its ADBC driver and PyArrow") from None
         self._connect: Any = dbapi.connect
         # If the connection fails while rows are read, ADBC raises OSError.
@@ -221,7 +222,7 @@ class _SqlAlchemy(_Reader):
         super().__init__(query, url)
         try:
             from sqlalchemy.exc import SQLAlchemyError
-        except ImportError:
+        except ModuleNotFoundError:
             raise _missing_library("reading this database takes SQLAlchemy") from None
         self._engine_of_caller = engine
         # A URL that can't be parsed is a ValueError, a driver that is missing an ImportError.
@@ -292,12 +293,21 @@ class _SqlAlchemy(_Reader):
     def _engine(self) -> Any:
         import sqlalchemy
 
+        if self._engine_of_caller is not None:
+            return self._engine_of_caller
+        url = sqlalchemy.make_url(self.url)
+        path = url.database or ":memory:"
+        # SQLite would make an empty database of a misspelt path.
+        if (url.get_backend_name() == "sqlite" and path != ":memory:"
+                and not path.startswith("file:") and not os.path.exists(path)):
+            raise FileNotFoundError(f"no such file: {path!r}")
         # Without a pool, a connection is closed when it is released.
-        return self._engine_of_caller if self._engine_of_caller is not None else (
-            sqlalchemy.create_engine(self.url, poolclass=sqlalchemy.pool.NullPool))
+        return sqlalchemy.create_engine(url, poolclass=sqlalchemy.pool.NullPool)
 
 
 def _check_names(names: list[str]) -> list[str]:
+    if "" in names:
+        raise SchemaError(f"column {names.index('') + 1} of the query has no name: name it with AS")
     return check_distinct(names, what="the query", advice="name them apart with AS")
 
 

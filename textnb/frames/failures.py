@@ -50,11 +50,13 @@ class naming_source:
         if is_engine_error and (failure := engine_failure(error)) is not None:
             raise failure from error
         if not isinstance(self._source, (str, os.PathLike)):
-            if is_engine_error:
+            if not isinstance(error, UnicodeError):
                 raise SourceError.unreadable(_FRAME, first_line(error)) from error
             return
         path = os.fspath(self._source)
-        if isinstance(error, FileNotFoundError) and not is_url(path):
+        # A file that exists may name another that does not, as a log of Delta does.
+        if (isinstance(error, FileNotFoundError) and not is_url(path)
+                and not os.path.lexists(path)):
             raise SourceError.not_found(path) from None
         raise SourceError.unreadable(*_locate_failure(path, error)) from error
 

@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import SchemaError, SourceError, quantity
+from textnb.frames.batches import collect_batches
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.paths import LINE_FORMATS, READ_ERRORS, escape_glob, open_text
 from textnb.frames.stdin import shown_name
@@ -159,8 +160,7 @@ def check_strings(source: str, columns: Collection[str], **options: Any) -> None
                               **options).with_row_index("number", offset=1)
         # The cheap test first: it rules out nearly all lines.
         lines = lines.filter(line.str.contains(_SURROGATE) | has_nested).with_columns(lone=has_lone)
-        for batch in lines.filter(pl.col("lone") | has_nested).collect_batches(
-                chunk_size=_LINES_PER_BATCH, maintain_order=True, lazy=True):
+        for batch in collect_batches(lines.filter(pl.col("lone") | has_nested), _LINES_PER_BATCH):
             for number, text, is_lone in batch.rows():
                 if fault := (_LONE_SURROGATE_FAULT if is_lone
                              else _nested_value_fault(text, columns)):

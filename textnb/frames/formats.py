@@ -33,7 +33,8 @@ _MAX_ORDERED_COLUMNS = 32
 def format_of(path: str) -> str:
     """The format that the ending of a path or URL shows."""
     name = Path(path.split("?")[0] if "://" in path else path).name.lower()
-    for compression in (".gz", ".zst"):
+    # A compression that is not read is reported when the file is opened, and mail has more of them.
+    for compression in (".gz", ".zst", ".bz2", ".xz", ".zip"):
         name = name.removesuffix(compression)
     ending = Path(name).suffix
     if ending not in ENDINGS:

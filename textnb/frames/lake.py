@@ -21,6 +21,7 @@ from textnb.files.parquet import ENGINE_ERRORS
 from textnb.frames.cloud import check_storage_options, explain_failure, hide_secrets, is_url
 from textnb.frames.formats import LAKES
 from textnb.frames.sources import RowSource, ScanOptions
+from textnb.runtime.engine import engine_failure
 
 # The name of a metadata file of Iceberg has the version's number: v2.metadata.json, or
 # 00002-UUID.metadata.json.
@@ -47,7 +48,7 @@ class Lake(RowSource):
         try:
             frame = scan(source, storage_options)
             frame.collect_schema()
-        except ImportError:
+        except ModuleNotFoundError:
             raise SourceError.unreadable(
                 hide_secrets(source), f"it is a table of {str(name).title()}: pip install "
                                       f"'textnb[{name}]'") from None
@@ -56,6 +57,8 @@ class Lake(RowSource):
         except (*ENGINE_ERRORS, Exception) as error:
             # Polars, deltalake and PyIceberg each have errors of their own. A panic of Polars is
             # not an Exception.
+            if (failure := engine_failure(error)) is not None:
+                raise failure from error
             why = explain_failure(source, error) if is_url(source) else first_line(error)
             raise SourceError.unreadable(hide_secrets(source), why) from error
         return frame

@@ -7,6 +7,7 @@ import errno
 import glob as globbing
 import gzip
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
@@ -30,6 +31,8 @@ _WIDE_MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
 _GZIP = b"\x1f\x8b"
 # The formats whose files are lines of UTF-8: faults are named by their line, and lines are counted
 # to estimate rows.
+# The first bytes of compressed files that Polars does not read, and what decompresses them.
+_UNREAD_COMPRESSIONS = ((rb"BZh[1-9]", "bunzip2"), (rb"\xfd7zX", "unxz"), (rb"PK\x03\x04", "unzip"))
 LINE_FORMATS = ("csv", "tsv", "ndjson", "lines")
 # The errors that readers raise for a file that they can't read.
 READ_ERRORS = (*ENGINE_ERRORS, OSError)
@@ -144,8 +147,12 @@ def _why_not_a_file(path: str) -> str | None:
 
 
 def check_text(path: str) -> None:
-    """Raise SourceError if a text file begins with the byte-order mark of UTF-16 or UTF-32."""
+    """Raise SourceError if a text file begins as UTF-16, UTF-32 or an unread compression does."""
     head = first_bytes(path)
+    for start, command in _UNREAD_COMPRESSIONS:
+        if re.match(start, head):
+            raise SourceError.unreadable(
+                shown_name(path), f"it is compressed; textnb reads .gz and .zst: use {command}")
     for mark, encoding in _WIDE_MARKS:
         if head.startswith(mark):
             raise SourceError.unreadable(

@@ -16,6 +16,7 @@ import polars.selectors as cs
 
 from textnb.errors import ParameterError, SchemaError, SourceError, first_line
 from textnb.files.replace import check_target, replace_file
+from textnb.frames.batches import collect_batches
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.formats import ENDINGS as INPUT_ENDINGS
 from textnb.runtime.stopping import count_written, is_stop_requested
@@ -182,7 +183,7 @@ def _output_format(path: str, format: str | None, advice: str) -> str:
 
 
 def _write_to_stdout(frame: pl.LazyFrame, format: str) -> None:
-    batches = frame.collect_batches(chunk_size=_BATCH_ROWS, maintain_order=True, lazy=True)
+    batches = collect_batches(frame, _BATCH_ROWS)
     first_batch = next(batches, None)
     if first_batch is None:
         # A header is written even if there are no rows.

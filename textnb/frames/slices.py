@@ -17,6 +17,7 @@ import polars as pl
 
 from textnb.errors import SchemaError, SourceError, first_line, quantity
 from textnb.frames.batches import MAX_ROWS as BATCH_ROWS
+from textnb.frames.batches import collect_batches
 from textnb.frames.names import exactly
 from textnb.frames.paths import READ_ERRORS
 from textnb.frames.sources import OnSkip, lazy_frame_from
@@ -132,8 +133,7 @@ def _report_errors(path: str) -> Iterator[None]:
 
 
 def _pieces(path: str, frame: pl.LazyFrame, can_slice: bool) -> Iterator[pl.DataFrame]:
-    blocks = _slices(frame) if can_slice else frame.collect_batches(
-        chunk_size=BATCH_ROWS, maintain_order=True, lazy=True)
+    blocks = _slices(frame) if can_slice else collect_batches(frame, BATCH_ROWS)
     with _report_errors(path):
         for block in blocks:
             yield from block.iter_slices(BATCH_ROWS)

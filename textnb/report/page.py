@@ -82,6 +82,8 @@ def write_report(
     1.0
     """
     check_installed()
+    if date is not None and not isinstance(date, datetime.date):
+        raise ParameterError.out_of_range("date", "a datetime.date", date)
     # A path that can't be written is refused before the rows are scored, which takes long.
     check_target(path)
     check_is_fitted(model)

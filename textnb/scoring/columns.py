@@ -23,6 +23,7 @@ from textnb.frames.kinds import LIST_TYPES, series_of
 from textnb.frames.names import exactly
 from textnb.frames.sources import lazy_frame_from
 from textnb.learning.documents import check_nulls
+from textnb.runtime.settings import is_truth
 from textnb.runtime.threads import map_in_threads
 
 # For fewer columns, it is faster to sort all of them than to find the best ones first.
@@ -60,6 +61,9 @@ class Answers:
     known_terms: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("probability", "scores", "known_terms"):
+            if not is_truth(getattr(self, name)):
+                raise ParameterError.out_of_range(name, "True or False", getattr(self, name))
         for name, unit in (("explain", "terms"), ("top", "classes")):
             value: Any = getattr(self, name)
             if type(value) is not int or value < 0:
