@@ -237,7 +237,7 @@ def test_a_task_that_runs_twice(fault, rows, tmp_path):
 @pytest.mark.parametrize("label", ["label", "number", "truth"])
 def test_predictions_are_those_of_the_local_model(label, rows):
     model = TextClassifier(label=label).fit(ROWS)
-    asked = {"probability": True, "scores": True, "explain": 2, "top": 2}
+    asked = {"probability": True, "scores": True, "explain": 2, "top": 2, "known_terms": True}
     answers = answers_of(predict(model, rows.coalesce(1), **asked))
     expected = model.predict(ROWS, **asked)
     assert answers.columns == expected.columns
@@ -390,7 +390,7 @@ def test_predictions_of_a_table_model(table):
     order = ["x", "y"]
     assert answers.sort(order).equals(
         model.predict(local, probability=True, scores=True).sort(order))
-    with pytest.raises(ParameterError, match="explain and top are about texts"):
+    with pytest.raises(ParameterError, match="explain, top and known_terms are about texts"):
         predict(model, frame, top=2)
 
 

@@ -41,7 +41,7 @@ _LOADED_MODEL: dict[str, TextClassifier | TableClassifier] = {}
 
 def predict(
     model: TextClassifier | TableClassifier, frame: DataFrame, *, probability: bool = False,
-    scores: bool = False, explain: int = 0, top: int = 0,
+    scores: bool = False, explain: int = 0, top: int = 0, known_terms: bool = False,
 ) -> DataFrame:
     """Predict the most probable class, or the labels, of each row of a Spark frame, lazily.
 
@@ -52,8 +52,8 @@ def predict(
     model : TextClassifier or TableClassifier
         Fitted, and of a kind that can be saved.
     frame : pyspark.sql.DataFrame
-    probability, scores, explain, top
-        As in `TextClassifier.predict`; ``explain`` and ``top`` are for texts.
+    probability, scores, explain, top, known_terms
+        As in `TextClassifier.predict`; the last three are for texts.
 
     Returns
     -------
@@ -94,10 +94,10 @@ def predict(
 
     settings: dict[str, Any] = {"probability": probability, "scores": scores}
     if isinstance(model, TextClassifier):
-        settings |= {"explain": explain, "top": top}
-    elif explain or top:
-        raise ParameterError("explain and top are about texts: of a feature table ask for "
-                             "probability and scores")
+        settings |= {"explain": explain, "top": top, "known_terms": known_terms}
+    elif explain or top or known_terms:
+        raise ParameterError("explain, top and known_terms are about texts: of a feature table ask "
+                             "for probability and scores")
     input_columns = _input_columns(model, frame)
     _check_field_names(model, scores)
     answer_fields = _answer_fields(model, frame, input_columns, settings)
