@@ -180,7 +180,8 @@ def _singular(
         return DataError(
             f"the covariance of {owner} is 0: no column varies there, so shrinkage does not help. "
             "Give other columns, or scale them up if they vary by less than about 1e-160, whose "
-            "square is 0" + ("" if remedy == _REMEDY else f"; or {remedy}"))
+            "square is 0" + ("" if remedy == _REMEDY else
+                             f"; or {remedy}, which helps if a column varies in another class"))
     causes = []
     if len(constant):
         causes.append(f"constant columns {name_columns(constant, names)} (or of values whose "

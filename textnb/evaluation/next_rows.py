@@ -78,7 +78,7 @@ def rows_to_label(
         The number of rows. Fewer are chosen if all others are near-duplicates of chosen rows.
     labelled : table or path, optional
         Labelled rows: no row with the same tokens as one of them is chosen. Rows whose label is
-        null don't count, so it may be the same table.
+        null don't count, so it may be the same table. Without the model's label column, all count.
     progress : callable, optional
         Called with the number of rows of each batch that was scored.
 

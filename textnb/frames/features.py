@@ -63,8 +63,8 @@ def feature_columns(
         raise SchemaError(f"features {names!r} must be different columns, and not the label "
                           f"{label!r}")
     if not names:
-        raise SchemaError(f"no numeric column is left as a feature; the columns are "
-                          f"{', '.join(map(repr, schema.names()))}")
+        shown = ", ".join(f"{name!r} ({dtype})" for name, dtype in schema.items())
+        raise SchemaError(f"no numeric column is left as a feature; the columns are {shown}")
     return names
 
 
@@ -84,6 +84,11 @@ def _advice(name: str, dtype: pl.DataType) -> tuple[str, str]:
         target = "Float64" if isinstance(dtype, (pl.Int128, pl.UInt128)) else "Int64"
         return (f"Cast it: pl.col({name!r}).cast(pl.{target}), or leave it out",
                 f"Write it as {target} in the file, or leave the column out of the features")
+    if isinstance(dtype, pl.List):
+        return (f"If all lists are of one length n, make arrays: pl.col({name!r}).list.to_array(n); "
+                "or leave it out",
+                "If all lists are of one length, write a column for each place; or leave the "
+                "column out of the features")
     return "Leave it out", "Leave the column out of the features"
 
 

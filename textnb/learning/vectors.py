@@ -209,12 +209,12 @@ def _read_table(table: pl.LazyFrame, name: str, words: pl.Series, n_first: int) 
 def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
     """Read a file with a word and its numbers in each line."""
     requested, file_words, vectors = set(words.to_list()), list[str](), list[NDArray[np.float32]]()
-    width, n_headers = None, 0
+    width, n_headers, n_words, i = None, 0, 0, -1
     for i, line in enumerate(_read_lines(path)):
         word, _, numbers = line.rstrip(" \r\n").partition(" ")
         if i == 0 and numbers.isdigit() and word.isdigit():
             # The first line of word2vec and fastText: the number of words, and the width.
-            n_headers = 1
+            n_headers, n_words = 1, int(word)
             continue
         if i - n_headers >= n_first and not (word in requested or word.lower() in requested):
             continue
@@ -230,6 +230,10 @@ def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
                               f"have {width}: all must have the same width")
         file_words.append(word)
         vectors.append(vector)
+    if i + 1 - n_headers < n_words:
+        raise SourceError(f"{path}: its first line says {n_words:,} words, and it has "
+                          f"{i + 1 - n_headers:,}: the file was cut. If that was meant, correct the "
+                          "first line")
     values = np.stack(vectors) if vectors else np.empty((0, 0), np.float32)
     return _select(path, pl.Series(file_words, dtype=pl.String), values, words, n_first)
 
@@ -245,7 +249,7 @@ def _read_lines(path: str) -> Iterator[str]:
     with naming_source(path):
         try:
             open_file = gzip.open if path.endswith(".gz") else open
-            with open_file(path, "rt", encoding="utf-8", newline="\n") as file:
+            with open_file(path, "rt", encoding="utf-8-sig", newline="\n") as file:
                 yield from file
         except (EOFError, ValueError, gzip.BadGzipFile, zlib.error) as error:
             raise SourceError.unreadable(path, first_line(error)) from error
