@@ -150,6 +150,13 @@ def test_a_query_that_is_refused(url, query, error, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_query_that_would_delete_rows_is_refused(url):
+    with pytest.raises(SourceError, match="WITH clause containing a data-modifying statement must"):
+        scan_database("WITH gone AS (DELETE FROM mail.rows RETURNING *) SELECT * FROM gone",
+                      url).collect()
+    assert scan_database("SELECT n FROM mail.rows", url).collect().height == 3
+
+
 def test_no_rows_and_another_type(url):
     frame = scan_database("SELECT text, label FROM mail.rows WHERE false", url)
     assert frame.collect().equals(pl.DataFrame(schema={"text": pl.String, "label": pl.String}))
@@ -256,6 +263,7 @@ def test_a_query_that_begins_with_with_changes_nothing(sqlite):
 
 
 def test_a_path_without_a_database_makes_none(tmp_path):
+    pytest.importorskip("sqlalchemy", reason="needs pip install 'textnb[database]'")
     path = tmp_path / "misspelt.db"
     with pytest.raises(SourceError, match=rf"at sqlite:///{path}: no such file: '{path}'"):
         scan_database("SELECT 1 AS text", f"sqlite:///{path}")
@@ -263,6 +271,7 @@ def test_a_path_without_a_database_makes_none(tmp_path):
 
 
 def test_a_column_without_a_name_is_refused():
+    pytest.importorskip("sqlalchemy", reason="needs pip install 'textnb[database]'")
     with pytest.raises(SchemaError, match="column 2 of the query has no name: name it with AS"):
         scan_database("SELECT 'a' AS text, 1 AS \"\"", "sqlite://")
 
