@@ -526,8 +526,7 @@ def main() -> None:
             sys.exit(subprocess.run(
                 [sys.executable, "-m", "fuzzing.faults", *sys.argv[1:]], check=False,
                 # Whole paths, as commands run in another folder.
-                env={**os.environ, "FAULTS": plan, "LD_PRELOAD": library,
-                     "PYTHONPATH": f"{harness.ROOT / 'scripts'}{os.pathsep}{harness.ROOT}",
+                env={**os.environ, **harness.FIND_MODULES, "FAULTS": plan, "LD_PRELOAD": library,
                      "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}).returncode)
         # Imported once, and not in each child. Some versions of filelock try a folder then.
         for module in ("filelock", "textnb.filter.worker", "textnb.filter.learner",

@@ -37,6 +37,8 @@ from fuzzing import targets
 from textnb.errors import TextnbError
 
 ROOT = Path(__file__).parents[2]
+# What makes a child find these modules and the package.
+FIND_MODULES = {"PYTHONPATH": f"{ROOT / 'scripts'}{os.pathsep}{ROOT}"}
 # The environment's variable that ends an engine with its first finding.
 UNTIL_FOUND = "TEXTNB_FUZZ_UNTIL_FOUND"
 # A file in the engine's folder: the size of its input, in eight bytes, and the input.
@@ -265,7 +267,7 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
              str(folder / "corpus")],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
             # The trace of a panic that is expected would take most of the time.
-            env={"POLARS_MAX_THREADS": "1", **os.environ, "RUST_BACKTRACE": "0",
+            env={"POLARS_MAX_THREADS": "1", **os.environ, "RUST_BACKTRACE": "0", **FIND_MODULES,
                  UNTIL_FOUND: "1" if until_found else "", _OF_RUN: temporary,
                  # What the package copies is removed when its process ends.
                  "TMPDIR": temporary})
@@ -278,17 +280,18 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
         engine, memory, inputs = "libFuzzer" if is_compiled else "", 0, 0
         is_interrupted, said = False, time.monotonic()
         try:
-            for line in process.stderr:
-                lines = [*lines[-200:], line]
-                if line.startswith("engine: "):
-                    engine = line.split()[1]
-                if status := _STATUS.match(line):
-                    inputs, memory = int(status[1]), int(status[3] or memory)
-                    if not edges or edges[-1][1] != int(status[2]):
-                        edges.append((inputs, int(status[2])))
-                    if time.monotonic() > said + 60:
-                        said = time.monotonic()
-                        print(f"{inputs:,} inputs", file=sys.stderr, flush=True)
+            with process.stderr as output:
+                for line in output:
+                    lines = [*lines[-200:], line]
+                    if line.startswith("engine: "):
+                        engine = line.split()[1]
+                    if status := _STATUS.match(line):
+                        inputs, memory = int(status[1]), int(status[3] or memory)
+                        if not edges or edges[-1][1] != int(status[2]):
+                            edges.append((inputs, int(status[2])))
+                        if time.monotonic() > said + 60:
+                            said = time.monotonic()
+                            print(f"{inputs:,} inputs", file=sys.stderr, flush=True)
         except KeyboardInterrupt:
             is_interrupted = True
             print("interrupted", file=sys.stderr)

@@ -85,9 +85,9 @@ def _advice(name: str, dtype: pl.DataType) -> tuple[str, str]:
         return (f"Cast it: pl.col({name!r}).cast(pl.{target}), or leave it out",
                 f"Write it as {target} in the file, or leave the column out of the features")
     if isinstance(dtype, pl.List):
-        return (f"If all lists are of one length n, make arrays: pl.col({name!r}).list.to_array(n); "
+        return (f"If all lists have one length n, make arrays: pl.col({name!r}).list.to_array(n); "
                 "or leave it out",
-                "If all lists are of one length, write a column for each place; or leave the "
+                "If all lists have one length, write a column for each place; or leave the "
                 "column out of the features")
     return "Leave it out", "Leave the column out of the features"
 

@@ -158,14 +158,18 @@ def _check_lines(
 ) -> None:
     """A text file gives what its lines say, and what a table of them gives."""
     try:
-        lines = content.decode().split("\n")
+        lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError:
         if result is not None and n_first == 100 and content.count(b"\n") < 90:
             raise Finding("bytes that are no text are read", content) from None
         return
     lines = lines[:-1] if lines[-1] == "" else lines
-    header = bool(lines) and re.fullmatch(r"\d+ \d+[ \r]*", lines[0], re.ASCII) is not None
+    header = bool(lines) and re.fullmatch(r"\d{1,18} \d+[ \r]*", lines[0], re.ASCII) is not None
     rows = [line.rstrip(" \r").split(" ") for line in lines[header:]]
+    if header and int(lines[0].split(" ")[0]) > len(rows):
+        if result is not None:
+            raise Finding("a file that was cut is read", content)
+        return
     wanted = {*words}
     used = [row for n, row in enumerate(rows) if n < n_first or row[0] in wanted
             or row[0].lower() in wanted]
