@@ -437,13 +437,16 @@ def names_of(path: str, known: Iterable[str]) -> set[str]:
 
 
 def cases_of(
-    calls: list[Call], kinds: Collection[str], limit: int | None
+    calls: list[Call], kinds: Collection[str], limit: int | None, once: bool = False
 ) -> list[tuple[str, int, Call]]:
-    """Each fault at each of some calls, or as many of each kind of fault and call, as far as there
-    are."""
+    """Each fault at each of some calls; or ``limit`` of them, as many of each kind of fault and
+    call, as far as there are. With ``once``, each call has one fault and one kill."""
     cases = [(fault, at, call) for fault, (_, names) in FAULTS.items()
              for at, call in enumerate(calls) if call.name in names.split()
              and call.name in (kinds or _ALL.split())]
+    if once:
+        Random(1).shuffle(cases)
+        cases = [*{(at, fault == "kill"): (fault, at, call) for fault, at, call in cases}.values()]
     if limit is not None:
         counts = Counter[tuple[str, str]]()
         Random(1).shuffle(cases)
@@ -453,7 +456,8 @@ def cases_of(
 
 
 def try_command(
-    name: str, shared: Shared, root: Path, kinds: Collection[str] = (), limit: int | None = None
+    name: str, shared: Shared, root: Path, kinds: Collection[str] = (), limit: int | None = None,
+    once: bool = False,
 ) -> dict[str, Any]:
     """Run a command in peace, and with each fault at each of its calls, or with some of them."""
     (does, *first), template, folder = COMMANDS[name], root / name, root / "work"
@@ -469,7 +473,7 @@ def try_command(
     after, counts, found = run("EIO", -1), Counter[str](), dict[str, str]()
     assert after.code == 0, after
     assert after.calls, after
-    for fault, at, call in cases_of(after.calls, kinds, limit):
+    for fault, at, call in cases_of(after.calls, kinds, limit, once):
         now, again = run(fault, at), None
         is_same = contents(folder) == unchanged or now[:2] == after[:2]
         if not is_same and (name not in _ADDING or now.files == before.files):
@@ -501,6 +505,9 @@ def main() -> None:
     parser.add_argument("--cases", type=int, metavar="N",
                         help="faults to try with each command, a random sample of each kind; all "
                              "of them by default")
+    parser.add_argument("--once", action="store_true",
+                        help="let each call fail once, by a fault that is drawn at random, and be "
+                             "killed once; each possible fault by default")
     parser.add_argument("--record", action="store_true",
                         help="add the figures to docs/tried/faults.json and the page What was "
                              "tried")
@@ -536,7 +543,7 @@ def main() -> None:
         shared, is_wrong = Shared(os.environ["FAULTS"]), False
         for command in dict.fromkeys(arguments.command or COMMANDS):
             row = try_command(command, shared, Path(name).resolve(), arguments.call or (),
-                              arguments.cases)
+                              arguments.cases, arguments.once)
             if arguments.command and not row["cases"]:
                 parser.error(f"{command} makes no such call")
             found = row.pop("found")
