@@ -61,6 +61,12 @@ def test_a_compression_that_is_not_read_is_named(tmp_path, name, content, comman
         TextClassifier().fit(path)
 
 
+def test_a_lazy_frame_of_a_file_that_is_gone_is_named(tmp_path):
+    frame = pl.scan_csv(tmp_path / "gone.csv", schema={"text": pl.String, "label": pl.String})
+    with pytest.raises(SourceError, match=r"can't read the frame: .*gone\.csv"):
+        TextClassifier().fit(frame)
+
+
 def test_of_several_files_at_fault_the_first_is_named(tmp_path):
     write_files(tmp_path, {
         "a.ndjson": '{"text":"\\ud800","label":"b"}\n', "b.ndjson": '{"text":"a",\n'})

@@ -4,10 +4,10 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from fuzzing.faults import COMMANDS
+from fuzzing import harness
+from fuzzing.faults import COMMANDS, Call, cases_of
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="calls are counted on Linux"),
@@ -15,12 +15,19 @@ pytestmark = [
 
 
 def check(*arguments: str) -> None:
-    root = Path(__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-m", "fuzzing.faults", *arguments], capture_output=True, text=True,
-        check=False, cwd=root,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "scripts"), str(root)])})
+        check=False, cwd=harness.ROOT,
+        env={**os.environ, **harness.FIND_MODULES})
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_call_fails_once_and_is_killed_once() -> None:
+    calls = [Call("write", "a", "", 1), Call("fsync", "a", "", 0), Call("write", "a", "", 1)]
+    cases = cases_of(calls, (), None, once=True)
+    assert sorted((at, fault == "kill") for fault, at, _ in cases) == [
+        (at, killed) for at in range(3) for killed in (False, True)]
+    assert len(cases_of(calls, (), None)) > len(cases)
 
 
 @pytest.mark.slow

@@ -67,17 +67,17 @@ def collect_batches(frame: pl.LazyFrame, max_rows: int) -> Iterator[pl.DataFrame
         there looks like the end of the rows: so a row of ours must come last.
     """
     schema = frame.collect_schema()
-    is_end = "is_end"
-    while is_end in schema:
-        is_end += "_"
-    end = pl.LazyFrame({is_end: [True]}).select(
-        *(pl.lit(None, dtype).alias(name) for name, dtype in schema.items()), is_end)
-    marked = pl.concat([frame.with_columns(pl.lit(False).alias(is_end)), end])
+    mark = "is_last"
+    while mark in schema:
+        mark += "_"
+    last = pl.LazyFrame({mark: [True]}).select(
+        *(pl.lit(None, dtype).alias(name) for name, dtype in schema.items()), mark)
+    marked = pl.concat([frame.with_columns(pl.lit(False).alias(mark)), last])
     has_ended = False
-    # lazy=True: the query starts when the first batch is asked for. The last row may be one more.
+    # lazy=True: the query starts when the first batch is asked for.
     for batch in marked.collect_batches(chunk_size=max_rows, maintain_order=True, lazy=True):
-        has_ended = batch[is_end][-1]
-        rows = batch.drop(is_end).head(batch.height - has_ended)
+        has_ended = batch[mark][-1]
+        rows = batch.drop(mark).head(batch.height - has_ended)
         if rows.height:
             yield rows
     if not has_ended:
