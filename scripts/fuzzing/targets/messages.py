@@ -68,7 +68,7 @@ _CAUSES = {
     "unknown transfer encoding": rb"(?i)transfer-encoding", "multipart": rb"(?i)multipart",
     "boundary": rb"(?i)multipart", "no closing boundary": rb"(?i)multipart",
     "malformed content type": rb"(?i)content-type", "bad date": rb"(?i)date", "year": rb"(?i)date",
-    "empty message": rb"\A[\s\0]*\Z", "lines that end": rb"\r"}
+    "empty message": rb"\A(\xef\xbb\xbf)?[\s\0]*\Z", "lines that end": rb"\r"}
 _FROM = b"From a@b.org Sat Jan  3 01:05:34 1996\n"
 _LETTERS = ("Käse 100 € Ünïcode 中文字 Привет мир הלו \u200b ｆｕｌｌ cheap pills "
             "http://a.b.example/x?y=1 ")
