@@ -1,6 +1,7 @@
 """What can't be read is named by its file and line, and what is wrong in a call by its setting."""
 
 import bz2
+import errno
 import gzip
 import lzma
 import re
@@ -14,6 +15,7 @@ from tests.frames.writing import TABLES, write_files, write_rows
 from textnb import TextClassifier, Tokenizer, scan, scan_database
 from textnb.errors import DataError, EngineError, ParameterError, SchemaError, SourceError
 from textnb.frames.conditions import check_condition, rows_where
+from textnb.frames.failures import naming_source
 from textnb.frames.features import check_values, feature_columns, feature_matrix, feature_names
 from textnb.frames.kinds import as_polars
 from textnb.frames.label_lists import list_labels
@@ -65,6 +67,14 @@ def test_a_lazy_frame_of_a_file_that_is_gone_is_named(tmp_path):
     frame = pl.scan_csv(tmp_path / "gone.csv", schema={"text": pl.String, "label": pl.String})
     with pytest.raises(SourceError, match=r"can't read the frame: .*gone\.csv"):
         TextClassifier().fit(frame)
+
+
+def test_a_failed_read_names_the_file_and_not_its_frame(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\na,b\n")
+    with (pytest.raises(SourceError, match=rf"^can't read {path}: .*Input/output error"),
+          naming_source(path), naming_source(pl.LazyFrame())):
+        raise OSError(errno.EIO, "Input/output error")
 
 
 def test_of_several_files_at_fault_the_first_is_named(tmp_path):

@@ -37,7 +37,7 @@ class naming_source:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if (isinstance(error, SourceError) and isinstance(error.__cause__, ENGINE_ERRORS)
+        if (isinstance(error, SourceError) and isinstance(error.__cause__, READ_ERRORS)
                 and error.path == _FRAME):
             # An inner context knew only the frame, and not the file from which it was read.
             error = error.__cause__
