@@ -63,12 +63,6 @@ def test_a_compression_that_is_not_read_is_named(tmp_path, name, content, comman
         TextClassifier().fit(path)
 
 
-def test_a_lazy_frame_of_a_file_that_is_gone_is_named(tmp_path):
-    frame = pl.scan_csv(tmp_path / "gone.csv", schema={"text": pl.String, "label": pl.String})
-    with pytest.raises(SourceError, match=r"can't read the frame: .*gone\.csv"):
-        TextClassifier().fit(frame)
-
-
 def test_a_failed_read_names_the_file_and_not_its_frame(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text,label\na,b\n")

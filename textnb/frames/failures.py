@@ -37,7 +37,7 @@ class naming_source:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if (isinstance(error, SourceError) and isinstance(error.__cause__, READ_ERRORS)
+        if (isinstance(error, SourceError) and isinstance(error.__cause__, ENGINE_ERRORS)
                 and error.path == _FRAME):
             # An inner context knew only the frame, and not the file from which it was read.
             error = error.__cause__
@@ -50,7 +50,7 @@ class naming_source:
         if is_engine_error and (failure := engine_failure(error)) is not None:
             raise failure from error
         if not isinstance(self._source, (str, os.PathLike)):
-            if not isinstance(error, UnicodeError):
+            if is_engine_error:
                 raise SourceError.unreadable(_FRAME, first_line(error)) from error
             return
         path = os.fspath(self._source)
