@@ -46,7 +46,7 @@ _HEADERS = [b"Content-length: 30", b"User: alice", b"User: ../x y'\xc3\xa0", b"C
             b"Set: local", b"Remove: local", b"Message-class: spam", b"Message-class: ham",
             b"Content-length: -1", b"content-LENGTH : 5", b"X: " + b"y" * 8200, b"no colon", b":",
             b"Compress: gzip", b"Content-length: 0", b"Content-length: 4096",
-            b"Content-length: 4097"]
+            b"Content-length: 4097", b"Content-length: \xc2\xbd"]
 _VERDICT = re.compile(rb"^Spam: (True|False|Yes|No) ; (-?[0-9]+\.[0-9]) / 5\.0\r$", re.MULTILINE)
 _STATUS = re.compile(rb"^X-Spam-Status: (Yes|No), score=(-?[0-9]+\.[0-9]) [^\r\n]*(\r?\n)", re.M)
 # The first line of a header of a verdict, also of a sender's.
@@ -266,6 +266,8 @@ def _outcome(served: _Served, blocks: Iterable[bytes]) -> Any:
     try:
         return served.read(blocks)
     except Refused as refused:
+        if not re.fullmatch(rb"SPAMD/1\.0 [1-9][0-9] [A-Z_]+ [ -~]*\r\n", refused.answer()):
+            raise Finding("a refusal is no line of ASCII", refused.answer()) from refused
         return f"{refused.code} {refused}"
 
 
