@@ -26,6 +26,7 @@ from textnb.frames.conditions import check_condition, rows_where
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.sinks import write
+from textnb.runtime.unicode import is_unicode
 from textnb.scoring.columns import Answers
 from textnb.workflow import lines as answered
 from textnb.workflow.job import RESERVED, read_job
@@ -94,7 +95,8 @@ _SETTINGS = [
     "model.C=True", "output=s3://x", "test={}", "model.\"a.b\"=1", "validation.folds=-1",
     "terms.file=P.PARQUET", "test.report=Model.JSON", "predictions.where=n >",
     f"input.train=${{{_VARIABLE}:-other}}.csv", "output=${TEXTNB_NONE:-out}",
-    f"input.train=${{{_EMPTY}:-other}}.csv", f"output=out${{{_EMPTY}}}"]
+    f"input.train=${{{_EMPTY}:-other}}.csv", f"output=out${{{_EMPTY}}}",
+    "input.classes.1=ham=a*", "model.tokenizer.ngram_range.0=2"]
 _PIECES = [
     b"\r\n", b'"', b'""', b",", b";", b"\t", b"\xff", b"\xef\xbb\xbf", b"\0", b"\\", b"{", b"}",
     b"[", b"]", b":", b"'", b"=", b"#", b"\\ud800", b"\\u0041", b"null", b"1e999", b"-0", b"nan",
@@ -118,7 +120,9 @@ def seeds() -> list[bytes]:
         _join("numbers", "x,label\ntrue,a\nfalse,b\n-1e2,a\n"),
         *(_join("lines", f"{mark}first text\n\nthé third\n") for mark in ("", "\ufeff")),
         _join("ndjson", '{"text": ["a", "b"], "label": "x"}\n{"text": null}\n'),
-        _join("ndjson", '{"text": "a"}\n{"text": {"a": "b"}}\n')] + [
+        _join("ndjson", '{"text": "a"}\n{"text": {"a": "b"}}\n'),
+        # An escaped backslash, and no half of a character.
+        _join("ndjson", '{"text": "\\\\ud800"}\n{"text": "b"}\n')] + [
         _join("where", condition) for condition in _CONDITIONS[:6]]
 
 
@@ -520,6 +524,8 @@ def _check_ndjson(parts: list[bytes], random: Random) -> None:
     except (ValueError, RecursionError):
         rows = [None]
     if frame is None:
+        if None not in rows and _is_sound(lines):
+            raise Finding("a sound file is refused", parts[0])
         return
     if not all(isinstance(row, dict) for row in rows):
         raise Finding("a file that is no NDJSON is read", parts[0])
@@ -535,3 +541,22 @@ def _check_ndjson(parts: list[bytes], random: Random) -> None:
             continue
         if name not in frame.columns or frame[name].to_list() != theirs:
             raise Finding("NDJSON is read otherwise", f"{name!r}: {frame} and {theirs}")
+
+
+def _is_sound(lines: list[str]) -> bool:
+    """Whether all lines are objects without a key twice, of texts or numbers by their keys, and
+    one has a text."""
+    kinds = dict[str, set[str]]()
+    for line in filter(None, lines):
+        # Of an object, and of nothing else, a tuple.
+        row = json.loads(line, object_pairs_hook=tuple) if line.strip() else None
+        if not isinstance(row, tuple) or "\r" in line or len(dict(row)) < len(row):
+            return False
+        for name, value in row:
+            is_number = type(value) in (int, float) and abs(value) < 1e15
+            kinds.setdefault(name, set()).add(
+                "text" if isinstance(value, str) and is_unicode(value) else
+                "number" if is_number else "none" if value is None else "other")
+    return "text" in kinds.get("text", ()) and all(
+        {*found, "none"} in ({"text", "none"}, {"number", "none"}) for found in kinds.values()
+        ) and is_unicode("".join(kinds))
