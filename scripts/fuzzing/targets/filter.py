@@ -7,6 +7,8 @@ imported the short path of the filter; it is this file as a program, and some be
 from __future__ import annotations
 
 import atexit
+import fcntl
+import importlib
 import json
 import os
 import resource
@@ -17,10 +19,11 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from random import Random
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 ABOUT = "`textnb filter` under limits of memory, files and time, with broken streams and signals"
 WITHIN = ["fuzzing.targets.filter"]
@@ -36,11 +39,13 @@ _OPTIONS = [*[
     ["-p", "--spam-cutoff", "0.9", "--ham-cutoff", "0.1"], ["--min-learned", "99999999"]] * 8,
     _HELP, _MAILDIR]
 # What is limited, and to how many times the value; memory is counted from what is in use, or from
-# a little less than what Python needs to begin.
+# a little less than what Python needs to begin. Where it is scarce, one of the first allocations
+# after a block of the message fails, and no other.
+_SCARCE = -1
 _LIMITS = [None, None, (resource.RLIMIT_AS, 1 << 16), (resource.RLIMIT_AS, 1 << 12),
            (resource.RLIMIT_NOFILE, 1), (resource.RLIMIT_FSIZE, 1), (resource.RLIMIT_FSIZE, 300),
            (resource.RLIMIT_DATA, 1 << 14), (resource.RLIMIT_NPROC, 1), (resource.RLIMIT_CPU, 1),
-           (resource.RLIMIT_STACK, 1 << 12)]
+           (resource.RLIMIT_STACK, 1 << 12), (_SCARCE, 1), (_SCARCE, 1)]
 # Limits of how many files are open, of their size, and of processes end no writing to a pipe.
 _NO_END = (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC)
 _PYTHON = {resource.RLIMIT_AS: 12 << 20, resource.RLIMIT_DATA: 5 << 20}
@@ -48,7 +53,9 @@ _PYTHON = {resource.RLIMIT_AS: 12 << 20, resource.RLIMIT_DATA: 5 << 20}
 # end never comes is given up after some seconds, unless it must be passed on.
 _INPUTS = [*["whole"] * 20, *["in pieces", "cut", "slow"] * 6, "closed", "empty", "endless"]
 _PATIENCE = ["--timeout", "0.1"]
-_OUTPUTS = ["pipe", "pipe", "pipe", "file", "/dev/full", "closed", "reader gone"]
+# A small pipe that does not wait for its reader ends a writing, and has room again soon after.
+_IMPATIENT = "impatient"
+_OUTPUTS = ["pipe", "pipe", "pipe", "file", "/dev/full", "closed", "reader gone", _IMPATIENT]
 _SIGNALS = [0, 0, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGPIPE,
             signal.SIGUSR1, signal.SIGXCPU, signal.SIGKILL]
 _FAILED, _VERDICTS, _SECONDS = 3, (0, 1, 2), 40.0
@@ -66,7 +73,7 @@ runpy.run_module("textnb", run_name="__main__", alter_sys=True)
 _DEATHS = {resource.RLIMIT_CPU: {signal.SIGXCPU, signal.SIGKILL},
            resource.RLIMIT_STACK: {signal.SIGSEGV}}
 # Where the whole answer arrives, if nothing else is in its way.
-_READ = ("pipe", "file")
+_READ = ("pipe", "file", _IMPATIENT)
 _STATUS = b"X-Textnb-Status: "
 _STATUSES = [b"spam", b"ham", b"unsure"]
 _SPAM = b"Subject: cheap\r\n\r\nbuy cheap pills now\r\n"
@@ -76,6 +83,25 @@ _MESSAGES = [
     b"From a@b Sat Jan  3 01:05:34 1996\nSubject: =?utf-8?q?caf=C3=A9?=\n\nnothing known",
     b"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n<p>pills\n--b--",
     b"Subject: a\n\n" + b"the meeting at noon\n" * 3400]
+
+
+class _Scarce:
+    """Standard input. After one of its blocks an allocation fails, if this Python can do that; but
+    none within a read, which would lose what was read."""
+
+    def __init__(self, source: Any, value: int) -> None:
+        self.buffer, self._source = self, source
+        self._blocks, self._moment = value // 4 % 2, value % 4
+        self._tests: Any = sys.modules.get("_testcapi")
+
+    def read1(self, size: int) -> bytes:
+        if self._tests:
+            self._tests.remove_mem_hooks()
+        block: bytes = self._source.buffer.read1(size)
+        self._blocks -= 1
+        if self._tests and self._blocks == -1:
+            self._tests.set_nomemory(self._moment, self._moment + 1)
+        return block
 
 
 def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool, bool]:
@@ -95,6 +121,9 @@ def run(job: dict[str, Any], message: bytes) -> tuple[int, bytes, bool, bool]:
         case "reader gone":
             os.close(answer)
             answer = os.open(os.devnull, os.O_RDONLY)
+        case "impatient":
+            fcntl.fcntl(target, fcntl.F_SETPIPE_SZ, 4096)
+            os.set_blocking(target, False)
     # Python flushes what it holds in a fork too.
     sys.stdout.flush()
     # It waits until the process is the filter: what Python does after a fork can't be interrupted.
@@ -154,7 +183,8 @@ def _become(job: dict[str, Any], source: int, target: int, began: int) -> NoRetu
                 pages = Path("/proc/self/statm").read_text().split()
                 value += _PYTHON[which] if job["anew"] else int(
                     pages[0 if which == resource.RLIMIT_AS else 5]) * 4096
-            resource.setrlimit(which, (value, value))
+            if which != _SCARCE:
+                resource.setrlimit(which, (value, value))
         arguments = ["textnb", "filter", *job["arguments"]]
         if job["anew"]:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
@@ -167,6 +197,8 @@ def _become(job: dict[str, Any], source: int, target: int, began: int) -> NoRetu
             for number, mode, closed in (
                 (0, "r", job["input"] == "closed"), (1, "w", job["output"] == "closed"),
                 (2, "w", False)))
+        if sys.stdin is not None and job["limit"] and job["limit"][0] == _SCARCE:
+            sys.stdin = cast(Any, _Scarce(sys.stdin, job["limit"][1]))
         from textnb.cli import entry
     except BaseException:
         # A limit did not let the process begin.
@@ -237,6 +269,9 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     import textnb.cli.quick
     import textnb.filter.quick  # noqa: F401 (what a fork is to have imported)
 
+    # With it, Python's own tests let allocations fail.
+    with suppress(ImportError):
+        importlib.import_module("_testcapi")
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     # By default it is 8 MB, and nothing else would ever want of memory.
     threading.stack_size(512 << 10)
@@ -323,6 +358,10 @@ def check(data: bytes) -> None:
         message = message[:len(message) * data[CUT] // 256]
     elif given in ("empty", "closed"):
         message = b""
+    output = _OUTPUTS[data[OUTPUT] % len(_OUTPUTS)]
+    if output == _IMPATIENT:
+        # More than its pipe holds.
+        message *= 1 + 20_000 // max(len(message), 1)
     passing = any("p" in option for option in options[:1])
     if given == "endless" and (passing or options == _MAILDIR):
         given = "whole"
@@ -330,11 +369,11 @@ def check(data: bytes) -> None:
         job["arguments"] = [*options, *_PATIENCE]
     wanted, whole = _without_limits(data[OPTIONS] % len(_OPTIONS), message)
     job |= {"limit": limit and (limit[0], data[VALUE] * limit[1]), "input": given, "anew": anew,
-            "output": _OUTPUTS[data[OUTPUT] % len(_OUTPUTS)],
+            "output": output,
             "signal": (int(_SIGNALS[data[SIGNAL] % len(_SIGNALS)]),
                        data[MOMENT] / 256 * (0.4 if anew else 0.012))}
     code, found, has_begun, is_early = _ask(job, message)
-    limited = limit is not None or job["signal"][0]
+    limited = limit is not None or job["signal"][0] or job["output"] == _IMPATIENT
     more = f"{job}: {code} for {wanted}, {found!r:.300} for {whole!r:.300}"
     if not has_begun:
         # Python itself ends with any code.
@@ -353,8 +392,9 @@ def check(data: bytes) -> None:
         mbox = passing and not whole.startswith(_STATUS)
         begin = whole.find(b"\n" + _STATUS) + 1 if mbox else 0
         end = whole.find(b"\n", begin) + 1
-        # A message that is no more than a continuation line gets an empty line before it.
-        gap = message.removeprefix(whole[:begin])[:1] in (b" ", b"\t") and b"\n" not in message
+        # A message that ends in a continuation line, before any header, gets an empty line there.
+        rest = message.removeprefix(whole[:begin])
+        gap = rest[:1] in (b" ", b"\t") and b"\n" not in rest
         if passing and whole[:begin] + whole[end:].removeprefix(b"\n" if gap else b"") != message:
             raise Finding("another message", more)
         # With --exit-zero every verdict is 0.
@@ -384,8 +424,9 @@ def check(data: bytes) -> None:
                 # What is stopped before it can read the message copies it as it is.
                 answers.append(message)
             # A limit may end the writing, and so may a signal if no message is passed on.
-            may_end = (limited and not passing) or (limit is not None and not (
-                job["output"] == "pipe" and limit[0] in _NO_END))
+            may_end = (limited and not passing) or job["output"] == _IMPATIENT or (
+                limit is not None and limit[0] != _SCARCE and not (
+                    job["output"] == "pipe" and limit[0] in _NO_END))
             if found not in answers and not (may_end and any(
                     text.startswith(found) for text in (whole, untold, message))):
                 raise Finding("a failure with another answer", more)
