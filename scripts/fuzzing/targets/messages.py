@@ -315,9 +315,9 @@ def _compare_with_library(data: bytes, message: MailMessage) -> None:
             or (message.errors and re.search(rb"\r(?!\n)", data))) or any(
             part.get_content_type() not in ("text/plain", "multipart/mixed", "message/rfc822")
             # An encoding of parts is forbidden; readers undo it or not. The library keeps the line
-            # breaks of a header.
+            # breaks of a header, and the white space at its end.
             or (part.get_content_type() != "text/plain" and "Content-Transfer-Encoding" in part)
-            or "\n" in str(part.get("Content-Transfer-Encoding", ""))
+            or re.search(r"\n|\s\Z", str(part.get("Content-Transfer-Encoding", "")))
             for part in parts):
         return
     texts = list[str]()
