@@ -263,8 +263,6 @@ TABLE = pl.LazyFrame({"x": [1.5, 2.5], "name": ["a", "b"], "pixels": [[1, 2, 3],
      "'name' must be numeric; it is String"),
     (lambda: feature_columns(TABLE.select("name", "x"), None, "x"), SchemaError,
      r"no numeric column is left as a feature; the columns are 'name' \(String\)"),
-    (lambda: feature_columns(TABLE.select(x=pl.concat_list("x", "x")), ["x"], None), SchemaError,
-     r"'x' must be numeric; it is List.*, make arrays: pl.col\('x'\).list.to_array\(n\)"),
     (lambda: feature_names(TABLE.with_columns(pl.col("x").alias("pixels[1]")),
                            ["pixels", "pixels[1]"]), SchemaError, r"both called 'pixels\[1\]'"),
     # Half a character in Python's strings

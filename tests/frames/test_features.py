@@ -40,7 +40,7 @@ def test_an_array_counts_for_its_width():
     (pl.Series([0, 1]).cast(pl.Duration), r"pl\.col\('c'\)\.cast\(pl\.Int64\), or leave"),
     (pl.Series([0, 1]).cast(pl.Time), r"pl\.col\('c'\)\.cast\(pl\.Int64\)"),
     (pl.Series([0, 1]).cast(pl.Int128), r"pl\.col\('c'\)\.cast\(pl\.Float64\)"),
-    (pl.Series([[1], [2]]), r"List\(Int64\)\. Leave it out"),
+    (pl.Series([[1], [2]]), r"make arrays: pl\.col\('c'\)\.list\.to_array\(n\); or leave"),
     (pl.Series([{"u": 1}, {"u": 2}]), r"\. Leave it out"),
 ], ids=lambda value: str(value.dtype) if isinstance(value, pl.Series) else "")
 def test_advice_is_for_the_type(values, advice):
@@ -52,10 +52,11 @@ def test_advice_is_for_the_type(values, advice):
 
 def test_the_advice_works():
     frame = pl.DataFrame({"d": pl.Series([0, 1]).cast(pl.Date), "c": ["p", "q"],
-                          "t": pl.Series([0, 1]).cast(pl.Duration)})
+                          "t": pl.Series([0, 1]).cast(pl.Duration), "l": [[1, 2], [3, 4]]})
     numbers = frame.to_dummies("c").with_columns(
-        pl.col("d").dt.epoch("s"), pl.col("t").cast(pl.Int64))
-    assert feature_columns(numbers.lazy(), None, None) == ["d", "c_p", "c_q", "t"]
+        pl.col("d").dt.epoch("s"), pl.col("t").cast(pl.Int64), pl.col("l").list.to_array(2))
+    assert feature_columns(numbers.lazy(), None, None) == [
+        "d", "c_p", "c_q", "t", "l"]
 
 
 def test_a_matrix_has_the_order_of_the_columns():
