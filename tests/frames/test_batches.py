@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from tests.tiers import examples
 from textnb.frames import sinks
-from textnb.frames.batches import MAX_BYTES, MAX_ROWS, batches, groups
+from textnb.frames.batches import MAX_BYTES, MAX_ROWS, UnfinishedError, batches, groups
 
 Table = pl.DataFrame | pl.LazyFrame
 either_kind = pytest.mark.parametrize("lazy", [False, True])
@@ -108,8 +108,13 @@ def test_rows_that_the_engine_loses_in_a_panic_are_an_error(tmp_path):
     frame.collect_schema()
     assert sum(batch.height for batch in batches(frame, ["text"])) == rows.height
     os.truncate(path, path.stat().st_size // 2)
-    with pytest.raises(pl.exceptions.PolarsError):
+    with pytest.raises(UnfinishedError, match="Polars stopped before the last row"):
         list(batches(frame, ["text"]))
+
+
+def test_a_column_of_any_name_is_kept():
+    frame = pl.DataFrame({"is_last": [True, True, False], "is_last_": [1, 2, 3]})
+    assert_frame_equal(pl.concat(batches(frame.lazy(), max_rows=2)), frame)
 
 
 @either_kind

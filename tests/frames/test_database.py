@@ -268,6 +268,10 @@ def test_a_path_without_a_database_makes_none(tmp_path):
     with pytest.raises(SourceError, match=rf"at sqlite:///{path}: no such file: '{path}'"):
         scan_database("SELECT 1 AS text", f"sqlite:///{path}")
     assert not path.exists()
+    with pytest.raises(SourceError, match=r"no such file: 'file:nowhere\.db'"):
+        scan_database("SELECT 1 AS text", "sqlite:///file:nowhere.db")
+    rows = scan_database("SELECT 1 AS text", "sqlite:///file::memory:?uri=true")
+    assert rows.collect().height == 1
 
 
 def test_a_column_without_a_name_is_refused():

@@ -17,6 +17,7 @@ from textnb.errors import DataError, EngineError, ParameterError, SchemaError, S
 from textnb.frames.conditions import check_condition, rows_where
 from textnb.frames.failures import naming_source
 from textnb.frames.features import check_values, feature_columns, feature_matrix, feature_names
+from textnb.frames.formats import format_of
 from textnb.frames.kinds import as_polars
 from textnb.frames.label_lists import list_labels
 from textnb.frames.paths import LINE_FORMATS
@@ -61,6 +62,16 @@ def test_a_compression_that_is_not_read_is_named(tmp_path, name, content, comman
     with pytest.raises(SourceError, match="it is compressed; textnb reads .gz and .zst: use "
                                           + command):
         TextClassifier().fit(path)
+
+
+@pytest.mark.parametrize("name", ["a.mbox.zip", "a.parquet.bz2", "http://h/a.csv.bz2"])
+def test_a_compression_of_what_is_not_read_from_it_is_an_unknown_format(name):
+    with pytest.raises(SourceError, match="can't tell the format of "):
+        format_of(name)
+
+
+def test_mail_is_read_from_more_compressions():
+    assert [format_of(f"a.mbox{ending}") for ending in (".gz", ".bz2", ".xz")] == ["mail"] * 3
 
 
 def test_a_failed_read_names_the_file_and_not_its_frame(tmp_path):

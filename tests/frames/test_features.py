@@ -41,6 +41,7 @@ def test_an_array_counts_for_its_width():
     (pl.Series([0, 1]).cast(pl.Time), r"pl\.col\('c'\)\.cast\(pl\.Int64\)"),
     (pl.Series([0, 1]).cast(pl.Int128), r"pl\.col\('c'\)\.cast\(pl\.Float64\)"),
     (pl.Series([[1], [2]]), r"make arrays: pl\.col\('c'\)\.list\.to_array\(n\); or leave"),
+    (pl.Series([["p"], ["q"]]), r"List\(String\)\. Leave it out"),
     (pl.Series([{"u": 1}, {"u": 2}]), r"\. Leave it out"),
 ], ids=lambda value: str(value.dtype) if isinstance(value, pl.Series) else "")
 def test_advice_is_for_the_type(values, advice):

@@ -57,16 +57,23 @@ def batches(
                 progress(batch.height)
 
 
+class UnfinishedError(pl.exceptions.ComputeError):
+    """Polars ended before the last row, by a panic that it told on standard error alone."""
+
+
 def collect_batches(frame: pl.LazyFrame, max_rows: int) -> Iterator[pl.DataFrame]:
     """Collect a frame in batches of at most ``max_rows`` rows, in order; none is empty.
 
+    Use it in place of `polars.LazyFrame.collect_batches`, which may lose rows without an error.
+
     Raises
     ------
-    polars.exceptions.ComputeError
-        If the engine ended before the last row. It reads in a thread of its own, and a panic
-        there looks like the end of the rows: so a row of ours must come last.
+    UnfinishedError
+        If Polars ended before the last row.
     """
     schema = frame.collect_schema()
+    # Polars reads in a thread of its own, and if that panics, the batches just end. So a row with
+    # this mark is added as the last one, which must come; it is left out here.
     mark = "is_last"
     while mark in schema:
         mark += "_"
@@ -76,12 +83,13 @@ def collect_batches(frame: pl.LazyFrame, max_rows: int) -> Iterator[pl.DataFrame
     has_ended = False
     # lazy=True: the query starts when the first batch is asked for.
     for batch in marked.collect_batches(chunk_size=max_rows, maintain_order=True, lazy=True):
-        has_ended = batch[mark][-1]
+        if batch.height:
+            has_ended = batch[mark][-1]
         rows = batch.drop(mark).head(batch.height - has_ended)
         if rows.height:
             yield rows
     if not has_ended:
-        raise pl.exceptions.ComputeError("the engine ended before the last row")
+        raise UnfinishedError("Polars stopped before the last row; standard error says why")
 
 
 def _split_by_bytes(

@@ -299,7 +299,8 @@ class _SqlAlchemy(_Reader):
         path = url.database or ":memory:"
         # SQLite would make an empty database of a misspelt path.
         if (url.get_backend_name() == "sqlite" and path != ":memory:"
-                and not path.startswith("file:") and not os.path.exists(path)):
+                and not (path.startswith("file:") and "uri" in url.query)
+                and not os.path.exists(path)):
             raise FileNotFoundError(f"no such file: {path!r}")
         # Without a pool, a connection is closed when it is released.
         return sqlalchemy.create_engine(url, poolclass=sqlalchemy.pool.NullPool)

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import SchemaError, SourceError, quantity
-from textnb.frames.batches import collect_batches
+from textnb.frames.batches import UnfinishedError, collect_batches
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.paths import LINE_FORMATS, READ_ERRORS, escape_glob, open_text
 from textnb.frames.stdin import shown_name
@@ -166,6 +166,8 @@ def check_strings(source: str, columns: Collection[str], **options: Any) -> None
                              else _nested_value_fault(text, columns)):
                     raise SourceError.unreadable(
                         hide_secrets(shown_name(source)), f"line {number} {fault}")
+    except UnfinishedError:
+        raise
     except (*READ_ERRORS, EOFError):
         # Polars reports these errors itself when it reads the rows.
         return

@@ -84,7 +84,7 @@ def _advice(name: str, dtype: pl.DataType) -> tuple[str, str]:
         target = "Float64" if isinstance(dtype, (pl.Int128, pl.UInt128)) else "Int64"
         return (f"Cast it: pl.col({name!r}).cast(pl.{target}), or leave it out",
                 f"Write it as {target} in the file, or leave the column out of the features")
-    if isinstance(dtype, pl.List):
+    if isinstance(dtype, pl.List) and _n_features(pl.Array(dtype.inner, 1)):
         return (f"If all lists have one length n, make arrays: pl.col({name!r}).list.to_array(n); "
                 "or leave it out",
                 "If all lists have one length, write a column for each place; or leave the "

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 from textnb.errors import ParameterError, SourceError
-from textnb.frames.cloud import hide_secrets
+from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.faults import check_header, check_strings
 from textnb.frames.names import exactly
-from textnb.frames.paths import READ_ERRORS, escape_glob, without_bom
+from textnb.frames.paths import LINE_FORMATS, READ_ERRORS, escape_glob, without_bom
 from textnb.frames.sources import NumericColumns, ScanOptions, no_numeric_columns
 
 LAKES = ("delta", "iceberg")
@@ -33,10 +33,14 @@ _MAX_ORDERED_COLUMNS = 32
 def format_of(path: str) -> str:
     """The format that the ending of a path or URL shows."""
     name = Path(path.split("?")[0] if "://" in path else path).name.lower()
-    # A compression that is not read is reported when the file is opened, and mail has more of them.
-    for compression in (".gz", ".zst", ".bz2", ".xz", ".zip"):
+    for compression in (".gz", ".zst"):
         name = name.removesuffix(compression)
     ending = Path(name).suffix
+    if ending in (".bz2", ".xz", ".zip") and not is_url(path):
+        format = ENDINGS.get(Path(name.removesuffix(ending)).suffix)
+        # Mail is read from the first two; of lines, it is said when the file is opened.
+        if format in LINE_FORMATS or (format == "mail" and ending != ".zip"):
+            return format
     if ending not in ENDINGS:
         raise SourceError.unknown_format(hide_secrets(path), ENDINGS)
     return ENDINGS[ending]

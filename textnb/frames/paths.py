@@ -29,10 +29,11 @@ _KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"),
 _WIDE_MARKS = ((codecs.BOM_UTF32_LE, "UTF-32"), (codecs.BOM_UTF32_BE, "UTF-32"),
                (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16"))
 _GZIP = b"\x1f\x8b"
+# The first bytes of compressed files that Polars does not read, and what decompresses them.
+_UNREAD_COMPRESSIONS = (
+    (rb"BZh[1-9]1AY&SY", "bunzip2"), (rb"\xfd7zXZ", "unxz"), (rb"PK\x03\x04", "unzip"))
 # The formats whose files are lines of UTF-8: faults are named by their line, and lines are counted
 # to estimate rows.
-# The first bytes of compressed files that Polars does not read, and what decompresses them.
-_UNREAD_COMPRESSIONS = ((rb"BZh[1-9]", "bunzip2"), (rb"\xfd7zX", "unxz"), (rb"PK\x03\x04", "unzip"))
 LINE_FORMATS = ("csv", "tsv", "ndjson", "lines")
 # The errors that readers raise for a file that they can't read.
 READ_ERRORS = (*ENGINE_ERRORS, OSError)
@@ -177,8 +178,8 @@ def first_bytes(path: str) -> bytes:
     """The first bytes of a file's text; empty if it can't be read, which is reported elsewhere."""
     try:
         with open_text(path) as file:
-            # The longest byte-order mark has four bytes.
-            return file.read(4)
+            # No byte-order mark and no mark of a compression is longer.
+            return file.read(10)
     except (OSError, EOFError):
         return b""
 

@@ -49,7 +49,7 @@ _WORDLLAMA_FILES = {
 _TEXT_FILE_ENDINGS = (".txt", ".vec", ".glove")
 # The maximum shape of a matrix of safetensors.
 _MAX_SUBWORDS, _MAX_WIDTH = 1 << 21, 4096
-# What has more digits than these is a word, and not the number of words.
+# A number of words has at most as many digits; what is longer is a word itself.
 _MAX_DIGITS = 18
 # A word with more subwords per character is nearly split into its letters: it is unknown.
 _MAX_SUBWORDS_PER_CHARACTER = 0.5
@@ -214,7 +214,8 @@ def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
     width, n_headers, n_words, i = None, 0, 0, -1
     for i, line in enumerate(_read_lines(path)):
         word, _, numbers = line.rstrip(" \r\n").partition(" ")
-        if i == 0 and numbers.isdecimal() and word.isdecimal() and len(word) <= _MAX_DIGITS:
+        if i == 0 and f"{word}{numbers}".isascii() and (
+                word.isdecimal() and numbers.isdecimal() and len(word) <= _MAX_DIGITS):
             # The first line of word2vec and fastText: the number of words, and the width.
             n_headers, n_words = 1, int(word)
             continue

@@ -39,8 +39,8 @@ _OPTIONS = [*[
     ["-p", "--spam-cutoff", "0.9", "--ham-cutoff", "0.1"], ["--min-learned", "99999999"]] * 8,
     _HELP, _MAILDIR]
 # What is limited, and to how many times the value; memory is counted from what is in use, or from
-# a little less than what Python needs to begin. Where it is scarce, one of the first allocations
-# after a block of the message fails, and no other.
+# a little less than what Python needs to begin. With _SCARCE, one of the first allocations after a
+# block of the message fails, and no other (not in a process that is begun anew).
 _SCARCE = -1
 _LIMITS = [None, None, (resource.RLIMIT_AS, 1 << 16), (resource.RLIMIT_AS, 1 << 12),
            (resource.RLIMIT_NOFILE, 1), (resource.RLIMIT_FSIZE, 1), (resource.RLIMIT_FSIZE, 300),

@@ -77,7 +77,7 @@ def style_tokens(message: MailMessage, structure: MessageStructure) -> Iterator[
     # Blank lines at the end depend on how the message was stored.
     text = message.body[:_MAX_TEXT_LENGTH].rstrip()
     for run in _PUNCTUATION_RUN.findall(text):
-        # Letters in circles have two cases, and are no letters here.
+        # Letters in circles are punctuation here, and have two cases; tokens are in lower case.
         run = run.lower()
         yield f"run:{run}" if len(run) <= 6 else f"run:{run[:3]}..."
     n_letters = sum(map(str.isalpha, text))
