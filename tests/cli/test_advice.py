@@ -61,8 +61,8 @@ ROOT = Path(textnb.__file__).parent
 # model's mathematics, and values that are not settings.
 PYTHON_ONLY = {
     "TEXTNB_KERNEL", "X", "a folder of a Maildir", "a setting of texts",
-    "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "decision",
-    "density", "estimator", "fourth", "kind", "link", "method", "min_categories", "n",
+    "above", "binarize", "bins", "calibration", "chosen", "class", "classes", "cv", "date",
+    "decision", "density", "estimator", "fourth", "kind", "link", "method", "min_categories", "n",
     "n_components", "name", "progress", "prune", "raw", "search", "shingle", "sigmoids", "stale",
     "step of a feature map", "steps", "target", "text column", "tokenizer", "vocabulary", "weights",
     "y"}

@@ -248,6 +248,8 @@ class Decision:
                 values["evidence"], Mapping):
             raise ParameterError("a decision has the values evidence, positive and thresholds; got "
                                  f"{sorted(values)}")
+        if any({*row} != {"label", "log_odds"} for row in values["thresholds"]):
+            raise ParameterError("a threshold of a decision has the values label and log_odds")
         numbers = {"always": -inf, "never": inf}
         thresholds = {row["label"]: numbers.get(row["log_odds"], row["log_odds"])
                       for row in values["thresholds"]}

@@ -13,8 +13,11 @@ import math
 import secrets
 import select
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -270,11 +273,11 @@ def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]
     """Yield lists of the lines that are waiting; None stands for a line that is too long."""
     # The beginning of the last line, and whether bytes of it were dropped.
     rest, is_too_long, is_first = b"", False, True
-    while block := _read_waiting(source):
-        if is_first:
-            # Remove the byte-order mark of UTF-8.
-            block, is_first = (beginning + block).removeprefix(b"\xef\xbb\xbf"), False
+    for block in chain([beginning], iter(partial(_read_waiting, source), b"")):
         *whole, rest = (rest + block).split(b"\n")
+        if is_first and whole:
+            # The mark may come in several blocks.
+            whole[0], is_first = whole[0].removeprefix(BOM_UTF8), False
         lines = [None if len(line) > MAX_LINE_SIZE else line.strip() for line in whole]
         if is_too_long and lines:
             lines[0], is_too_long = None, False
@@ -282,6 +285,8 @@ def _waiting_lines(source: Any, beginning: bytes) -> Iterator[list[bytes | None]
             rest, is_too_long = b"", True
         if lines:
             yield lines
+    if is_first:
+        rest = rest.removeprefix(BOM_UTF8)
     if rest or is_too_long:
         yield [None if is_too_long else rest.strip()]
 
