@@ -163,6 +163,8 @@ DAMAGED = [
     ("histogram", "estimator/parameters/density", "no 'name'", [{}]),
     ("histogram", "estimator/parameters/density", "no 'parameters'",
      [{"name": "KernelDensity"}, {"name": "HistogramDensity"}]),
+    ("histogram", "estimator/parameters/density", "has the values name and parameters",
+     [{"name": "HistogramDensity", "parameters": {}, "other": 1}]),
     *(("histogram", "estimator/parameters/density", words, [{"name": name, "parameters": values}])
       for name, values, words in [
         ("KernelDensity", {"atol": 10**400}, "a number is too large"),

@@ -189,6 +189,7 @@ def _pack_density(estimator: PlugInBayes) -> dict[str, Any]:
 
 def _unpack_density(entry: Any) -> Any:
     require(entry["name"] in _densities_by_name(), f"density {entry['name']!r} is unknown")
+    require({*entry} <= {"name", "parameters"}, "a density has the values name and parameters")
     # A larger integer does not fit into a float.
     require(not any(isinstance(value, int) and abs(value) >= 1 << 1023
                     for value in entry["parameters"].values()), "a number is too large")
