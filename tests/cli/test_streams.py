@@ -155,26 +155,30 @@ def test_empty_lines_before_the_first_wait_for_no_end(trained):
     assert json.loads(ran.out)["line"] == 3, "empty lines are counted"
 
 
-def test_empty_lines_before_other_rows_are_read_again(monkeypatch):
+@pytest.mark.parametrize(("parts", "format"), [
+    ((b"\n", b" \n", b"text\tlabel\n"), "csv"), ((b"\xef", b"\xbb", b"\xbf{}"), "ndjson"),
+    ((b"P", b"AR1..."), "parquet"), ((b"ARR", b"OW1..."), "ipc"), ((b"P",), "csv"),
+    ((b"\xef\xbb\xbf", b"\n", b"{}"), "ndjson")])
+def test_what_was_read_to_find_the_format_is_read_again(monkeypatch, parts, format):
     from textnb.frames import stdin
 
     class Pipe(io.RawIOBase):
         """A pipe into which a part is written at a time."""
 
-        parts = iter((b"\n", b" \n", b"text\tlabel\n"))
+        parts_left = iter(parts)
 
         def readable(self):
             return True
 
         def readinto(self, buffer):
-            part = next(self.parts, b"")
+            part = next(self.parts_left, b"")
             buffer[:len(part)] = part
             return len(part)
 
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Pipe())))
-    assert stdin.format_of_stdin() == "csv"
-    assert Path(stdin.spool_stdin()[0]).read_bytes() == b"\n \ntext\tlabel\n"
-    assert stdin.take_blanks() == b""
+    assert stdin.format_of_stdin() == format
+    assert Path(stdin.spool_stdin()[0]).read_bytes() == b"".join(parts)
+    assert stdin.take_beginning() == b""
 
 
 def test_a_stream_of_empty_lines_has_no_answers(run, trained):

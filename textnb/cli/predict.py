@@ -98,15 +98,15 @@ def _predict_lines(fitted: Fitted, options: PredictOptions, quiet: bool) -> None
     import sys
 
     from textnb.errors import DataError
-    from textnb.frames.stdin import STDIN, take_blanks
+    from textnb.frames.stdin import STDIN, take_beginning
     from textnb.workflow.lines import answer_lines
     from textnb.workflow.predict import answers_for
 
-    # To find out the format, blank bytes at the beginning were read: `take_blanks` returns them.
+    # To find out the format, some bytes were read: `take_beginning` returns them.
     with progress("predicting", "predicted", quiet, target="-") as advance:
         result = answer_lines(
             fitted, answers_for(options), sys.stdin.buffer, sys.stdout.buffer, advance,
-            options.columns, beginning=take_blanks())
+            options.columns, beginning=take_beginning())
     _note_answers(fitted, result)
     if result.n_errors:
         raise DataError(f"{STDIN}: {quantity(result.n_errors, 'line', 'has', 'have')} no answer, "

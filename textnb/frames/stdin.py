@@ -17,10 +17,11 @@ from textnb.files.cleanup import temporary_copy
 STDIN = "standard input"
 # The path of the copy that was made last, and its format.
 _spooled: tuple[str, str] | None = None
-# Spaces and line ends at the beginning of the stream, which were read to find the format.
-_blanks = b""
-# The maximum number of such bytes: a stream may have nothing else.
-_MAX_BLANKS = 1 << 20
+# What was read of the stream to find its format: blank bytes, or a part of one of the marks.
+_beginning = b""
+_MARKS = (codecs.BOM_UTF8, b"PAR1", b"ARROW1")
+# The maximum size of the beginning: a stream may have nothing but blank bytes.
+_MAX_BEGINNING = 1 << 20
 
 
 def spool_stdin() -> tuple[str, str]:
@@ -29,7 +30,7 @@ def spool_stdin() -> tuple[str, str]:
         raise SourceError.unreadable(STDIN, "it is closed")
     # With the engine's signal handler, a read that waits would go on after an interrupt.
     signal.siginterrupt(signal.SIGINT, True)
-    path = temporary_copy(sys.stdin.buffer, beginning=take_blanks())
+    path = temporary_copy(sys.stdin.buffer, beginning=take_beginning())
     with open(path, "rb") as copy:
         # The line of a header may be long.
         head = copy.read(1 << 16)
@@ -43,19 +44,20 @@ def spool_stdin() -> tuple[str, str]:
 def format_of_stdin() -> str | None:
     """The format of standard input by its first bytes; None if it is empty.
 
-    Wait for a byte that is not blank, and leave it unread. `take_blanks` returns the blank bytes
-    before it.
+    Wait for a byte that is not blank, or for the whole mark of a format, and leave it unread.
+    `take_beginning` returns the bytes before it.
     """
-    global _blanks
+    global _beginning
     if sys.stdin is None:
         raise SourceError.unreadable(STDIN, "it is closed")
     # As in `spool_stdin`.
     signal.siginterrupt(signal.SIGINT, True)
     source = sys.stdin.buffer
     if isinstance(source, io.BufferedReader):
-        while _is_blank(head := source.peek(1)) and len(_blanks) < _MAX_BLANKS:
-            _blanks += source.read(len(head))
-        head = _blanks + head
+        while ((head := source.peek(1)) and _says_nothing(_beginning + head)
+               and len(_beginning) < _MAX_BEGINNING):
+            _beginning += source.read(len(head))
+        head = _beginning + head
     else:
         # Bytes in memory, which have no `peek`.
         head, position = source.read(1 << 16), source.tell()
@@ -63,11 +65,11 @@ def format_of_stdin() -> str | None:
     return _sniff_format(head) if head else None
 
 
-def take_blanks() -> bytes:
-    """Return the blank bytes that `format_of_stdin` has read, and forget them."""
-    global _blanks
-    blanks, _blanks = _blanks, b""
-    return blanks
+def take_beginning() -> bytes:
+    """Return the bytes that `format_of_stdin` has read, and forget them."""
+    global _beginning
+    beginning, _beginning = _beginning, b""
+    return beginning
 
 
 def spooled_stdin() -> tuple[str, str] | None:
@@ -96,6 +98,7 @@ def _sniff_format(head: bytes) -> str:
     return "tsv" if b"\t" in header and b"," not in header else "csv"
 
 
-def _is_blank(head: bytes) -> bool:
-    """Whether bytes are blank, apart from a byte-order mark; False if there are none."""
-    return bool(head) and not head.removeprefix(codecs.BOM_UTF8).strip()
+def _says_nothing(head: bytes) -> bool:
+    """Whether bytes are blank, or a part of a mark, so that more must be seen for the format."""
+    return not head.removeprefix(codecs.BOM_UTF8).strip() or any(
+        len(head) < len(mark) and mark.startswith(head) for mark in _MARKS)
