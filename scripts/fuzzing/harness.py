@@ -280,22 +280,23 @@ def run(name: str, seconds: float, seed: int, until_found: bool = False) -> Run:
         engine, memory, inputs = "libFuzzer" if is_compiled else "", 0, 0
         is_interrupted, said = False, time.monotonic()
         try:
-            with process.stderr as output:
-                for line in output:
-                    lines = [*lines[-200:], line]
-                    if line.startswith("engine: "):
-                        engine = line.split()[1]
-                    if status := _STATUS.match(line):
-                        inputs, memory = int(status[1]), int(status[3] or memory)
-                        if not edges or edges[-1][1] != int(status[2]):
-                            edges.append((inputs, int(status[2])))
-                        if time.monotonic() > said + 60:
-                            said = time.monotonic()
-                            print(f"{inputs:,} inputs", file=sys.stderr, flush=True)
+            for line in process.stderr:
+                lines = [*lines[-200:], line]
+                if line.startswith("engine: "):
+                    engine = line.split()[1]
+                if status := _STATUS.match(line):
+                    inputs, memory = int(status[1]), int(status[3] or memory)
+                    if not edges or edges[-1][1] != int(status[2]):
+                        edges.append((inputs, int(status[2])))
+                    if time.monotonic() > said + 60:
+                        said = time.monotonic()
+                        print(f"{inputs:,} inputs", file=sys.stderr, flush=True)
         except KeyboardInterrupt:
             is_interrupted = True
             print("interrupted", file=sys.stderr)
             process.kill()
+        finally:
+            process.stderr.close()
         code = process.wait()
         watch.cancel()
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)

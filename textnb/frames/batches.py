@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from textnb.runtime.forks import check_polars_threads
-from textnb.runtime.stopping import is_stop_requested
+from textnb.runtime.stopping import raise_if_stopped
 
 # The default limits of a batch of rows, and of a list of items: see `groups`.
 MAX_ROWS, MAX_BYTES = 4096, 2 << 20
@@ -91,8 +91,7 @@ def collect_batches(frame: pl.LazyFrame, max_rows: int) -> Iterator[pl.DataFrame
             yield rows
     if not has_ended:
         # An interrupt ends the thread, too, and KeyboardInterrupt may get lost in a callback.
-        if is_stop_requested():
-            raise KeyboardInterrupt
+        raise_if_stopped()
         raise UnfinishedError("Polars stopped before the last row; standard error says why")
 
 

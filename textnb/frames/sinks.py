@@ -19,7 +19,7 @@ from textnb.files.replace import check_target, replace_file
 from textnb.frames.batches import collect_batches
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.formats import ENDINGS as INPUT_ENDINGS
-from textnb.runtime.stopping import count_written, is_stop_requested
+from textnb.runtime.stopping import count_written, raise_if_stopped
 
 FORMATS = ("parquet", "ipc", "csv", "tsv", "ndjson")
 ENDINGS = {ending: format for ending, format in INPUT_ENDINGS.items() if format in FORMATS}
@@ -72,8 +72,7 @@ def write(
         else:
             frame.sink_csv(file, separator=SEPARATORS[format])
         # The engine may have lost the exception of a signal, and not have written all rows.
-        if is_stop_requested():
-            raise KeyboardInterrupt
+        raise_if_stopped()
 
 
 def _check_types(schema: pl.Schema, format: str) -> None:

@@ -17,9 +17,10 @@ from textnb.files.cleanup import temporary_copy
 STDIN = "standard input"
 # The path of the copy that was made last, and its format.
 _spooled: tuple[str, str] | None = None
+# Formats whose first bytes are always the same.
+_FORMATS = {b"PAR1": "parquet", b"ARROW1": "ipc"}
 # What was read of the stream to find its format: blank bytes, or a part of one of the marks.
 _beginning = b""
-_MARKS = (codecs.BOM_UTF8, b"PAR1", b"ARROW1")
 # The maximum size of the beginning: a stream may have nothing but blank bytes.
 _MAX_BEGINNING = 1 << 20
 
@@ -85,11 +86,10 @@ def shown_name(path: str) -> str:
 
 
 def _sniff_format(head: bytes) -> str:
-    """The format of rows by their first bytes: those of Parquet and IPC are always the same."""
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(b"ARROW1"):
-        return "ipc"
+    """The format of rows by their first bytes."""
+    for mark, format in _FORMATS.items():
+        if head.startswith(mark):
+            return format
     text = head.removeprefix(codecs.BOM_UTF8).strip()
     # Blank lines alone are not CSV, which has a header.
     if not text or text.startswith(b"{"):
@@ -101,4 +101,4 @@ def _sniff_format(head: bytes) -> str:
 def _says_nothing(head: bytes) -> bool:
     """Whether bytes are blank, or a part of a mark, so that more must be seen for the format."""
     return not head.removeprefix(codecs.BOM_UTF8).strip() or any(
-        len(head) < len(mark) and mark.startswith(head) for mark in _MARKS)
+        len(head) < len(mark) and mark.startswith(head) for mark in (codecs.BOM_UTF8, *_FORMATS))

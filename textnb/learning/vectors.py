@@ -13,6 +13,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -49,8 +50,8 @@ _WORDLLAMA_FILES = {
 _TEXT_FILE_ENDINGS = (".txt", ".vec", ".glove")
 # The maximum shape of a matrix of safetensors.
 _MAX_SUBWORDS, _MAX_WIDTH = 1 << 21, 4096
-# A number of words has at most as many digits; what is longer is a word itself.
-_MAX_DIGITS = 18
+# The first line of word2vec and fastText: the number of words, and the width.
+_HEADER = re.compile(r"([0-9]{1,18}) [0-9]+")
 # A word with more subwords per character is nearly split into its letters: it is unknown.
 _MAX_SUBWORDS_PER_CHARACTER = 0.5
 
@@ -213,12 +214,11 @@ def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
     requested, file_words, vectors = set(words.to_list()), list[str](), list[NDArray[np.float32]]()
     width, n_headers, n_words, i = None, 0, 0, -1
     for i, line in enumerate(_read_lines(path)):
-        word, _, numbers = line.rstrip(" \r\n").partition(" ")
-        if i == 0 and f"{word}{numbers}".isascii() and (
-                word.isdecimal() and numbers.isdecimal() and len(word) <= _MAX_DIGITS):
-            # The first line of word2vec and fastText: the number of words, and the width.
-            n_headers, n_words = 1, int(word)
+        content = line.rstrip(" \r\n")
+        if i == 0 and (header := _HEADER.fullmatch(content)):
+            n_headers, n_words = 1, int(header[1])
             continue
+        word, _, numbers = content.partition(" ")
         if i - n_headers >= n_first and not (word in requested or word.lower() in requested):
             continue
         vector = _numbers_of(fields := numbers.split(" "))

@@ -15,13 +15,14 @@ import os
 import re
 import stat
 import tarfile
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import IO, Any
 
 from textnb.mail.charsets import Notes, note
-from textnb.mail.mbox import BYTE_ORDER_MARK, PIECE_SIZE, failure_note, split_mailbox
+from textnb.mail.mbox import PIECE_SIZE, failure_note, split_mailbox
 from textnb.mail.message import MAX_MESSAGE, MESSAGE_TOO_LARGE
 
 # Maximum number of bytes of a member's description in an archive: long names and extended
@@ -236,7 +237,7 @@ def _read_stream(file: IO[bytes], mail_file: MailFile) -> Iterator[RawMessage]:
     is_mailbox = mail_file.kind == "mailbox" or (
         mail_file.kind == "unknown"
         # The byte-order mark has three bytes, and "From " five.
-        and content.peek(8)[:8].removeprefix(BYTE_ORDER_MARK).startswith(b"From "))
+        and content.peek(8)[:8].removeprefix(BOM_UTF8).startswith(b"From "))
     if is_mailbox:
         for number, (raw, notes) in enumerate(split_mailbox(content), start=1):
             yield RawMessage(raw, f"{mail_file.path}#{number}", mail_file.label, mail_file.flags,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,6 @@ from textnb.mail.message import MAX_MESSAGE, MESSAGE_TOO_LARGE
 
 # The number of bytes that are read at a time.
 PIECE_SIZE = 1 << 20
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # The parts of a date, in any order: "From anyone@example.org Sat Jan  3 01:05:34 1996".
 _DATE_PARTS = [re.compile(part) for part in (
     rb"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b", rb"\b\d{1,2}:\d\d\b",
@@ -55,7 +55,7 @@ class _Lines:
         self._file = file
         self._lines = self._read_lines()
         self.failure: str | None = None
-        self.next = next(self._lines, b"").removeprefix(BYTE_ORDER_MARK)
+        self.next = next(self._lines, b"").removeprefix(BOM_UTF8)
 
     def _read_lines(self) -> Iterator[bytes]:
         rest = b""

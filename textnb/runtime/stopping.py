@@ -1,7 +1,7 @@
 """Whether a signal has asked the program to end, and how many rows it has written.
 
 A library may lose an exception that is raised inside its callback, such as KeyboardInterrupt. So
-code that has called a library asks `is_stop_requested` too.
+code that has called a library calls `raise_if_stopped`, or asks `is_stop_requested`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,12 @@ def request_stop() -> None:
 def is_stop_requested() -> bool:
     """Whether a signal came."""
     return _stopped
+
+
+def raise_if_stopped() -> None:
+    """Raise KeyboardInterrupt, once more, if a signal came."""
+    if _stopped:
+        raise KeyboardInterrupt
 
 
 def count_written(rows: int) -> None:
