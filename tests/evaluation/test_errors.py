@@ -358,7 +358,8 @@ DATA = [
     (lambda: lists_online(LISTS.with_columns(pl.col("label").list.head(0))), "no document has"),
     (lambda: lists_online(null_in(LISTS, "label", 4)), "labels in row 4"),
     # Audits, and rows to label
-    (lambda: textnb.audit(FEW.clear()), "no rows"),
+    (lambda: textnb.audit(FEW.clear()), "the input has no rows"),
+    (lambda: textnb.audit(FEW, test=FEW.clear()), "the test set has no rows"),
     (lambda: textnb.audit(FEW.with_columns(label=pl.lit(None, pl.String))), "label"),
     (lambda: textnb.rows_to_label(MODEL, FEW.head(0)), "the input has no rows"),
     (lambda: textnb.rows_to_label(MODEL, FEW.lazy().head(0)).collect(), "has no rows"),

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.labels import Labels
 from textnb.errors import DataError, ParameterError, quantity
-from textnb.evaluation.duplicates import WORD_TOKENIZER, find_duplicates
+from textnb.evaluation.duplicates import WORD_TOKENIZER, find_duplicates_in
 from textnb.evaluation.label_errors import (
     LeftOutRows,
     inseparable_classes,
@@ -307,16 +307,17 @@ class _Auditor:
 
     def _check_duplicates(self, test: Any, near: float | None) -> None:
         find = partial(
-            find_duplicates, text=self.settings.columns, label=self.settings.label, near=near,
+            find_duplicates_in, text=self.settings.columns, label=self.settings.label, near=near,
             tokenizer=WORD_TOKENIZER.with_params(token_columns=tuple(self.settings.token_columns)))
         # In each pair, "row" repeats the row "of", an earlier one.
-        pairs = find(self.rows).pairs.sort("similarity", descending=True)
+        pairs = find({"the input": self.rows}).pairs.sort("similarity", descending=True)
         pairs = pairs.with_columns(self.numbers.gather(pairs["of"]).alias("of"))
         kinds = [("contradiction", pairs.filter("conflict"), "row {} ({})"),
                  ("duplicate", pairs.filter(~pl.col("conflict")), "row {} ({})")]
         if test is not None:
             # Here "of" is a row of the first table, the test rows.
-            pairs = find(test, self.rows).pairs.sort("similarity", descending=True)
+            tables = {"the test set": test, "the input": self.rows}
+            pairs = find(tables).pairs.sort("similarity", descending=True)
             kinds.append(("in test", pairs, "row {} of the test rows ({})"))
         for kind, pairs, template in kinds:
             self.add(kind, [*_describe(pairs, template)], pairs["row"],

@@ -6,7 +6,7 @@ shingles, the runs of a few tokens: all of them are found, and each is compared 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,12 +148,21 @@ def find_duplicates(
     >>> result.pairs.rows(), result.share
     ([(0, 0, 1.0, True)], 0.5)
     """
+    tables = {"the training set": train} | ({} if test is None else {"the test set": test})
+    return find_duplicates_in(
+        tables, text=text, label=label, near=near, tokenizer=tokenizer, shingle=shingle)
+
+
+def find_duplicates_in(
+    tables: Mapping[str, Any], *, text: str | Sequence[str], label: str | None,
+    near: float | None, tokenizer: Tokenizer, shingle: int = 3,
+) -> Duplicates:
+    """As `find_duplicates`, for one table, or two; errors call them by their keys."""
     if near is not None and not (is_number(near) and 0 < near <= 1):
         raise ParameterError.out_of_range("near", "above 0 and at most 1, or None", near)
     if not is_whole(shingle) or shingle < 1:
         raise ParameterError.out_of_range("shingle", "an int >= 1", shingle)
     columns = text_columns_without_label(text) if label is None else text_columns_of(text, label)
-    tables = {"the training set": train} | ({} if test is None else {"the test set": test})
     # The interner gives each distinct token a code, the same in both tables.
     interner = Interner()
     parts = [_read(table, name, tokenizer, columns, label, interner)
@@ -163,8 +172,8 @@ def find_duplicates(
     row_numbers, n_train = np.arange(len(first_rows)), parts[0].height
     # Rows from `begin` on are compared with the rows before their limit: with the training set, or
     # with all rows before them.
-    begin = 0 if test is None else n_train
-    limits = row_numbers if test is None else np.minimum(row_numbers, n_train)
+    begin = 0 if len(tables) == 1 else n_train
+    limits = row_numbers if len(tables) == 1 else np.minimum(row_numbers, n_train)
     is_exact = first_rows < limits
     of, similarity = np.where(is_exact, first_rows, -1), is_exact.astype(np.float64)
     if near is not None:
