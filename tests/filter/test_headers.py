@@ -29,6 +29,16 @@ def test_the_status_goes_before_all_headers(message, before):
                     b"calibrated=no" + ending)
 
 
+@pytest.mark.parametrize("message", [
+    SPAM, SPAM.replace(b"\n", b"\r\n"), b"\n" + SPAM, b"From a@b Mon Jan  1 00:00:00 2024\n" + SPAM])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["nothing", "a mark"])
+def test_a_message_with_its_status_is_read_as_before(mark, message):
+    message = mark + message
+    at, line = status_line(message, Verdict("spam", 7.0, False))
+    before, after = parse_message(message), parse_message(message[:at] + line + message[at:])
+    assert (after.subject, after.body) == (before.subject, before.body)
+
+
 def test_a_line_that_would_continue_the_status_becomes_the_body():
     at, line = status_line(b" a\n b", Verdict("spam", 7.0, False))
     assert at == 3

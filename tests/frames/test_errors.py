@@ -40,6 +40,8 @@ SOUND = '{"text":"a","label":"b"}\n'
     ("a.ndjson", SOUND + '{"text":"a",\n', "line 2 is not JSON ("),
     ("a.csv", "text,label\ra,b\rc,d\r", "its lines end with CR alone; convert it"),
     ("a.csv", "text,label,text\na,b,c\n", "it has more than one column 'text': rename"),
+    ("a.ndjson", SOUND + "[" * 2000, "line 2 has values that are nested too deeply"),
+    ("a.ndjson", '{"text":"a","x":' + "[" * 600 + "]" * 600 + "}", "it has values that are nested"),
     ("a.ndjson", SOUND + '{"text":NaN}', "line 2 is not JSON (NaN is not a number of JSON); "),
     ("a.ndjson", SOUND + "\ufeff" + SOUND, "line 2 is not JSON (Unexpected UTF-8 BOM"),
     ("a.ndjson", SOUND + '{"text":"c \\ud800","label":"b"}\n', "line 2 has a lone surrogate"),

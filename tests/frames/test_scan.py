@@ -11,7 +11,7 @@ import pytest
 from polars.io.plugins import register_io_source
 
 from tests.frames.writing import ENDINGS, FORMATS, TABLES, write_files, write_rows
-from textnb.frames.scan import scan
+from textnb.frames.scan import scan, scan_table
 from textnb.frames.stdin import format_of_stdin
 
 ROWS = [("ham", 'He said "hi", twice'), ("spam", "naïve\u2028free\tmoney"), ("ham", "হিন্দী 😀")]
@@ -78,7 +78,8 @@ class TestFiles:
         write_files(tmp_path, {"a.txt": "\ufeffone\n\ufefftwo\n", "b.txt": "\n\ufeffthree\n"})
         assert texts(tmp_path) == ["one", "\ufefftwo", "", "\ufeffthree"]
 
-    @pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["no mark", "a mark"])
+    @pytest.mark.parametrize(
+        "mark", ["", "\ufeff", "\n \n"], ids=["nothing", "a mark", "blank lines"])
     def test_many_columns_of_ndjson_have_the_order_of_the_first_line(self, mark, tmp_path):
         names = [f"c{number * 7 % 50}" for number in range(50)]
         first = "{" + ", ".join(f'"{name}": 1' for name in names) + "}"
@@ -86,6 +87,14 @@ class TestFiles:
         frame = scan(tmp_path / "t.ndjson")
         assert frame.collect_schema().names() == [*names, "late"]
         assert frame.collect()["late"].to_list() == [None, 2]
+
+    def test_quotes_in_a_name_of_csv_are_read_as_in_a_text(self, tmp_path):
+        write_files(tmp_path, {"t.csv": '"a ""text""",""""\n"b ""c""",1\n'})
+        frame = scan(tmp_path / "t.csv", text='a "text"')
+        assert frame.collect().to_dicts() == [{'a "text"': 'b "c"', '"': "1"}]
+        assert scan(tmp_path / "t.csv").collect()['"'].to_list() == [1]
+        table = scan_table(tmp_path / "t.csv", None, label='a "text"')
+        assert dict(table.collect_schema()) == {'a "text"': pl.String, '"': pl.Float64}
 
     def test_brackets_in_strings_and_lists_deeper_in_ndjson_are_read(self, tmp_path):
         rows = [{"text": "[a]", "label": '"label": [1]', "more": {"label": ["x"]}},
@@ -245,7 +254,7 @@ class TestLaziness:
 READ_STDIN = """
 import sys
 from textnb.errors import SourceError
-from textnb.frames.scan import scan
+from textnb.frames.scan import scan, scan_table
 from textnb.frames.stdin import format_of_stdin
 try:
     frame = scan("-", text="text", format=sys.argv[1] or None)

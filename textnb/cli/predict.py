@@ -227,7 +227,7 @@ def _list_of_tokens(text: str) -> list[str]:
     """Parse an argument that is a JSON list of tokens."""
     try:
         tokens = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         tokens = None
     if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
         raise ParameterError(f"the model reads lists of tokens: type one as JSON, such as "

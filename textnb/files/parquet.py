@@ -20,8 +20,8 @@ from textnb.errors import first_line
 from textnb.files.require import require
 from textnb.runtime.forks import check_polars_threads
 
-# The errors of Polars for malformed bytes or tables.
-ENGINE_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+# The errors of Polars for malformed bytes or tables. Its types are compared by recursion.
+ENGINE_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, RecursionError)
 # The number of bytes after the metadata: 4 for the length of the metadata, and "PAR1".
 _TAIL_SIZE = 8
 # Numbers of the fields of structs in parquet.thrift.

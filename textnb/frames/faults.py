@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import SchemaError, SourceError, quantity
+from textnb.errors import TOO_DEEP, SchemaError, SourceError, quantity
 from textnb.frames.batches import UnfinishedError, collect_batches
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.paths import LINE_FORMATS, READ_ERRORS, escape_glob, open_text
@@ -177,6 +177,8 @@ def _nested_value_fault(line: str, columns: Collection[str]) -> str | None:
     """Describe a list or an object in one of the columns of a line; None if there is none."""
     try:
         row = json.loads(line)
+    except RecursionError:
+        return TOO_DEEP
     except ValueError:
         return None
     return next((f"has {json.dumps(row[column]):.60} in the column {column!r}, and other lines "
@@ -206,6 +208,9 @@ def _json_fault(path: str) -> str | None:
                 # A byte-order mark is allowed at the start of the file alone.
                 row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"),
                                  parse_constant=_refuse_constant)
+                written = json.dumps(row, ensure_ascii=False)
+            except RecursionError:
+                return f"line {number} {TOO_DEEP}"
             except ValueError as error:
                 # Without the place, which Python's message counts from the start of this line.
                 reason = str(error).split(": line ")[0]
@@ -216,7 +221,7 @@ def _json_fault(path: str) -> str | None:
             if not isinstance(row, dict):
                 return (f"line {number} is not a JSON object but {line[:40].decode()!r}; NDJSON "
                         "has one object per line")
-            if not is_unicode(json.dumps(row, ensure_ascii=False)):
+            if not is_unicode(written):
                 return f"line {number} {_LONE_SURROGATE_FAULT}"
     return None
 

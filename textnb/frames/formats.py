@@ -144,9 +144,14 @@ def _schema_of_one(source: Any, **options: Any) -> pl.Schema:
     if len(schema) <= _MAX_ORDERED_COLUMNS:
         return schema
     # The engine's order of many columns differs from one process to the next, so they are put into
-    # the order of the first line.
-    first_line = pl.scan_lines(source, name="line", **options).head(1).collect().item()
-    keys = [name for name in json.loads(first_line) if name in schema]
+    # the order of the first line that is not blank.
+    lines = pl.scan_lines(source, name="line", **options).filter(pl.col("line").str.contains(r"\S"))
+    first_line = lines.head(1).collect().item()
+    try:
+        keys = [name for name in json.loads(first_line) if name in schema]
+    except (ValueError, RecursionError):
+        # The engine reads deeper lists than Python does, and some JSON that is not quite right.
+        keys = []
     return pl.Schema({name: schema[name] for name in [*keys, *sorted(set(schema) - set(keys))]})
 
 
@@ -156,15 +161,23 @@ def _scan_csv(source: Any, find_numeric: NumericColumns | None, **options: Any) 
     ``find_numeric`` returns the names of these columns. Its argument is a function that infers the
     schema, for which the whole file is read. ``options`` are arguments of `polars.scan_csv`.
     """
+    strings = pl.scan_csv(source, infer_schema=False, **options)
+    # The engine leaves the quotes in a name doubled (polars#22943).
+    names = {name: name.replace('""', '"') for name in strings.collect_schema() if '""' in name}
+
+    def read(frame: pl.LazyFrame) -> pl.LazyFrame:
+        return _read_all_columns(frame).rename(names) if names else _read_all_columns(frame)
+
     if find_numeric is None:
-        return _read_all_columns(pl.scan_csv(source, infer_schema_length=None, **options))
-    strings = _read_all_columns(pl.scan_csv(source, infer_schema=False, **options))
+        return read(pl.scan_csv(source, infer_schema_length=None, **options))
     if find_numeric is no_numeric_columns:
-        return strings
+        return read(strings)
 
     def infer_schema() -> pl.Schema:
-        return pl.scan_csv(source, infer_schema_length=None, **options).collect_schema()
+        return pl.scan_csv(source, infer_schema_length=None, **options).rename(
+            names).collect_schema()
 
+    strings = read(strings)
     return strings.with_columns(_numbers_in(name) for name in find_numeric(infer_schema)
                                 if name in strings.collect_schema())
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import binascii
 import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from email.errors import MultipartInvariantViolationDefect
 from email.message import Message
@@ -38,10 +39,12 @@ _COMMENTED = re.compile(r'("[^"]*+"|[^\s"(]++(?=\s))\s*\([^()]*\)')
 # A text/plain alternative of fewer words may only say that the message is in HTML.
 MAX_STUB_WORDS = 20
 
-# Header lines with their continuations, and the envelope lines (``From ...``) of mbox files among
-# them.
+# Header lines with their continuations, and among them the envelope lines (``From ...``) of mbox
+# files, and the byte-order mark of a message above which a mail system has put its own headers.
 _HEADER_LINES = re.compile(
-    rb"(?:(?:[!-9;-~]*+:|[ \t]|>?From [^\r\n]*?\d\d?:\d\d)[^\r\n]*+(?:\r?\n|\r|\Z))*")
+    rb"(?:(?:(?:\xef\xbb\xbf)?(?:[!-9;-~]*+:|>?From [^\r\n]*?\d\d?:\d\d)|[ \t])"
+    rb"[^\r\n]*+(?:\r?\n|\r|\Z))*")
+_MARK = re.compile(rb"^\xef\xbb\xbf", re.M)
 _ENVELOPE = re.compile(rb"^>?From [^\r\n]*(?:\r?\n|\r|\Z)", re.M)
 _PLAIN_TYPES = ("text/plain", "text/enriched", "text/richtext")
 _MIME_HEADERS = ("content-type", "content-disposition", "content-transfer-encoding")
@@ -69,14 +72,16 @@ def split_headers(raw: bytes, notes: Notes) -> tuple[list[tuple[str, str]], byte
     match = _HEADER_LINES.match(raw)
     end = 0 if match is None else match.end()
     head, body = raw[:end], raw[end:]
-    if body.startswith((b"\n", b"\r\n")):
-        body = body[body.index(b"\n") + 1:]
+    if (rest := body.removeprefix(BOM_UTF8)).startswith((b"\n", b"\r\n")):
+        body = rest[rest.index(b"\n") + 1:]
     elif head and body:
         note(notes, "no empty line after the headers")
     if len(head) > MAX_HEADERS:
         note(notes, "headers beyond 512 KiB not read")
         head = head[:MAX_HEADERS]
         head = head[:head.rfind(b"\n") + 1] or head
+    if BOM_UTF8 in head:
+        head = _MARK.sub(b"", head)
     if b"From " in head and _ENVELOPE.search(head):
         note(notes, "mailbox line among the headers")
         head = _ENVELOPE.sub(b"", head)

@@ -89,7 +89,7 @@ def _names_of_job(target: Path) -> set[str]:
     """The names of the files that a job wrote into this output; empty if no job wrote it."""
     try:
         values = json.loads((target / RECORD_NAME).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return set()
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         return set()

@@ -35,6 +35,7 @@ from textnb.files.require import Unsupported
 from textnb.filter import headers as filter_headers
 from textnb.filter.mailfilter import MailFilter
 from textnb.filter.quick import QuickFilter
+from textnb.filter.verdict import Verdict
 from textnb.frames.mail import scan_mail
 from textnb.mail import mbox
 from textnb.mail.message import MAX_MESSAGE, MailMessage, read_message
@@ -225,6 +226,7 @@ def check(data: bytes) -> int | None:
         _check_composed(data, random)
     if one_in(3, random):
         _check_disarmed(data)
+        _check_passed_on(data, message)
     if data.startswith(b"From ") or one_in(8, random):
         _check_mailbox(data, random)
     if one_in(40, random):
@@ -428,6 +430,19 @@ def _composed(data: bytes, random: Random) -> tuple[bytes, list[str], dict[str, 
         "subject": subject, "from_": f"{sender} <a@b.org>", "to": "c@d.org\ne@f.org",
         "message_id": "<1@b.org>", "date": moment, "html": is_html, "errors": (),
         "links": (link,) * has_html, "images": (image,) * has_html, "attachments": tuple(names)}
+
+
+def _check_passed_on(data: bytes, message: MailMessage) -> None:
+    """A message that is passed on with its verdict is read as before.
+
+    (Where "\\r" alone ends lines, the "\\n" after the verdict changes what ends them.)
+    """
+    if b"\n" not in data or re.search(rb"\r(?!\n)", data):
+        return
+    offset, header = filter_headers.status_line(data, Verdict("ham", -1.0, calibrated=True))
+    other, _ = read_message(data[:offset] + header + data[offset:], ["x-mailer"])
+    if _fields(other) != _fields(message):
+        raise Finding("a verdict changes a message", f"{_fields(other)} and {_fields(message)}")
 
 
 def _check_disarmed(data: bytes) -> None:

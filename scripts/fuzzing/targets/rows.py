@@ -122,7 +122,12 @@ def seeds() -> list[bytes]:
         _join("ndjson", '{"text": ["a", "b"], "label": "x"}\n{"text": null}\n'),
         _join("ndjson", '{"text": "a"}\n{"text": {"a": "b"}}\n'),
         # An escaped backslash, and no half of a character.
-        _join("ndjson", '{"text": "\\\\ud800"}\n{"text": "b"}\n')] + [
+        _join("ndjson", '{"text": "\\\\ud800"}\n{"text": "b"}\n'),
+        # So many keys that the engine does not keep their order; deep lists; a name with quotes.
+        _join("ndjson", json.dumps({"text": "a", **dict.fromkeys(map(str, range(40)), 1)})),
+        *(_join("ndjson", f'{{"text": "a", "x": {"[" * depth + "]" * depth}}}\n')
+          for depth in (40, 600, 990, 2000)),
+        _join("csv", 'text,"a ""b"""\nc,d\n', ",")] + [
         _join("where", condition) for condition in _CONDITIONS[:6]]
 
 
@@ -483,7 +488,8 @@ def _answered(data: bytes, size: int | None = None) -> bytes:
 
     target, before = io.BytesIO(), vars(answered).copy()
     if size is not None:
-        vars(answered).update(_MAX_BATCH_SIZE=0)
+        # Lines of a short stream are answered one by one; of a long one, that would take too long.
+        vars(answered).update(_MAX_BATCH_SIZE=len(data) // 50)
     try:
         answered.answer_lines(_model().fitted_, Answers(), Pieces(data), target)
     finally:
