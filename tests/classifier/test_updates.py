@@ -25,9 +25,12 @@ def test_an_unseen_label_is_announced(train, labels):
             TextClassifier().partial_fit(train, classes=classes)
 
 
-@pytest.mark.parametrize("options", [{}, {"keep_sample": 20}], ids=["counts", "sample"])
-def test_weights_of_rows_take_no_new_class_and_no_weights_of_documents(options):
-    model, more = TextClassifier(NBLinear(idf=False)).fit(SPAM, **options), SPAM.head(2)
+@pytest.mark.parametrize(("limits", "options"), [
+    ({}, {}), ({}, {"keep_sample": 20}), ({"min_df": 2}, {"keep_sample": 20})],
+    ids=["counts", "sample", "sample and limits"])
+def test_weights_of_rows_take_no_new_class_and_no_weights_of_documents(limits, options):
+    model = TextClassifier(NBLinear(idf=False), **limits).fit(SPAM, **options)
+    more = SPAM.head(2)
     before = model.fitted_
     for weights in ([1.0, 2.0], [-1.0, 2.0], [np.nan, 1.0]):
         with pytest.raises(ParameterError, match=r"sample_weight: NBLinear .* fit it again on all"):

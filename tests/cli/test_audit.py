@@ -107,7 +107,7 @@ def test_a_review_that_is_wrong_changes_nothing(run, rows, folder, review, said)
 
 @pytest.mark.parametrize(("labels", "suggested", "shown"), [
     ([1, 2], "z", "'z', and the labels of the rows are Int64"),
-    ([True, False], "7", "7, and the labels of the rows are Boolean"),
+    ([True, False], "7", "'7', and the labels of the rows are Boolean"),
     ([[1], [2]], "2;x", "['2', 'x'], and the labels of the rows are List(Int64)")])
 def test_a_label_of_another_type_is_named_with_its_row(run, folder, labels, suggested, shown):
     pl.DataFrame({"text": ["aa", "bb"], "label": labels}).write_parquet("rows.parquet")
@@ -115,6 +115,16 @@ def test_a_label_of_another_type_is_named_with_its_row(run, folder, labels, sugg
     ran = run("relabel", "rows.parquet", "--from", "reviewed.csv", "-o", "new.parquet").checked(1)
     assert ran.err == (f"error: reviewed.csv: the review gives row 0 the label {shown}: give one "
                        "of that type\n")
+
+
+def test_labels_of_csv_stay_as_they_are_written(run, folder):
+    Path("rows.csv").write_text("text,label\naa,True\nbb,False\ncc,02\n")
+    Path("reviewed.csv").write_text("row,suggested\n1.0,True\n0,1.10\n")
+    run("relabel", "rows.csv", "--from", "reviewed.csv", "-o", "new.csv").checked()
+    assert Path("new.csv").read_text() == "text,label\naa,1.10\nbb,True\ncc,02\n"
+    Path("reviewed.csv").write_text("row,suggested\n1.5,True\n")
+    ran = run("relabel", "rows.csv", "--from", "reviewed.csv", "-o", "new.csv").checked(1)
+    assert "must hold whole numbers" in ran.err
 
 
 def test_a_label_that_no_row_had_is_noted(run, rows):

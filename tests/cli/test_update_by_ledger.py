@@ -38,6 +38,18 @@ def model(folder):
     return path
 
 
+def test_labels_of_a_list_have_no_order(run, folder):
+    rows = pl.DataFrame({"text": ["corn wheat", "oil", "gold"] * 5,
+                         "label": [["wheat", "corn"], ["oil"], []] * 5})
+    TextClassifier().fit(rows).save("m.textnb")
+    rows[:1].write_parquet("new.parquet")
+    options = ("m.textnb", "new.parquet", "--ledger")
+    assert "1 document judged rightly" in run("update", *options, "--on-error").checked().err
+    assert "1 document learned\n" in run("update", *options).checked().err
+    rows[:1].with_columns(label=pl.col("label").list.reverse()).write_parquet("new.parquet")
+    assert "changed nothing" in run("update", *options).checked().err
+
+
 def test_a_message_is_learned_once_and_forgotten_without_its_class(run, model):
     before = model.read_bytes()
     ran = run("update", model, "new.eml", "--as", "spam", "--ledger").checked()

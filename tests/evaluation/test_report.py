@@ -216,6 +216,15 @@ def test_scores_that_are_no_probabilities_are_not_judged(page):
     assert {row[0] for row in rows_of(tree, RELIABILITY)} == {"calibrated"}
 
 
+def test_null_tokens_are_left_out(page):
+    rows = pl.DataFrame({"text": [["good", None], ["bad"]] * 5, "label": ["pos", "neg"] * 5})
+    model = TextClassifier().fit(rows)
+    assert model.explain(["good", None]).equals(model.explain(["good"]))
+    tree = page(model, rows.with_columns(label=pl.lit("neg")))
+    assert text_of(tree, "#mistakes h3")[0] == "Row 0: pos instead of neg"
+    assert "None" not in joined(tree, "#mistakes")
+
+
 def test_the_worst_mistakes_come_first(page):
     test = pl.DataFrame({"text": ["good", "bad good bad bad", "good " * 9 + "x" * 700, "bad"],
                          "label": ["neg", "pos", "neg", "neg"]})

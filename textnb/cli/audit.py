@@ -130,7 +130,7 @@ def relabel(
     """Write the rows with the labels of a review, and correct a model that has learned them."""
     from textnb.frames import sinks
     from textnb.frames.failures import naming_source
-    from textnb.frames.scan import scan
+    from textnb.frames.scan import scan_table
     from textnb.workflow.one_message import has_ledger
     from textnb.workflow.relabel import relabel, relearn
     from textnb.workflow.update import change_model
@@ -141,7 +141,8 @@ def relabel(
                              "another class, and forgets them first")
     table = open_input(rows.input, rows, columns.text, columns.label)
     with naming_source(review.reviewed):
-        reviewed = scan(review.reviewed).collect()
+        # The labels of a CSV file stay as they are written: 02 is not 2, and True is not true.
+        reviewed = scan_table(review.reviewed, []).collect()
     with table.naming_source():
         all_rows = table.frame.collect()
         try:

@@ -76,8 +76,7 @@ def learn_more_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
     New terms get weights too, unless the settings have a vocabulary or limits on terms.
     """
     sample = _sample(fitted)
-    new, terms, codes, counts = _read_rows(
-        fitted, documents, learns_new_terms=_learns_new_terms(fitted.settings))
+    new, terms, codes, counts = _read_rows(fitted, documents, forget=False)
     # The columns of the model's terms among all terms.
     new_columns = _columns_of(fitted.terms, terms)
     statistics = fitted.counts.widened(new_columns, len(terms)) + counts
@@ -96,7 +95,7 @@ def forget_rows(fitted: Fitted, documents: LabelledBatches) -> Fitted:
 
     Documents that are not in the sample do not change the weights. ``since_fit`` counts them.
     """
-    rows, _, codes, counts = _read_rows(fitted, documents, learns_new_terms=False)
+    rows, _, codes, counts = _read_rows(fitted, documents, forget=True)
     statistics = fitted.counts - counts
     check_keeps_classes(statistics)
     sample, n_missing = _sample(fitted).without(rows, codes)
@@ -145,7 +144,7 @@ def _learns_new_terms(settings: TextSettings) -> bool:
 
 
 def _read_rows(
-    fitted: Fitted, documents: LabelledBatches, learns_new_terms: bool
+    fitted: Fitted, documents: LabelledBatches, forget: bool
 ) -> tuple[SparseRows, pl.Series, NDArray[np.int64], Counts]:
     """The rows of documents, the terms of their columns, their class indices, and their counts.
 
@@ -154,6 +153,7 @@ def _read_rows(
     # Imported here, as it imports SciPy. It counts the documents of each class that hold a term.
     from textnb.bayes.ratio import document_statistics
 
+    learns_new_terms = not forget and _learns_new_terms(fitted.settings)
     documents = replace(documents, frames=list(documents.frames), spec=replace(
         documents.spec, limits=Limits()))
     try:
@@ -162,7 +162,7 @@ def _read_rows(
         # None of the documents has a token.
         matrix = document_term_matrix(documents, fitted.terms)
     labels = matrix.labels
-    check_has_weights(labels.classes.tolist(), fitted, forget=not learns_new_terms)
+    check_has_weights(labels.classes.tolist(), fitted, forget=forget)
     terms = fitted.terms
     if learns_new_terms:
         terms = pl.concat([terms, matrix.terms]).unique().sort().alias(terms.name)

@@ -265,7 +265,7 @@ def shown_texts(columns: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     """For each column: its name if there are several, its text, and how many characters are cut."""
     shown = []
     for name, value in columns.items():
-        value = " ".join(value) if isinstance(value, list) else value
+        value = " ".join(filter(None, value)) if isinstance(value, list) else value
         text, n_left_out = shorten("" if value is None else " ".join(str(value).split()))
         shown.append((visible(name) if len(columns) > 1 else "", visible(text), n_left_out))
     return shown

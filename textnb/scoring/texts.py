@@ -85,7 +85,7 @@ def row_of(fitted: Fitted, text: Text) -> pl.DataFrame:
         if value is None:
             texts[name] = [] if name in token_columns else ""
         elif name in token_columns and not (isinstance(value, (list, tuple)) and all(
-                isinstance(token, str) for token in value)):
+                token is None or isinstance(token, str) for token in value)):
             raise ParameterError.out_of_range(
                 "text", f"a list of tokens for the column {name!r}", value)
         elif name not in token_columns and not isinstance(value, str):

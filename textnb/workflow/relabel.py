@@ -78,12 +78,17 @@ def relabel(rows: pl.DataFrame, reviewed: pl.DataFrame, label: str) -> Relabelle
         new_label = new_label.str.split(_SEPARATOR).list.eval(
             pl.element().str.strip_chars()).list.filter(pl.element() != "")
     values = reviewed["row"]
+    if values.dtype == pl.String:
+        # Of a CSV file, all columns are strings.
+        values = values.cast(pl.Float64, strict=False)
     numbers = values.cast(pl.Int64, strict=False)
     if values.dtype == pl.Boolean or (values.dtype.is_float() and not (numbers == values).all()):
         raise DataError("the column 'row' of the review must hold whole numbers")
-    unknown = reviewed.filter(~numbers.is_between(0, rows.height - 1).fill_null(False))["row"]
+    unknown = (~numbers.is_between(0, rows.height - 1).fill_null(False)).arg_true()
     if len(unknown):
-        raise DataError(f"the review has the row {unknown[0]!r}, and there "
+        number = numbers[unknown[0]]
+        row = reviewed["row"][unknown[0]] if number is None else number
+        raise DataError(f"the review has the row {row!r}, and there "
                         f"{'is' if rows.height == 1 else 'are'} {quantity(rows.height, 'row')}, "
                         f"numbered from 0 to {rows.height - 1}")
     labels = _labels_of(reviewed.with_columns(new_label), column, dtype)

@@ -27,7 +27,7 @@ from textnb.frames.conditions import no_rows_message, rows_where
 from textnb.frames.failures import naming_source
 from textnb.frames.label_lists import list_labels, name_classes, split_labels
 from textnb.frames.scan import scan, scan_table
-from textnb.frames.texts import cast_labels, labels_as
+from textnb.frames.texts import labels_as
 from textnb.mail.mbox import UNREADABLE
 from textnb.runtime.progress import Size
 from textnb.text.coverage import blank_texts
@@ -293,7 +293,7 @@ def labelled_rows(
         labels = pl.concat_list(label) if predicts_lists(model) else label
     elif isinstance(schema[column], pl.List):
         # A model of one label refuses lists when it learns.
-        labels = (cast_labels(column, rows.frame, pl.List(dtype)) if predicts_lists(model)
+        labels = (labels_as(column, rows.frame, pl.List(dtype)) if predicts_lists(model)
                   else pl.col(column))
     else:
         labels = labels_as(column, rows.frame, dtype)
