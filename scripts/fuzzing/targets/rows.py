@@ -218,7 +218,7 @@ def _check_job(parts: list[bytes], random: Random) -> int | None:
     path.write_bytes(parts[0])
     settings = [part.decode("utf-8", "surrogateescape") for part in parts[1:]]
     try:
-        values: Any = tomllib.loads(parts[0].decode())
+        values: Any = tomllib.loads(parts[0].decode("utf-8-sig"))
     except (ValueError, RecursionError):
         values = None
     try:
