@@ -29,7 +29,7 @@ from textnb.export.targets import c
 ABOUT = "the C export with sanitizers: damaged models, any bytes as a text, and known answers"
 LONGEST = 400
 SOURCE = Path(__file__).with_suffix(".c")
-_TEXTS, _CLASSES = 150, 12
+_TEXTS, _CLASSES, _UNSPACED = 150, 12, "中文好日"
 # With half a surrogate pair, bytes beyond Unicode and of another length, and characters cut off.
 _PIECES = [*map(str.encode, [*PIECES, "z"]), b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\xaf",
            b"\xe4\xb8", b"\xf0\x9f\x98"]
@@ -94,6 +94,14 @@ def _models() -> Iterator[Any]:
     yield TextClassifier(
         tokenizer=Tokenizer(analyzer="char", ngram_range=(1, 1), normalize="NFC")).fit(
         ["".join(known[k::_CLASSES]) + "z" * k for k in range(_CLASSES)], [*range(_CLASSES)])
+    # Words that are longer than a pair of characters, which is what most of these texts hold.
+    yield TextClassifier(tokenizer=Tokenizer(pattern=r"[\p{L}]{4,}", unspaced="pairs")).fit(
+        [*map("".join, product(_UNSPACED, repeat=4)), "word"], [0, 1] * 128 + [0])
+    # In the other column, a colon is a character as any other.
+    parts = ["".join(PIECES[k::_CLASSES]).replace("\0", "") for k in range(_CLASSES)]
+    yield TextClassifier(text=["a", "b"], tokenizer=Tokenizer(
+        analyzer="char", ngram_range=(1, 2), field_prefix=("a",))).fit(pl.DataFrame({
+            "a": parts, "b": parts[1:] + parts[:1], "label": [0, 1, 2] * (_CLASSES // 3)}))
     yield TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(pl.DataFrame({
         "a": [1e6, 2.5, 4.0, 1.5, 0.0, -1e6], "b": [3.0, 0.5, -1.0, 7.0, 1.0, 2.0],
         "label": ["x", "y", "x", "z", "y", "z"]}))
@@ -133,6 +141,8 @@ def text_of(rng: random.Random) -> bytes:
     """Pieces of text, and letters with marks; some are cut, or have another byte, but never the
     byte between texts."""
     pieces = rng.choices(_PIECES, k=rng.randrange(12))
+    if rng.random() < 0.1:
+        pieces += ["".join(rng.choices(_UNSPACED, k=rng.randrange(70))).encode()]
     for _ in range(rng.randrange(5)):
         # Marks that a letter takes up are often blocked by others.
         marks = rng.choices([*MARKS[:5] * 4, *MARKS], k=rng.randrange(1, 4))

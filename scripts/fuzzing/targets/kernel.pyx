@@ -356,11 +356,14 @@ cdef Codes look_up(
 cdef Codes terms_of(Table table, Bytes source, Ints ends, const uint8_t *settings, int loops,
                     Py_ssize_t stops, bint add, Ints bounds):
     """`look_up` without stop words, and then their n-grams; ``bounds`` become the ends of both."""
-    cdef Py_ssize_t at, length, total = 0, stretch, before = 0
+    cdef Py_ssize_t at, length, total = 0, stretch, before = 0, kept = 0
     cdef Ints word_ends = int64_array(ends.shape[0])
     cdef Codes grams, codes = look_up(table, source, ends, settings, loops, add, word_ends)
     cdef int min_n = settings[MIN_N], max_n = settings[MAX_N]
+    for at in range(codes.shape[0]):
+        kept += codes[at] < 0 or codes[at] >= stops
     codes = codes[:without_first(codes, word_ends, stops)]
+    check_that(codes.shape[0] == kept, b"a word is left out that is no stop word")
     for at in range(codes.shape[0]):
         check_that(codes[at] < 0 or codes[at] >= stops, b"a stop word is left")
     bounds[:] = word_ends

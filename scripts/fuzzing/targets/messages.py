@@ -130,6 +130,9 @@ def seeds() -> list[bytes]:
 
 
 def mutate(data: bytes, random: Random) -> bytes:
+    if random.random() < 0.001:
+        # So many levels that a reader that calls itself for each of them ends.
+        return b"Content-Type: message/rfc822\n\n" * random.choice([20, 21, 1100]) + data[:100]
     if random.random() < 0.002:
         return random.choice([b"Content-Type: text/html\n\n" + data[:100] + _LONG_TAG,
                               _LONG_WORD + data[:100]])
@@ -439,10 +442,15 @@ def _check_passed_on(data: bytes, message: MailMessage) -> None:
     """
     if b"\n" not in data or re.search(rb"\r(?!\n)", data):
         return
-    offset, header = filter_headers.status_line(data, Verdict("ham", -1.0, calibrated=True))
-    other, _ = read_message(data[:offset] + header + data[offset:], ["x-mailer"])
+    verdict = Verdict("ham", -1.0, calibrated=True)
+    offset, header = filter_headers.status_line(data, verdict)
+    passed = data[:offset] + header + data[offset:]
+    other, _ = read_message(passed, ["x-mailer"])
     if _fields(other) != _fields(message):
         raise Finding("a verdict changes a message", f"{_fields(other)} and {_fields(message)}")
+    headers = BytesHeaderParser().parsebytes(passed)
+    if headers[filter_headers.STATUS] != verdict.header:
+        raise Finding("a verdict is read otherwise", headers[filter_headers.STATUS])
 
 
 def _check_disarmed(data: bytes) -> None:
@@ -462,6 +470,11 @@ def _check_disarmed(data: bytes) -> None:
 def _check_mailbox(data: bytes, random: Random) -> None:
     """A mailbox is read alike in all pieces, loses nothing, and is read as it was written."""
     whole = _split(data, 1 << 20)
+    if b"\r" not in data:
+        other = [raw.replace(b"\r\n", b"\n") for raw, _ in _split(
+            data.replace(b"\n", b"\r\n"), 2 << 20)]
+        if other != [raw for raw, _ in whole]:
+            raise Finding("CRLF changes a mailbox", f"{other} instead of {whole}")
     size = random.choice([1, 2, 5, 100]) if len(data) < 3000 else 1000
     in_pieces = _split(data, 400, piece=400)
     if _split(data, size, piece=400) != in_pieces:

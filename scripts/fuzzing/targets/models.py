@@ -35,6 +35,7 @@ from textnb.filter.mailfilter import MailFilter
 from textnb.filter.quick import QuickFilter
 from textnb.learning.fitting import learn_more
 from textnb.storage.add_document import ModelToExtend
+from textnb.storage.document import EXACT_LIMIT
 from textnb.storage.layout import DOCUMENT_KEYS, INDEX_STEP, OPTIONAL_PREFIX, TYPES
 from textnb.storage.terms_reader import TermsReader
 from textnb.storage.textmodel import load_fitted, save_fitted
@@ -47,6 +48,7 @@ LONGEST = 60_000
 _SUMS = "SHA256SUMS"
 _TEXTS = ["free money lunch offer free", "", "hello friend c1w1 c0w0 at the meeting"]
 _MAX_BYTES = 1 << 28
+_ESCAPES = ["\\ud800", "\\uD800", "\\uDBFF\\udc00", "\\u0041", "\\n"]
 
 
 _folder = cache(make_folder)
@@ -122,7 +124,15 @@ def _mutate_model(data: bytes, random: Random) -> bytes:
             members[f"{name}x.npy"] = members[member]
             document["arrays"][f"{name}x"] = document["arrays"][name]
     # JSON has no infinity, and readers make it of large numbers.
-    members[DOCUMENT] = json.dumps(document).replace("Infinity", "1e999").encode()
+    text = json.dumps(document).replace("Infinity", "1e999")
+    if random.random() < 0.05:
+        # Other ways to write characters, at the end of a string before the types of arrays.
+        ends = [end.start() for end in re.finditer(
+            r'(?<=\w)"(?=[,}\]])', text.partition('"arrays"')[0])]
+        if ends:
+            at = random.choice(ends)
+            text = text[:at] + random.choice(_ESCAPES) + text[at:]
+    members[DOCUMENT] = text.encode()
     if random.random() < 0.05:
         name = random.choice([*members])
         members[name] = change(members[name], random)
@@ -133,6 +143,17 @@ def _change_slightly(
     document: dict[str, Any], members: dict[str, bytes], random: Random
 ) -> None:
     """Change a value so that most files are still of a model, which every reader then reads."""
+    if "totals/counts" in document["arrays"] and random.random() < 0.03:
+        # Sums of all counts may be too large, even for 64 bits.
+        values = np.full_like(_array(document, members, "counts/values"), random.choice(
+            [2**31, 2**53, 2**61, 2**62, 2**63 - 1]), dtype="<i8")
+        classes = _array(document, members, "counts/classes")
+        with np.errstate(invalid="ignore"):
+            sums = np.bincount(classes, values, len(document["classes"]["labels"])).astype("<i8")
+        for name, array in (("counts/values", values), ("totals/counts", sums)):
+            document["arrays"][name] = {"type": array.dtype.str, "shape": [*array.shape]}
+            members[f"{name}.npy"] = array_header(array.dtype.str, array.shape) + array.tobytes()
+        return
     names = [name for name, entry in document["arrays"].items() if 0 not in entry["shape"]
              and not re.match(r"terms/(bytes|documents|kept)|index/|totals/|.*/ends", name)]
     if names and random.random() < 0.5:
@@ -306,6 +327,9 @@ def _check(data: bytes) -> None:
         rows: Any = pl.DataFrame({name: [0.5, 7.0] for name in model.features_})
     else:
         rows = _rows(model.fitted_.settings)
+        if model.fitted_.counts is not None and sum(
+                model.fitted_.counts.values.tolist()) >= EXACT_LIMIT:
+            raise Finding("counts are too large to add", model.fitted_.counts.values)
         if one_in(2, random):
             try:
                 _check_readers(model, path, random)
@@ -329,9 +353,13 @@ def _rows(settings: Any) -> pl.DataFrame:
 
 
 def _check_codes(data: bytes, n_classes: int) -> None:
-    """Documents are counted from 0; the classes of counts, weights and rows are of the model."""
+    """Documents are counted from 0; the classes of counts, weights and rows are of the model.
+
+    No string is half a character, or this is an error that no reader raises.
+    """
     members = _members(data)
     document = json.loads(members[DOCUMENT])
+    json.dumps(document, ensure_ascii=False).encode()
     numbers = [*document["classes"]["documents"], *(document.get("since_fit") or {}).values()]
     if min(numbers) < 0:
         raise Finding("a model that is loaded has a count below 0", numbers)

@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import tempfile
+import threading
 import zlib
 from collections import Counter
 from collections.abc import Iterable
@@ -120,14 +121,18 @@ class _Served:
                 {"body": rows, "label": labels[user] * 3}).save(path)
         settings = partial(
             Settings, paths[None], users={"alice": paths["alice"]}, judging=judging,
-            max_bytes=_MAX_BYTES, workers=1, timeout=0.0)
+            workers=1, timeout=0.0)
         with tempfile.TemporaryFile() as file:
             file.truncate(counters_size(1))
             self.counters = Counters(file.fileno(), 1)
         self.worker = worker.Worker(
-            settings(client_timeout=30.0, tellers=[os.getuid()]), self.counters)
+            settings(client_timeout=30.0, max_bytes=_MAX_BYTES, tellers=[os.getuid()]),
+            self.counters)
         self.impatient = worker.Worker(
-            settings(client_timeout=0.02, tellers=[os.getuid() + 1]), self.counters)
+            settings(client_timeout=0.02, max_bytes=_MAX_BYTES, tellers=[os.getuid() + 1]),
+            self.counters)
+        self.large = worker.Worker(
+            settings(client_timeout=0.1, max_bytes=1 << 20), self.counters)
         self._models = {user: (ServedModel(path, judging, print), Ledger(path))
                         for user, path in paths.items()}
         # A file that is replaced by each of the others in turn, and what these say.
@@ -200,6 +205,27 @@ class _Served:
             return b"" if client == "closes" else other.recv(1 << 20, socket.MSG_WAITALL)
 
 
+    def check_unread(self) -> None:
+        """A client that does not read a large answer does not keep its connection for ever."""
+        own, other = socket.socketpair()
+        own.setblocking(False)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        data = request(b"PROCESS", b"1.5", [], b"Subject: a\n\n" + b"x\n" * 200_000)
+
+        async def answer() -> None:
+            await asyncio.wait_for(self.large._answer(own), 5)
+
+        with other:
+            sender = threading.Thread(target=other.sendall, args=(data,))
+            sender.start()
+            try:
+                self.loop.run_until_complete(answer())
+            except TimeoutError as error:
+                raise Finding("a client that does not read keeps its connection") from error
+            finally:
+                sender.join()
+
+
 @cache
 def _served() -> _Served:
     # What is logged is not looked at.
@@ -236,6 +262,8 @@ def check(data: bytes) -> int:
         with suppress(Refused):
             answer = served.impatient._reply(request, message, served.ends[0])
             raise Finding("a user may tell who must not", answer)
+    if one_in(2000, random):
+        served.check_unread()
     if message and one_in(50, random):
         _check_replaced(served, message)
     if one_in(64, random):

@@ -30,7 +30,8 @@ from textnb.runtime.unicode import is_unicode
 from textnb.scoring.columns import Answers
 from textnb.workflow import lines as answered
 from textnb.workflow.job import RESERVED, read_job
-from textnb.workflow.options import TrainOptions
+from textnb.workflow.options import LabelledOptions, TrainOptions
+from textnb.workflow.rows import open_rows
 from textnb.workflow.split import check_job
 from textnb.workflow.toml import read_toml
 
@@ -41,9 +42,11 @@ _PARTS = b"\0\0"
 _VARIABLE, _EMPTY = "TEXTNB_FUZZ", "TEXTNB_FUZZ_EMPTY"
 os.environ |= {_VARIABLE: "set", _EMPTY: ""}
 _FRAME = pl.DataFrame({"n": [1, 2, None, -4], "x": [0.5, None, float("nan"), -1e300],
-                       "text": ["a", "B'c", None, "é%_"], "flag": [True, None, False, True]})
+                       "text": ["a", "B'c", None, "é%_"], "flag": [True, None, False, True],
+                       "label": ["a", "b", "c", "b"]})
 _CONDITIONS = [
-    "n > 1", "text = 'a'", "text LIKE '%c%' OR n IN (1, 2)", "NOT flag", "x IS NULL AND n < 3",
+    "n > 1", "label <> 'c'", "text = 'a'", "text LIKE '%c%' OR n IN (1, 2)", "NOT flag",
+    "x IS NULL AND n < 3",
     "n BETWEEN 1 AND 2", "length(text) > 1", "CASE WHEN n > 1 THEN flag ELSE NOT flag END",
     "m = 1", "n", "1", "n + 1", "text ~ '^[a'", "n = 'a'", "flag = 'x'", "SELECT 1",
     "n > (SELECT 1)", "*", "n::text = '1'", "x / 0 > 1", "", "n > 1; DROP TABLE self", "-- n",
@@ -128,7 +131,7 @@ def seeds() -> list[bytes]:
         *(_join("ndjson", f'{{"text": "a", "x": {"[" * depth + "]" * depth}}}\n')
           for depth in (40, 600, 990, 2000)),
         _join("csv", 'text,"a ""b"""\nc,d\n', ",")] + [
-        _join("where", condition) for condition in _CONDITIONS[:6]]
+        _join("where", condition) for condition in _CONDITIONS[:7]]
 
 
 def _join(kind: str, *parts: str) -> bytes:
@@ -349,10 +352,25 @@ def _check_where(parts: list[bytes], random: Random) -> None:
     if rows is not None and other is not None:
         if not rows.equals(other):
             raise Finding("a condition selects other rows", f"{condition!r}: {rows} and {other}")
+        if rows.height and one_in(4, random):
+            _check_classes(condition, rows)
     elif rows is not None:
         raise Finding("a condition is used that is no SQL", f"{condition!r}: {rows}")
     elif other is not None and not _MORE_STRICT.search(str(refusal)):
         raise Finding("a condition is refused", f"{condition!r}: {refusal}")
+
+
+def _check_classes(condition: str, selected: pl.DataFrame) -> None:
+    """A condition chooses rows by their labels, and not by the classes that these become."""
+    path = _folder() / "labelled.parquet"
+    _FRAME.write_parquet(path)
+    rows = None
+    with suppress(TextnbError), naming_source(path):
+        rows = open_rows(str(path), LabelledOptions(classes=("k=a,b",)), "text", "label",
+                         where=condition).frame.collect()
+    if (rows is None) != ("c" in selected["label"]) or (
+            rows is not None and not rows.equals(selected.with_columns(label=pl.lit("k")))):
+        raise Finding("rows of other labels are classes", f"{condition!r}: {selected} and {rows}")
 
 
 def _collected(
