@@ -1,9 +1,11 @@
 """Whole jobs: what they write, and that they write all of it or nothing."""
 
+import datetime
 import errno
 import json
 import os
 
+import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -157,6 +159,69 @@ def test_a_feature_table(folder):
                            'kind = "gaussian"\n[predictions]')
     columns = pl.read_parquet(out / "predictions.parquet").columns
     assert {"predicted", "probability"} <= {*columns}
+
+
+TABLE_JOB = """
+output = "out"
+[input]
+train = "table.parquet"
+[model]
+kind = "gaussian"
+[predictions]
+"""
+
+
+def run_table(folder, *settings, **columns):
+    """Run a job on a table of 80 rows of two classes with these columns; return its test rows."""
+    pl.DataFrame({**columns, "label": ["a", "b"] * 40}).write_parquet("table.parquet")
+    return pl.read_parquet(run(folder, *settings, text=TABLE_JOB) / "predictions.parquet")
+
+
+@pytest.mark.parametrize("shape", [2, (2, 1)])
+def test_rows_of_arrays_are_held_out_by_their_numbers(folder, shape):
+    numbers = np.arange(160.0).reshape(80, *np.atleast_1d(shape)) % 53
+    vectors = pl.Series(numbers, dtype=pl.Array(pl.Float64, shape))
+    for others in ({}, {"same": [0.5, 1.5] * 40}):
+        answers = run_table(folder, vector=vectors, **others)
+        # Not all rows with the same other features are on one side.
+        assert 4 < answers.height < 40
+        assert answers["label"].n_unique() == 2
+
+
+@pytest.mark.parametrize("other", [
+    pl.Series([b"\xff"] * 80), pl.Series([datetime.timedelta(days=1)] * 80),
+    pl.Series([[b"\xff"]] * 80), pl.Series(range(80)).cast(pl.String)],
+    ids=lambda column: str(column.dtype))
+def test_a_column_that_is_no_feature_does_not_change_what_is_held_out(folder, other):
+    # Each row is there twice, for both classes.
+    x = [float(n // 4 * 7 % 23) for n in range(80)]
+    alone = run_table(folder, x=x)
+    named = run_table(folder, "model.features=['x']", x=x, other=other)
+    for answers in (run_table(folder, x=x, other=other), named):
+        assert answers.drop("other").equals(alone)
+    assert 4 < alone.height < 40
+
+
+def test_which_texts_are_held_out_stays_the_same_from_release_to_release(folder):
+    rows = pl.DataFrame({"text": [f"word{n}" for n in range(20)], "label": ["a", "b"] * 10})
+    tokens = rows.with_columns(pl.concat_list("text", pl.lit("more")))
+    for each, held_out in ((rows, [3, 5, 8, 12, 14]), (tokens, [0, 4, 13])):
+        each.write_parquet("rows.parquet")
+        answers = pl.read_parquet(run(folder) / "predictions.parquet")
+        assert answers["text"].to_list() == each["text"].gather(held_out).to_list()
+
+
+@pytest.mark.filterwarnings("ignore::textnb.errors.EmptyTextWarning")
+def test_a_null_among_lists_of_tokens_is_held_out_as_an_empty_list_is(folder):
+    lists = [["free", f"word{n % 30}"] for n in range(60)]
+    rows = {"label": ["a", "b"] * 30, "n": range(60)}
+    held_out = []
+    for empty in (None, [], [None]):
+        pl.DataFrame({**rows, "text": [empty, *lists[1:]]},
+                     schema_overrides={"text": pl.List(pl.String)}).write_parquet("rows.parquet")
+        held_out.append(pl.read_parquet(run(folder) / "predictions.parquet")["n"].to_list())
+    assert held_out == held_out[:1] * 3
+    assert 0 < len(held_out[0]) < 60
 
 
 def test_an_export_that_can_not_be_verified_is_said(folder, monkeypatch):

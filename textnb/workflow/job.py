@@ -98,7 +98,8 @@ def _check_safe_csv(safe_csv: bool, format: str) -> None:
 class Input(LabelledOptions):
     """The rows. Without ``test`` and ``test_where``, the test is on the share ``hold_out`` of them.
 
-    Whether a row is held out depends on a checksum of its text, so that copies are on one side.
+    Whether a row is held out depends on a checksum of its text or features, so that copies are on
+    one side.
     """
 
     train: Place = setting(help="Rows to learn from: anything that textnb train reads.")

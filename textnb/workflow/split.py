@@ -27,6 +27,7 @@ from textnb.errors import (
 from textnb.files.replace import real_path
 from textnb.frames.failures import naming_source
 from textnb.frames.faults import WrongSeparator
+from textnb.frames.features import feature_columns
 from textnb.frames.names import check_name
 from textnb.frames.sinks import write
 from textnb.learning.fitting import check_start
@@ -425,12 +426,10 @@ def _small_model(job: Job, is_multilabel: bool) -> AnyModel:
 def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
     """Mask of a share of the rows, by a checksum of their contents: copies stay together.
 
-    The contents are the text columns, or all columns of a feature table except the label.
+    The contents are what the model reads: the text columns, or the features.
     """
-    if job.model.is_for_texts:
-        names = job.model.text_columns
-    else:
-        names = [name for name in rows.collect_schema().names() if name != job.model.columns.label]
+    names = job.model.text_columns if job.model.is_for_texts else feature_columns(
+        rows, job.model.learning.features, job.model.columns.label)
     limit = round(share * _MODULUS)
 
     def is_held_out(values: pl.Series) -> pl.Series:
@@ -439,11 +438,17 @@ def _held_out_mask(job: Job, rows: pl.LazyFrame, share: float) -> pl.Expr:
             [zlib.crc32(value.encode(), _CHECKSUM_START) % _MODULUS < limit for value in values],
             dtype=pl.Boolean)
 
-    texts = []
-    for name, dtype in rows.collect_schema().items():
-        if name in names and dtype == pl.List(pl.String):
-            texts.append(pl.col(name).list.join("\n"))
-        elif name in names and not dtype.is_nested():
-            texts.append(pl.col(name).cast(pl.String).fill_null(""))
+    # The order is that of the columns in the rows, however the job names them.
+    texts = [_as_string(pl.col(name), dtype).fill_null("")
+             for name, dtype in rows.collect_schema().items() if name in names]
     return pl.concat_str(texts, separator="\0").map_batches(
         is_held_out, return_dtype=pl.Boolean, is_elementwise=True)
+
+
+def _as_string(values: pl.Expr, dtype: Any) -> pl.Expr:
+    """Values as strings: the items of lists and Arrays are joined, but for those that are null."""
+    if isinstance(dtype, pl.Array):
+        return _as_string(values.arr.to_list(), pl.List(dtype.inner))
+    if isinstance(dtype, pl.List):
+        return values.list.eval(_as_string(pl.element(), dtype.inner)).list.join("\n")
+    return values.cast(pl.String)
