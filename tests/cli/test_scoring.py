@@ -68,6 +68,15 @@ def test_impossible_rows_are_noted(run, folder):
     assert (measures["impossible"], measures["accuracy"]) == (1, 0.5)
 
 
+def test_rows_that_are_all_impossible_have_no_measures_of_probabilities(run, folder):
+    TextClassifier(MultinomialNB(l=0)).fit(["aa", "bb"], ["a", "b"]).save("m.textnb")
+    pl.DataFrame({"text": ["bb aa", "aa bb"], "label": ["a", "b"]}).write_csv("rows.csv")
+    assert ["b", "0", "0", "1"] in cells(run("test", "m.textnb", "rows.csv").checked().out)
+    measures = json_of(run, "test", "m.textnb", "rows.csv")
+    assert (measures["impossible"], measures["not_judged"]) == (2, 2)
+    assert (measures["brier"], measures["expected_calibration_error"]) == (None, None)
+
+
 def test_labels_are_shown_inert(run, folder):
     table = pl.DataFrame({"text": [f"word{n}" for n in range(len(ODD_LABELS))],
                           "label": list(ODD_LABELS)})

@@ -142,10 +142,7 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
         _check_classes(held)
     if type(bins) is not int or bins < 1:
         raise ParameterError.out_of_range("bins", "an int >= 1", bins)
-    # A document that every class scores -inf has no probabilities.
-    is_included = np.asarray(~np.isneginf(held.scores).all(axis=1))
-    if not held.is_multilabel:
-        is_included &= held.judged
+    is_included = has_probabilities(held)
     if not is_included.any():
         raise DataError("no document has a label that the model knows and a class that is "
                         "possible: there is nothing to compare")
@@ -160,6 +157,13 @@ def reliability(held: HeldOut, bins: int = 15) -> Reliability:
     brier = float(((posterior - truth) ** 2).sum(axis=1).mean())
     return Reliability(table, float(weighted_gap.sum()) / len(rows), brier, rows.log_loss,
                        len(rows), len(held) - len(rows))
+
+
+def has_probabilities(held: HeldOut) -> NDArray[np.bool_]:
+    """Which documents `reliability` includes; without any, there is nothing to compare."""
+    # A document that every class scores -inf has no probabilities.
+    is_possible = np.asarray(~np.isneginf(held.scores).all(axis=1))
+    return is_possible if held.is_multilabel else is_possible & held.judged
 
 
 def fit_calibration(

@@ -17,7 +17,7 @@ from textnb.bayes.decision import Decision, log_odds
 from textnb.bayes.forms import Floats
 from textnb.classifiers.table import TableClassifier
 from textnb.classifiers.text import TextClassifier
-from textnb.evaluation.calibration import Reliability, reliability
+from textnb.evaluation.calibration import Reliability, has_probabilities, reliability
 from textnb.evaluation.evaluate import (
     ScoringWatch,
     count_learned_rows,
@@ -177,8 +177,8 @@ class Scored:
     @cached_property
     def reliability(self) -> Mapping[str, Reliability]:
         """Probabilities against right answers: not calibrated, and calibrated if the model is."""
-        if not self.of_lists and (len(self.classes) < 2 or not (
-                self.held_out.judged & (self.held_out.predicted != UNKNOWN)).any()):
+        if not has_probabilities(self.held_out).any() or (
+                not self.of_lists and len(self.classes) < 2):
             return {}
         tables = {} if self.calibration is None else {"calibrated": reliability(self.posterior)}
         if self.estimator.scores_are_log_probabilities:

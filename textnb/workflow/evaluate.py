@@ -167,11 +167,14 @@ def _measure_probabilities(model: Any, scores: HeldOut) -> dict[str, Any]:
     if not isinstance(model, Fitted) or len(model.classes) < 2:
         return {}
     # Imported here, as it imports SciPy.
-    from textnb.evaluation.calibration import reliability
+    from textnb.evaluation.calibration import has_probabilities, reliability
 
     is_calibrated = model.calibration is not None
     if scores.is_multilabel:
         return {"calibrated": is_calibrated, "log_loss": scores.log_loss}
+    if not has_probabilities(scores).any():
+        return {"calibrated": is_calibrated, "brier": None, "expected_calibration_error": None,
+                "not_judged": len(scores)}
     curve = reliability(scores)
     return {"calibrated": is_calibrated, "brier": curve.brier,
             "expected_calibration_error": curve.expected_calibration_error,
