@@ -4,7 +4,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from textnb import BernoulliNB, Decision, MultinomialNB, NBLogisticRegression, TextClassifier
+from textnb import (
+    BernoulliNB,
+    Decision,
+    MultinomialNB,
+    NBLogisticRegression,
+    TextClassifier,
+    held_out,
+)
 from textnb import compare_models as compare
 from textnb import mistakes as mistakes_of
 from textnb.errors import SchemaError
@@ -16,6 +23,9 @@ NEW = pl.DataFrame({"text": ["lunch offer", "sport results"], "label": ["spam", 
 TOPICS = pl.DataFrame({"text": ["corn wheat", "wheat", "bank rate", "film"],
                        "label": [["corn", "grain"], ["grain"], ["money"], []]})
 MORE = pl.DataFrame({"text": ["wheat bank", "corn corn"], "label": [["money"], ["corn"]]})
+# Lists of Booleans, and of their names.
+BOOLEANS = [pl.Series([[True], [False], [True, False], []]),
+            pl.Series([["True"], ["False"], ["True", "False"], []])]
 
 
 @pytest.fixture
@@ -98,6 +108,18 @@ def test_lists_of_labels():
     assert result.examples.schema["b"] == pl.List(pl.String)
     for same in (compare(a, a, TOPICS), compare(a, b)):
         assert same.flipped.columns == ["label", "added", "removed"]
+
+
+def test_lists_of_booleans_are_compared_as_lists_of_names_are():
+    flipped = []
+    for lists in BOOLEANS:
+        rows = TOPICS.with_columns(label=lists)
+        a, b = (TextClassifier(MultinomialNB(l=0.1)).fit(each) for each in (
+            rows, rows.with_columns(pl.col("label").reverse())))
+        flipped.append(compare(a, b, rows).flipped)
+    assert flipped[0].schema["label"] == pl.Boolean
+    assert [(str(label), *counts) for label, *counts in flipped[0].rows()] == flipped[1].rows()
+    assert flipped[0].height
 
 
 def test_only_terms_of_the_class_are_compared():
@@ -196,6 +218,21 @@ def test_a_mistake_of_lists_names_missing_and_superfluous_labels():
     # The nearest label is "corn".
     assert near["worst_label"].to_list()[1::2] == ["corn", "corn"]
     assert near["margin"].to_list()[1::2] == pytest.approx(abs(scores[[1, 3], 0]).tolist())
+
+
+def test_mistakes_of_lists_of_booleans_are_those_of_lists_of_names():
+    wrong, labels = [], []
+    for lists in BOOLEANS:
+        rows = TOPICS.with_columns(label=lists)
+        # The model does not know the label False.
+        model = TextClassifier(MultinomialNB(l=0.1)).fit(rows[[0, 3]])
+        wrong.append(mistakes_of(model, rows).select("row", "missing", "superfluous"))
+        labels.append(held_out(model, rows).labels.to_list())
+    assert labels == [lists.to_list() for lists in BOOLEANS]
+    names = pl.col("missing", "superfluous").list.eval(
+        pl.when(pl.element()).then(pl.lit("True")).otherwise(pl.lit("False")))
+    assert wrong[0].with_columns(names).equals(wrong[1])
+    assert ["False"] in wrong[1]["missing"].to_list()
 
 
 def test_a_column_that_mistakes_would_replace_is_refused_but_learned():

@@ -252,9 +252,12 @@ def _count_pairs(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def _count_labels(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Count the rows that each label is added to, and removed from."""
+    # A join of labels, as the difference of lists as sets is not defined for Booleans.
+    labels = {answer: rows.select("row", label=answer).explode("label", empty_as_null=False)
+              for answer in ("a", "b")}
     changes = [
-        rows.select(pl.col(answer).list.set_difference(other).alias("label")).explode(
-            "label", empty_as_null=False).group_by("label").agg(pl.len().cast(pl.Int64).alias(name))
+        labels[answer].join(labels[other], on=["row", "label"], how="anti").group_by("label").agg(
+            pl.len().cast(pl.Int64).alias(name))
         for answer, other, name in (("b", "a", "added"), ("a", "b", "removed"))]
     return changes[0].join(changes[1], on="label", how="full", coalesce=True).with_columns(
         pl.col("added", "removed").fill_null(0)).sort(

@@ -180,7 +180,8 @@ class HeldOut:
         classes = pl.Series(self.classes.tolist())
         if self.is_multilabel:
             known = lists_of_mask(self.actual, classes)
-            return known if self.unknown is None else known.list.set_union(self.unknown)
+            # No label is both known and unknown. A union of sets is not defined for Booleans.
+            return known if self.unknown is None else known.list.concat(self.unknown)
         known = classes.gather(pl.Series(self.actual).replace(UNKNOWN, None))
         return known if self.unknown is None else known.fill_null(self.unknown)
 

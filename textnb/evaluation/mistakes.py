@@ -293,7 +293,8 @@ def _judge_lists(fitted: Fitted, rows: SparseRows, lists: pl.Series) -> _Judgeme
         np.where(has_worst, probability, np.nan),
         np.where(is_toward & has_worst, worst, -1), np.where(is_toward | ~has_worst, -1, worst),
         {"answer": lists_of_mask(chosen, labels),
-         "missing": lists_of_mask(is_wrong & actual, labels).list.set_union(unknown).list.sort(),
+         # No label is both known and unknown. A union of sets is not defined for Booleans.
+         "missing": lists_of_mask(is_wrong & actual, labels).list.concat(unknown).list.sort(),
          "superfluous": lists_of_mask(is_wrong & chosen, labels),
          "worst_label": null_unless(labels.gather(pl.Series(worst)), pl.Series(has_worst))})
 
