@@ -120,6 +120,12 @@ def test_columns_and_words_that_do_not_tell_the_class_are_no_leaks():
     assert of_kind(audit(rows, near=1.0), "leak").height == 0
 
 
+def test_a_column_of_objects_is_no_leak():
+    rows = NEWS.with_columns(pl.Series("odd", [{n} for n in range(NEWS.height)], dtype=pl.Object))
+    found, without = audit(rows, near=1.0), audit(NEWS, near=1.0)
+    assert found.findings.equals(without.findings)
+
+
 def test_texts_that_repeat_or_contradict_also_across_a_split():
     long = "one two three four five six seven eight nine ten eleven twelve"
     rows = pl.concat([NEWS, pl.DataFrame({

@@ -55,6 +55,9 @@ def find_leaks(
     sizes, names = labels.sizes, labels.classes.tolist()
     is_large = (sizes >= _MIN_ROWS) & (len(labels) - sizes >= _MIN_ROWS)
     for column in columns:
+        # Objects of Python have no order.
+        if column.dtype == pl.Object:
+            continue
         autocorrelation = np.where(is_large, _autocorrelation(column, has_class, sizes), 0.0)
         if len(classes := np.flatnonzero(autocorrelation >= _MIN_AUTOCORRELATION)):
             yield float(autocorrelation.max()), (
