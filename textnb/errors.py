@@ -540,14 +540,8 @@ class ForkError(EngineError):
             "the first use")
 
 
-# What lists or objects in a file are that can't be read by recursion.
-TOO_DEEP = "has values that are nested too deeply"
-
-
 def first_line(error: BaseException) -> str:
     """The first line of another library's error; the name of its type if it has no message."""
-    if isinstance(error, RecursionError):
-        return f"it {TOO_DEEP}"
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

@@ -98,15 +98,6 @@ def test_first_words_are_counted_without_the_line_of_numbers(tmp_path):
                 for n in (0, 1)] == [["bank"], ["the", "bank"]]
 
 
-def test_a_first_word_in_lower_case_has_its_own_vector_if_there_is_one(tmp_path):
-    table = pl.DataFrame({"term": ["The", "cat", "the"], "vector": [[1.0], [2.0], [3.0]]})
-    path = tmp_path / "v.txt"
-    path.write_text("The 1\ncat 2\nthe 3\n")
-    for source in (table, path):
-        found = read_vectors(source, pl.Series(["dog"]), n_first=1)
-        assert dict(zip(found.words, found.values[:, 0], strict=True)) == {"The": 1, "the": 3}
-
-
 def test_parts_of_words_sum_to_words(tmp_path):
     tokenizers = pytest.importorskip("tokenizers", reason="needs textnb[vectors]")
     numpy_files = pytest.importorskip("safetensors.numpy", reason="needs textnb[vectors]")

@@ -30,7 +30,7 @@ def test_the_status_goes_before_all_headers(message, before):
 
 
 @pytest.mark.parametrize("message", [
-    SPAM, SPAM.replace(b"\n", b"\r\n"), b"\n" + SPAM,
+    SPAM, SPAM.replace(b"\n", b"\r\n"), b"\n" + SPAM, b"pills\n",
     b"From a@b Mon Jan  1 00:00:00 2024\n" + SPAM])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["nothing", "a mark"])
 def test_a_message_with_its_status_is_read_as_before(mark, message):

@@ -51,7 +51,7 @@ class naming_source:
             raise failure from error
         if not isinstance(self._source, (str, os.PathLike)):
             if is_engine_error:
-                raise SourceError.unreadable(_FRAME, first_line(error)) from error
+                raise SourceError.unreadable(_FRAME, _reason(error)) from error
             return
         path = os.fspath(self._source)
         # A file that exists may name another that does not, as a log of Delta does.
@@ -59,6 +59,11 @@ class naming_source:
                 and not os.path.lexists(path)):
             raise SourceError.not_found(path) from None
         raise SourceError.unreadable(*_locate_failure(path, error)) from error
+
+
+def _reason(error: BaseException) -> str:
+    # Types within types are compared by recursion.
+    return "it is nested too deeply" if isinstance(error, RecursionError) else first_line(error)
 
 
 def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
@@ -90,7 +95,7 @@ def _locate_failure(path: str, error: BaseException) -> tuple[str, str]:
             frame.select(pl.all().null_count()).collect()
             columns[name] = frame.collect_schema().names()
         except READ_ERRORS as error_of_file:
-            return name, describe_fault(name, format) or first_line(error_of_file)
+            return name, describe_fault(name, format) or _reason(error_of_file)
     if first_line(error).startswith(("schema names differ", "schema lengths differ")):
         first_file, expected = next(iter(columns.items()))
         for name, names in columns.items():

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from textnb.errors import TOO_DEEP, SchemaError, SourceError, quantity
+from textnb.errors import SchemaError, SourceError, quantity
 from textnb.frames.batches import UnfinishedError, collect_batches
 from textnb.frames.cloud import hide_secrets, is_url
 from textnb.frames.paths import LINE_FORMATS, READ_ERRORS, escape_glob, open_text
@@ -178,7 +178,7 @@ def _nested_value_fault(line: str, columns: Collection[str]) -> str | None:
     try:
         row = json.loads(line)
     except RecursionError:
-        return TOO_DEEP
+        return "is nested too deeply"
     except ValueError:
         return None
     return next((f"has {json.dumps(row[column]):.60} in the column {column!r}, and other lines "
@@ -210,7 +210,7 @@ def _json_fault(path: str) -> str | None:
                                  parse_constant=_refuse_constant)
                 written = json.dumps(row, ensure_ascii=False)
             except RecursionError:
-                return f"line {number} {TOO_DEEP}"
+                return f"line {number} is nested too deeply"
             except ValueError as error:
                 # Without the place, which Python's message counts from the start of this line.
                 reason = str(error).split(": line ")[0]

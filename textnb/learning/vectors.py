@@ -193,12 +193,9 @@ def _read_table(table: pl.LazyFrame, name: str, words: pl.Series, n_first: int) 
         raise SchemaError(f'{name} must have the columns "term" (strings) and "vector" (lists of '
                           f"numbers); it has {', '.join(map(repr, schema)) or 'none'}")
     with naming_source(name):
-        # `_select` also looks for the first words in lower case.
-        first_words = table.select("term").head(n_first).collect()["term"].str.to_lowercase()
-        requested = pl.concat([words, first_words]).implode()
         rows = table.select("term", "vector").with_row_index("row").filter(
-            (pl.col("row") < n_first) | pl.col("term").is_in(requested)
-            | pl.col("term").str.to_lowercase().is_in(requested)).collect()
+            (pl.col("row") < n_first) | pl.col("term").is_in(words.implode())
+            | pl.col("term").str.to_lowercase().is_in(words.implode())).collect()
     vectors = rows["vector"].cast(pl.List(pl.Float32))
     widths = vectors.list.len()
     has_other_width = widths.ne_missing(widths.first()) | widths.is_null()
@@ -222,10 +219,7 @@ def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
             n_headers, n_words = 1, int(header[1])
             continue
         word, _, numbers = content.partition(" ")
-        if i - n_headers < n_first:
-            # `_select` also looks for the first words in lower case.
-            requested.add(word.lower())
-        elif not (word in requested or word.lower() in requested):
+        if i - n_headers >= n_first and not (word in requested or word.lower() in requested):
             continue
         vector = _numbers_of(fields := numbers.split(" "))
         if vector is None:

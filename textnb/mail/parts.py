@@ -71,9 +71,9 @@ def split_headers(raw: bytes, notes: Notes) -> tuple[list[tuple[str, str]], byte
     """Split bytes into header lines, with bytes beyond ASCII as surrogates, and the body."""
     match = _HEADER_LINES.match(raw)
     end = 0 if match is None else match.end()
-    head, body = raw[:end], raw[end:]
-    if (rest := body.removeprefix(BOM_UTF8)).startswith((b"\n", b"\r\n")):
-        body = rest[rest.index(b"\n") + 1:]
+    head, body = raw[:end], raw[end:].removeprefix(BOM_UTF8)
+    if body.startswith((b"\n", b"\r\n")):
+        body = body[body.index(b"\n") + 1:]
     elif head and body:
         note(notes, "no empty line after the headers")
     if len(head) > MAX_HEADERS:

@@ -90,7 +90,7 @@ to = "sql-duckdb"
 # another type that no row depends on.
 _MORE_STRICT = re.compile(
     r"(?i)subplan|column \"self\"|found 'END'|unreachable|must be of type `Boolean`|cannot compare|"
-    r"cannot check|conversion from")
+    r"cannot check|conversion from|regex error")
 _SETTINGS = [
     "model.l=0.1", "exports.0.to=json", "exports.2.file=m.c", "input.train=rows.csv", "=",
     "model.kind=complement", "model.kind = 'bernoulli'", "a.b.c=1", "exports.9.x=1", "x",
@@ -129,7 +129,7 @@ def seeds() -> list[bytes]:
         # So many keys that the engine does not keep their order; deep lists; a name with quotes.
         _join("ndjson", json.dumps({"text": "a", **dict.fromkeys(map(str, range(40)), 1)})),
         *(_join("ndjson", f'{{"text": "a", "x": {"[" * depth + "]" * depth}}}\n')
-          for depth in (40, 600, 990, 2000)),
+          for depth in (40, 600, 2000)),
         _join("csv", 'text,"a ""b"""\nc,d\n', ",")] + [
         _join("where", condition) for condition in _CONDITIONS[:7]]
 
@@ -403,8 +403,8 @@ def _check_csv(parts: list[bytes], random: Random) -> None:
         header, *rows = csv.reader(lines, delimiter=mark, strict=True)
     except (csv.Error, UnicodeDecodeError, ValueError, TypeError):
         return
-    if re.search(r"\r|\0|[^,;\n\"]\"[^,;\n\"]|\n\s*(?:\n|$)|\"\s", text):
-        # Readers differ in what they make of these.
+    if re.search(r"\r|\0|[^,;\n\"]\"[^,;\n\"]|\n\s*(?:\n|$)|\"\s|(^|[,;\n])[^,;\n\"]+\"", text):
+        # Readers differ in what they make of these, such as quotes in a field without them.
         return
     # (Without the end of its line, an empty field too many is none.)
     if any(len(row) > len(header) for row in (rows if text.endswith("\n") else rows[:-1])):
