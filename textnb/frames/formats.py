@@ -161,23 +161,23 @@ def _scan_csv(source: Any, find_numeric: NumericColumns | None, **options: Any) 
     ``find_numeric`` returns the names of these columns. Its argument is a function that infers the
     schema, for which the whole file is read. ``options`` are arguments of `polars.scan_csv`.
     """
-    strings = pl.scan_csv(source, infer_schema=False, **options)
+    header = pl.scan_csv(source, infer_schema=False, **options).collect_schema()
     # The engine leaves the quotes in a name doubled (polars#22943).
-    names = {name: name.replace('""', '"') for name in strings.collect_schema() if '""' in name}
+    names = {name: name.replace('""', '"') for name in header if '""' in name}
 
-    def read(frame: pl.LazyFrame) -> pl.LazyFrame:
-        return _read_all_columns(frame).rename(names) if names else _read_all_columns(frame)
+    def read(**inference: Any) -> pl.LazyFrame:
+        frame = _read_all_columns(pl.scan_csv(source, **inference, **options))
+        return frame.rename(names) if names else frame
 
     if find_numeric is None:
-        return read(pl.scan_csv(source, infer_schema_length=None, **options))
+        return read(infer_schema_length=None)
+    strings = read(infer_schema=False)
     if find_numeric is no_numeric_columns:
-        return read(strings)
+        return strings
 
     def infer_schema() -> pl.Schema:
-        return pl.scan_csv(source, infer_schema_length=None, **options).rename(
-            names).collect_schema()
+        return read(infer_schema_length=None).collect_schema()
 
-    strings = read(strings)
     return strings.with_columns(_numbers_in(name) for name in find_numeric(infer_schema)
                                 if name in strings.collect_schema())
 
