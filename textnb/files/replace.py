@@ -228,9 +228,11 @@ def report_write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """The path to which links lead; raise SourceError if they form a loop."""
+    """The path to which links lead; raise SourceError if they form a loop, or it is too long."""
     target = Path(os.path.realpath(path))
-    if target.is_symlink():
+    with report_write_errors(path):
+        is_loop = target.is_symlink()
+    if is_loop:
         raise SourceError.unwritable(path, os.strerror(errno.ELOOP))
     return target
 
