@@ -292,7 +292,9 @@ def test_the_order_that_duckdb_sorts_in_changes_no_answer(plan, tmp_path):
     script = script_of("sql-duckdb", bundle, tmp_path).read_text("utf-8")
     answers = []
     for order in "ASC", "DESC":
-        with duckdb.connect(":memory:", config={"default_order": order}) as connection:
+        # The order in which several threads add up fractions changes their last bit.
+        options = {"default_order": order, "threads": 1}
+        with duckdb.connect(":memory:", config=options) as connection:
             connection.execute(script)
             connection.executemany("INSERT INTO documents VALUES (?, ?)",
                                    [*enumerate(frame["text"])])
