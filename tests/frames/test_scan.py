@@ -254,7 +254,7 @@ class TestLaziness:
 READ_STDIN = """
 import sys
 from textnb.errors import SourceError
-from textnb.frames.scan import scan, scan_table
+from textnb.frames.scan import scan
 from textnb.frames.stdin import format_of_stdin
 try:
     frame = scan("-", text="text", format=sys.argv[1] or None)

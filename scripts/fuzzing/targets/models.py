@@ -150,9 +150,8 @@ def _change_slightly(
         classes = _array(document, members, "counts/classes")
         with np.errstate(invalid="ignore"):
             sums = np.bincount(classes, values, len(document["classes"]["labels"])).astype("<i8")
-        for name, array in (("counts/values", values), ("totals/counts", sums)):
-            document["arrays"][name] = {"type": array.dtype.str, "shape": [*array.shape]}
-            members[f"{name}.npy"] = array_header(array.dtype.str, array.shape) + array.tobytes()
+        _put(document, members, "counts/values", values)
+        _put(document, members, "totals/counts", sums)
         return
     names = [name for name, entry in document["arrays"].items() if 0 not in entry["shape"]
              and not re.match(r"terms/(bytes|documents|kept)|index/|totals/|.*/ends", name)]
@@ -163,7 +162,6 @@ def _change_slightly(
             # The numbers at which 32 bits are too few.
             array = array.astype("<i8")
             array.reshape(-1)[random.randrange(array.size)] = 2**31 - random.randrange(2)
-            document["arrays"][name]["type"] = array.dtype.str
         flat = array.reshape(-1)
         at, other = random.randrange(len(flat)), random.randrange(len(flat))
         if random.random() < 0.5:
@@ -171,7 +169,7 @@ def _change_slightly(
         else:
             flat[at] = flat[at] + 1 if flat.dtype.kind in "iu" else random.choice(
                 [flat[at] * 1.25] * 4 + [float("nan")])
-        members[f"{name}.npy"] = array_header(array.dtype.str, array.shape) + array.tobytes()
+        _put(document, members, name, array)
         return
     of_model = {name: value for name, value in document.items()
                 if name not in ("arrays", "layers", "version")}
@@ -195,6 +193,11 @@ def _array(document: dict[str, Any], members: dict[str, bytes], name: str) -> An
     kind, shape = document["arrays"][name]["type"], document["arrays"][name]["shape"]
     content = members[f"{name}.npy"][len(array_header(kind, shape)):]
     return np.frombuffer(content, kind).reshape(shape)
+
+
+def _put(document: dict[str, Any], members: dict[str, bytes], name: str, array: Any) -> None:
+    document["arrays"][name] = {"type": array.dtype.str, "shape": [*array.shape]}
+    members[f"{name}.npy"] = array_header(array.dtype.str, array.shape) + array.tobytes()
 
 
 def _members(data: bytes) -> dict[str, bytes]:
