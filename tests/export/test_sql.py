@@ -304,6 +304,36 @@ def test_the_order_that_duckdb_sorts_in_changes_no_answer(plan, tmp_path):
     assert answers[0] == answers[1]
 
 
+def duckdb_scores(duckdb, bundle, folder, collation="", setting="binary"):
+    """The scores of a document with the terms ``Cat`` and ``cát``."""
+    table, *rows = {
+        "text": ("documents (id BIGINT, text", "documents VALUES (1, 'Cat cát')"),
+        "terms": ("document_terms (id BIGINT, term", "documents VALUES (1)",
+                  "document_terms VALUES (1, 'Cat'), (1, 'cát')")}[bundle.reads]
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"CREATE TABLE {table} VARCHAR {collation})")
+        connection.execute(script_of("sql-duckdb", bundle, folder).read_text("utf-8"))
+        for row in rows:
+            connection.execute(f"INSERT INTO {row}")
+        connection.execute(f"SET default_collation = '{setting}'")
+        return connection.execute("SELECT position, score FROM textnb_scores ORDER BY 1").fetchall()
+
+
+@pytest.mark.parametrize("reads", ["text", "terms"])
+def test_duckdb_compares_terms_byte_by_byte(reads, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    plan = Tokenizer(lowercase=False, ngram_range=(1, 2))
+    model = TextClassifier(tokenizer=plan).fit(frame_of(["cat cat sat", "Dog", "cow"], LABELS))
+    bundle = bundle_of(model, reads=reads)
+    scores = duckdb_scores(duckdb, bundle, tmp_path)
+    # No term of the document is known.
+    assert [score for _, score in scores] == pytest.approx(bundle.intercept.tolist())
+    assert scores == duckdb_scores(duckdb, bundle, tmp_path, "COLLATE nocase.noaccent")
+    assert scores == duckdb_scores(duckdb, bundle, tmp_path, setting="")
+    with pytest.raises(duckdb.Error, match="SET default_collation = 'binary'"):
+        duckdb_scores(duckdb, bundle, tmp_path, setting="nocase")
+
+
 @pytest.mark.parametrize("plan", ["pairs", "accents"])
 def test_settings_of_clickhouse_change_no_answer(plan, monkeypatch, tmp_path):
     target = type(TARGETS["sql-clickhouse"])

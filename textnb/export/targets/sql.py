@@ -72,6 +72,8 @@ class Sql(Program, sql_texts.Dialect):
         The function that returns the highest of several numbers.
     bytewise : str
         The ``COLLATE`` clause by which terms are compared byte by byte; empty if they always are.
+    documents : str
+        What `sums_view` reads documents from; it may be an error with some settings of an engine.
     """
 
     suffix: ClassVar[str] = ".sql"
@@ -86,6 +88,7 @@ class Sql(Program, sql_texts.Dialect):
     reads_lists: ClassVar[bool] = False
     greatest: ClassVar[str] = "greatest"
     bytewise: ClassVar[str] = ""
+    documents: ClassVar[str] = "documents"
 
     def write(self, bundle: Bundle, path: Path) -> None:
         """Write the script; ExportError if the engine can't hold the bundle."""
@@ -297,7 +300,7 @@ class Sql(Program, sql_texts.Dialect):
                    "term TEXT NOT NULL);")
             yield (f"CREATE VIEW textnb_terms AS SELECT id, term {self.bytewise} AS term "
                    "FROM document_terms;")
-        yield sums_view(bundle)
+        yield sums_view(bundle, self.documents)
 
     def stop_words(self, words: Words) -> Iterator[str]:
         """Write a table of the stop words, if there are any."""
@@ -327,7 +330,7 @@ class Sql(Program, sql_texts.Dialect):
                f"FROM (SELECT id{aliased_inputs}\nFROM documents) x;")
 
 
-def sums_view(bundle: Bundle) -> str:
+def sums_view(bundle: Bundle, documents: str) -> str:
     """Write the view ``textnb_sums``, with a row for every document, even without a known term.
 
     If probabilities need the length of documents (the sum of their values), it is the column ``n``.
@@ -354,7 +357,7 @@ def sums_view(bundle: Bundle) -> str:
                        for k, b in zip(outputs, bundle.intercept.tolist(), strict=True))
     if bundle.needs_length:
         scores += ", coalesce(t.n, 0e0) AS n"
-    return (f"CREATE VIEW textnb_sums AS SELECT d.id, {scores}\nFROM documents d LEFT JOIN (\n"
+    return (f"CREATE VIEW textnb_sums AS SELECT d.id, {scores}\nFROM {documents} d LEFT JOIN (\n"
             f"  SELECT t.id, {totals}\n  FROM {source}\n"
             "  GROUP BY t.id) t ON t.id = d.id;")
 

@@ -31,6 +31,12 @@ class DuckDb(Re2Sql):
     holds = "contains({}, '{}')"
     matches = "regexp_matches({}, {})"
     find_matches = "regexp_extract_all({}, {})"
+    bytewise = "COLLATE C"
+    # The words of texts are compared by this setting.
+    documents = (
+        "(SELECT * FROM documents WHERE CASE lower(current_setting('default_collation'))\n"
+        "WHEN '' THEN true WHEN 'binary' THEN true ELSE error(\n"
+        "'textnb compares terms byte by byte: SET default_collation = ''binary''') END)")
     unnest_matches = "unnest(all_matches) AS {}, unnest(range(len(all_matches))) AS {}"
 
     def unnest(
