@@ -227,6 +227,7 @@ def test_words_with_a_space_are_skipped(tmp_path):
     ("the 1 2\nhockey 1 2 3\n", "line 2 has 3 numbers, and others have 2"),
     ("the 1 2\nhockey 1 x\n", "line 2 is not a word and its numbers"),
     ("the 1 2\nhockey 1 nan\n", "the vector of 'hockey' holds NaN"),
+    ("the 1 2\nhockey 1 1e39\n", "the vector of 'hockey' holds NaN or infinity"),
     ("\u00b2 2\nthe 1 2\n", "line 2 has 2 numbers, and others have 1"),
     ("3 2\nthe 1 2\nhockey 1 2\n", "its first line says 3 words, and it has 2: the file was cut"),
     ("the\n", "line 1 is not a word and its numbers"), ("the 1\n\udcff", "utf-8")])

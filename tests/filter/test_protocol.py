@@ -88,7 +88,9 @@ def test_messages():
 @pytest.mark.parametrize(("message", "length", "limit", "why"), [
     (b"abc", 4, 10, "is 4, and 3 bytes came"), (PACKED, len(PACKED), 999, "longer than 999"),
     (PACKED[:-6], len(PACKED) - 6, 1000, "cut"),
-    (b"\0" + PACKED[1:], len(PACKED), 1000, "inflated")], ids=["short", "long", "cut", "damaged"])
+    (PACKED + b"more", len(PACKED) + 4, 1000, "4 bytes follow"),
+    (b"\0" + PACKED[1:], len(PACKED), 1000, "inflated")],
+    ids=["short", "long", "cut", "more", "damaged"])
 def test_messages_that_are_refused(message, length, limit, why):
     with pytest.raises(Refused, match=why):
         protocol.message_of(

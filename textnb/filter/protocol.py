@@ -173,6 +173,9 @@ def message_of(request: Request, body: bytes, max_bytes: int) -> bytes:
         raise too_long(max_bytes)
     if not decompressor.eof:
         raise Refused("EX_DATAERR", "the compressed message is cut")
+    if decompressor.unused_data:
+        raise Refused("EX_DATAERR", f"{len(decompressor.unused_data)} bytes follow the compressed "
+                                    "message")
     return message
 
 

@@ -243,7 +243,9 @@ def _read_text_file(path: str, words: pl.Series, n_first: int) -> WordVectors:
 
 def _numbers_of(fields: list[str]) -> NDArray[np.float32] | None:
     try:
-        return np.array(fields, dtype=np.float32)
+        # A number beyond float32 becomes infinity, which is refused with its word.
+        with np.errstate(over="ignore"):
+            return np.array(fields, dtype=np.float32)
     except ValueError:
         return None
 

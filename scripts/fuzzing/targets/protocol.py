@@ -85,6 +85,7 @@ def mutate(data: bytes, random: Random) -> bytes:
             lines = [line for line in lines if random.random() < 0.8]
         case 4:
             body = random.choice([*_MESSAGES, zlib.compress(random.choice(_MESSAGES)),
+                                  zlib.compress(random.choice(_MESSAGES)) + b"more",
                                   zlib.compress(bytes(_MAX_BYTES + random.randrange(-1, 2)))])
         case 5:
             body = change(body, random)
@@ -357,6 +358,8 @@ def _expected(data: bytes) -> Any:
             return "EX_DATAERR the message is longer"
         if not unpacked.eof:
             return "EX_DATAERR the compressed message is cut"
+        if unpacked.unused_data:
+            return f"EX_DATAERR {len(unpacked.unused_data)} bytes follow the compressed message"
     return request, message
 
 
