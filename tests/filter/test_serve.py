@@ -294,6 +294,31 @@ def test_no_connection_is_lost_in_the_moment_of_a_stop(model, tmp_path):
         asyncio.run(connect_after(turns))
 
 
+def test_an_answer_that_is_read_late_is_whole(model, tmp_path):
+    with open(tmp_path / "counters", "w+b") as file:
+        file.truncate(service.counters_size(1))
+        worker = Worker(Settings(model=str(model)), service.Counters(file.fileno(), 1))
+    message, answer = SPAM + b"x\n" * 15_000, b""
+
+    async def read_late() -> None:
+        nonlocal answer
+        own, client = socket.socketpair()
+        own.setblocking(False)
+        # So that some of the answer is left when the connection is closed.
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        with client:
+            client.sendall(b"PROCESS SPAMC/1.5\r\n\r\n" + message)
+            client.shutdown(socket.SHUT_WR)
+            answering = asyncio.ensure_future(worker._answer(own))
+            await asyncio.sleep(0.05)
+            assert not answering.done()
+            answer = await asyncio.to_thread(client.recv, 1 << 20, socket.MSG_WAITALL)
+            await answering
+
+    asyncio.run(read_late())
+    assert answer.endswith(message.partition(b"\n")[2])
+
+
 # What can't be served
 
 

@@ -135,7 +135,8 @@ class Worker:
         finally:
             if writer is None:
                 connection.close()
-            else:
+            elif connection.fileno() >= 0:
+                # asyncio can't abort what it has closed, if some of it was written late.
                 writer.transport.abort()
 
     async def _read(self, reader: asyncio.StreamReader) -> tuple[Request, bytes]:

@@ -9,6 +9,7 @@ import re
 import socket
 import tempfile
 import threading
+import time
 import zlib
 from collections import Counter
 from collections.abc import Iterable
@@ -133,7 +134,7 @@ class _Served:
             settings(client_timeout=0.02, max_bytes=_MAX_BYTES, tellers=[os.getuid() + 1]),
             self.counters)
         self.large = worker.Worker(
-            settings(client_timeout=0.1, max_bytes=1 << 20), self.counters)
+            settings(client_timeout=0.3, max_bytes=1 << 20), self.counters)
         self._models = {user: (ServedModel(path, judging, print), Ledger(path))
                         for user, path in paths.items()}
         # A file that is replaced by each of the others in turn, and what these say.
@@ -205,6 +206,26 @@ class _Served:
             self.loop.run_until_complete(answering)
             return b"" if client == "closes" else other.recv(1 << 20, socket.MSG_WAITALL)
 
+    def check_read_late(self) -> None:
+        """A client that begins to read when the server has nothing left to do gets all."""
+        own, other = socket.socketpair()
+        own.setblocking(False)
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        message, answered = b"Subject: a\n\n" + b"x\n" * 15_000, list[bytes]()
+        data = request(b"PROCESS", b"1.5", [], message)
+
+        def exchange() -> None:
+            other.sendall(data)
+            time.sleep(0.02)
+            answered.append(other.recv(1 << 20, socket.MSG_WAITALL))
+
+        with other:
+            client = threading.Thread(target=exchange)
+            client.start()
+            self.loop.run_until_complete(self.large._answer(own))
+            client.join()
+        if not answered[0].endswith(message):
+            raise Finding("an answer that is read late is cut", f"{len(answered[0]):,} bytes")
 
     def check_unread(self) -> None:
         """A client that does not read a large answer does not keep its connection for ever."""
@@ -265,6 +286,7 @@ def check(data: bytes) -> int:
             raise Finding("a user may tell who must not", answer)
     if one_in(2000, random):
         served.check_unread()
+        served.check_read_late()
     if message and one_in(50, random):
         _check_replaced(served, message)
     if one_in(64, random):
