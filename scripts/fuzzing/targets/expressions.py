@@ -34,7 +34,7 @@ INPUTS = 5
 _NAMES = [*COMPILED * 2, *(name for name in TOKENIZERS if name not in COMPILED)]
 _TEXTS = 1000
 _PIECES = [*ODD, *UNSPACED * 2, *KEPT * 3, *"aabcdefgXYZ  \n\t,.:\\é", "the ", "The", "cat's",
-           "I\u0307", "sevenab", "sevenabc", "x" * 14, "x" * 15, "C++ ", "U.S. ", "a.b.",
+           "I\u0307", "sevenab", "sevenabc", "x" * 14, "x" * 15, "C++ ", "C+", "+", "U.S. ", "a.b.",
            "1.5%", "$5", " "]
 # Characters that become others when a text is normalised.
 _CHANGING = [one for one in map(chr, [*range(0xD800), *range(0xE000, 0x30000)])

@@ -104,7 +104,7 @@ _HEADERS = [
     b"Date: Fri, 31 Dec 9999 23:59:59 -0100", b"Subject: [SPAM] x",
     b"Received: from a (b [1.2.3.4]) by c.example; Mon, 1 Jan 2001 00:00:00 +0000",
     b"To: a@b, c@d", b"X-Textnb-Status: ham", b"X-Spam-Flag: NO", b"Message-ID: <1@x.example>",
-    b": x", b"Reply-To: e@f"]
+    b": x", b"Reply-To: e@f", b" one\n\ttwo"]
 
 
 def seeds() -> list[bytes]:

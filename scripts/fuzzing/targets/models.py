@@ -44,7 +44,7 @@ from textnb.storage.version2 import stated_checksum
 WITHIN = ["textnb.storage", "textnb.files", "textnb.filter", "textnb.export.archive",
           "textnb.export.verify", "textnb.learning", "textnb.models", "textnb.bayes"]
 ABOUT = "model files and bundles whose values were changed, with right checksums"
-LONGEST = 60_000
+LONGEST = 150_000
 _SUMS = "SHA256SUMS"
 _TEXTS = ["free money lunch offer free", "", "hello friend c1w1 c0w0 at the meeting"]
 _MAX_BYTES = 1 << 28
@@ -71,7 +71,10 @@ def seeds() -> list[bytes]:
             textnb.TextClassifier(textnb.NBLinear(idf=False)).fit(FRAME).partial_fit(FRAME),
             # A sample that may become larger, and more terms than one entry of the index is for.
             textnb.TextClassifier(textnb.NBLinear(idf=False)).fit(FRAME, keep_sample=9),
-            textnb.TextClassifier().fit(many_classes(3))):
+            textnb.TextClassifier().fit(many_classes(3)),
+            # The last terms are in another block than the first ones.
+            textnb.TextClassifier().fit(FRAME.with_columns(
+                text=pl.col("text") + " " + pl.lit(" ".join(f"{n:060}" for n in range(1400)))))):
         fitted.save(path)
         found.append(path.read_bytes())
     model = textnb.TextClassifier(textnb.ComplementNB()).fit(FRAME)
@@ -345,6 +348,8 @@ def _check(data: bytes) -> None:
     if one_in(6, random):
         try:
             _check_saved(model, rows, answers, data)
+            if isinstance(model, textnb.TextClassifier) and one_in(4, random):
+                _check_exported(model)
         except TextnbError as error:
             raise Finding("a model that was loaded can't be saved and loaded", error) from error
 
@@ -409,20 +414,24 @@ def _check_readers(model: textnb.TextClassifier, path: Path, random: Random) -> 
             # Also the first and the last terms between two entries of the index.
             wanted = {*random.sample(terms, min(len(terms), 20)), *terms[::INDEX_STEP],
                       *terms[INDEX_STEP - 1::INDEX_STEP]}
+            # The last one first, so that a reader goes back.
+            last = reader.weights(terms[-1:])
             weights = reader.weights([*wanted, "", "absent from all", "\U0010ffff"])
             intercept = reader.intercept
     except Unsupported:
         return
     if sorted(weights) != sorted(wanted | ({"", "absent from all", "\U0010ffff"} & {*terms})):
         raise Finding("the reader of terms has other terms", f"{sorted(weights)} of {wanted}")
-    pairs = [*((weights[term], own[term]) for term in weights), (intercept, form.intercept)]
+    pairs = [*((weights[term], own[term]) for term in weights), (intercept, form.intercept),
+             *((last[term], own[term]) for term in last)]
     if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs):
         raise Finding("the reader of terms has other weights", pairs)
     try:
         with QuickFilter(str(path), min_learned=0) as quick:
             whole = MailFilter.of_model(str(path), fitted, min_learned=0)
-            message = b"Subject: hello\n\n" + _TEXTS[0].encode()
-            verdict, other = quick.judge(message), whole.judge(message)
+            for text in (*fitted.terms[-1:], _TEXTS[0]):
+                message = b"Subject: hello\n\n" + text.encode()
+                verdict, other = quick.judge(message), whole.judge(message)
     except (Unsupported, ParameterError):
         pass
     else:
@@ -482,6 +491,23 @@ def _check_saved(model: Any, rows: pl.DataFrame, answers: Any, data: bytes) -> N
     again.save(other)
     if other.read_bytes() != path.read_bytes():
         raise Finding("a saved model has other bytes when it is saved again")
+
+
+def _check_exported(model: Any) -> None:
+    """A bundle has the weights of its model, to the last bit."""
+    path = _folder() / "exported.zip"
+    try:
+        textnb.export_model(model, path, "json")
+    except TextnbError:
+        # Some models have no linear form, and some numbers no place in a bundle.
+        return
+    form = model.linear_form()
+    with zipfile.ZipFile(path) as archive:
+        weights = pl.read_parquet(io.BytesIO(archive.read("weights.parquet")))
+    own, told = dict(zip(form.terms, form.weights.tolist(), strict=True)), {
+        term: [*row] for term, *row in weights.drop("words", strict=False).iter_rows()}
+    if own != told:
+        raise Finding("a bundle has other weights", f"{told} for {own}")
 
 
 def _lost(data: bytes, saved: bytes) -> Iterator[str]:

@@ -12,6 +12,7 @@ import zlib
 from contextlib import suppress
 from dataclasses import is_dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +23,7 @@ from fuzzing.harness import Finding, make_folder, one_in
 from fuzzing.mutations import NUMBERS, VALUES, change, change_value
 from textnb import TextClassifier
 from textnb.errors import ParameterError, TextnbError
+from textnb.frames.batches import batches
 from textnb.frames.conditions import check_condition, rows_where
 from textnb.frames.failures import naming_source
 from textnb.frames.scan import scan, scan_table
@@ -31,8 +33,9 @@ from textnb.scoring.columns import Answers
 from textnb.workflow import lines as answered
 from textnb.workflow.job import RESERVED, read_job
 from textnb.workflow.options import LabelledOptions, TrainOptions
+from textnb.workflow.relabel import relabel
 from textnb.workflow.rows import open_rows
-from textnb.workflow.split import check_job
+from textnb.workflow.split import check_job, read_rows, train_rows
 from textnb.workflow.toml import read_toml
 
 WITHIN = ["textnb.workflow", "textnb.frames", "textnb.runtime.settings", "textnb.learning.settings"]
@@ -102,8 +105,8 @@ _SETTINGS = [
     "input.classes.1=ham=a*", "model.tokenizer.ngram_range.0=2"]
 _PIECES = [
     b"\r\n", b'"', b'""', b",", b";", b"\t", b"\xff", b"\xef\xbb\xbf", b"\0", b"\\", b"{", b"}",
-    b"[", b"]", b":", b"'", b"=", b"#", b"\\ud800", b"\\u0041", b"null", b"1e999", b"-0", b"nan",
-    b".5", b"\n\n", b" ", b"true", "é😀".encode(), b"9" * 25]
+    b"[", b"]", b":", b"'", b"=", b"#", b"\\ud800", b"\\uDBFF", b"\\u0041", b"null", b"1e999",
+    b"-0", b"nan", b".5", b"\n\n", b" ", b"true", "é😀".encode(), b"9" * 25]
 
 _VALUES = [*NUMBERS[:-1], "true", '"x"', '""', "[]", "[1, 2]", '["a"]', "{}", "nan", "inf",
            "1979-05-27", '"${HOME}"', '"${NONE_}"', "0.5", '"-"']
@@ -124,7 +127,8 @@ def seeds() -> list[bytes]:
         *(_join("lines", f"{mark}first text\n\nthé third\n") for mark in ("", "\ufeff")),
         _join("ndjson", '{"text": ["a", "b"], "label": "x"}\n{"text": null}\n'),
         _join("ndjson", '{"text": "a"}\n{"text": {"a": "b"}}\n'),
-        # An escaped backslash, and no half of a character.
+        # Half of a character, and an escaped backslash.
+        _join("ndjson", '{"text": "good"}\n{"text": "bad \\uD83D"}\n'),
         _join("ndjson", '{"text": "\\\\ud800"}\n{"text": "b"}\n'),
         # So many keys that the engine does not keep their order; deep lists; a name with quotes.
         _join("ndjson", json.dumps({"text": "a", **dict.fromkeys(map(str, range(40)), 1)})),
@@ -199,7 +203,8 @@ def _changed_job(text: bytes, random: Random) -> bytes:
 @cache
 def _folder() -> Path:
     folder = make_folder()
-    (folder / "rows.csv").write_text("text,label,n\n" + "aa b,spam,1\ncc d,ham,2\n" * 3)
+    (folder / "rows.csv").write_text(
+        "text,label,n\n,ham,0\n" + "aa b,spam,1\ncc d,ham,2\nb é,spam,\n" * 3)
     return folder
 
 
@@ -216,6 +221,8 @@ def check(data: bytes) -> int | None:
 def _refusal(error: TextnbError) -> None:
     if not str(error).strip():
         raise Finding("a refusal says nothing") from error
+    if re.search(r"\b(Attribute|Index|Key|Recursion|Type|Unicode\w+|Value)Error\b", str(error)):
+        raise Finding("a refusal shows an error of Python") from error
 
 
 def _check_job(parts: list[bytes], random: Random) -> int | None:
@@ -244,8 +251,11 @@ def _check_job(parts: list[bytes], random: Random) -> int | None:
     if one_in(20, random) and job.input.train == str(_folder() / "rows.csv") and not any((
             job.input.test, job.predictions and job.predictions.input, learning.warm_start,
             learning.unlabelled, "vectors" in str(parts))):
-        with suppress(TextnbError):
+        try:
             check_job(job)
+            _check_held_out(job)
+        except TextnbError as error:
+            _refusal(error)
         # It takes longer than a file of this size would.
         return LONGEST
     return None
@@ -325,6 +335,19 @@ def _check_sound(job: Any, path: Path) -> None:
             raise Finding("a job is accepted that is not sound", what)
 
 
+def _check_held_out(job: Any) -> None:
+    """Each row is learned or tested, and all rows of one text are the same of both."""
+    found = read_rows(job, _folder())
+    if not found.test_is_held_out or job.model.text_columns != ["text"]:
+        return
+    train, test = (pl.read_parquet(path) for path in (found.train, found.test))
+    with train_rows(job) as rows:
+        whole = rows.frame.collect()
+    if not pl.concat([train, test]).sort(pl.all()).equals(whole.sort(pl.all())) or (
+            {*train["text"]} & {*test["text"]}):
+        raise Finding("rows are lost, or learned and tested", f"{train} and {test} of {whole}")
+
+
 def _is_sql(condition: str | None) -> bool:
     try:
         return condition is None or pl.sql_expr(condition) is not None
@@ -399,6 +422,8 @@ def _check_csv(parts: list[bytes], random: Random) -> None:
         return
     if not alone.equals(frame.select("text")):
         raise Finding("a column alone is read otherwise", f"{frame} and {alone}")
+    if one_in(4, random):
+        _check_batches(frame, random)
     try:
         text = parts[0].decode("utf-8-sig")
         lines = [line + "\n" for line in text.removesuffix("\n").split("\n")]
@@ -420,6 +445,18 @@ def _check_csv(parts: list[bytes], random: Random) -> None:
             raise Finding("a CSV file is read otherwise", f"{own} and {theirs}")
     if one_in(8, random):
         _check_written(frame.fill_null(""), random)
+    if one_in(4, random):
+        _check_review(frame, random)
+
+
+def _check_batches(frame: pl.DataFrame, random: Random) -> None:
+    """Batches are all rows, in order, and keep to their limits unless they are of one row."""
+    most, size = random.choice([1, 3, 100]), random.choice([1, 9, 300])
+    found = [*islice(batches(frame, ["text"], max_rows=most, max_bytes=size), frame.height + 1)]
+    is_bounded = all(each.height == 1 or (
+        each.height <= most and each["text"].str.len_bytes().sum() <= size) for each in found)
+    if not is_bounded or not pl.concat([frame.clear(), *found]).equals(frame):
+        raise Finding("a table is divided otherwise", f"{most}, {size}: {found} of {frame}")
 
 
 def _check_written(frame: pl.DataFrame, random: Random) -> None:
@@ -445,6 +482,24 @@ def _check_written(frame: pl.DataFrame, random: Random) -> None:
         rows = [other.columns, *map(list, other.rows())]
     if rows != expected:
         raise Finding("a table is written otherwise", f"{ending}: {rows} and {expected}")
+
+
+def _check_review(frame: pl.DataFrame, random: Random) -> None:
+    """A review gives its rows labels that other rows have, and no others."""
+    if "label" not in frame.columns or frame.schema["label"].is_nested():
+        return
+    known = frame["label"].drop_nulls()
+    rows = random.sample(range(frame.height), random.randrange(min(len(known), 3) + 1))
+    new = known.gather([random.randrange(len(known)) for _ in rows])
+    path = str(_folder() / random.choice(["review.csv", "review.ndjson", "review.parquet"]))
+    write(pl.LazyFrame({"row": rows, "label": new}), path)
+    own = relabel(frame, scan_table(path, []).collect(), "label").rows
+    expected = frame["label"].to_list()
+    for row, label in zip(rows, new, strict=True):
+        expected[row] = label
+    if not own.equals(frame.with_columns(
+            label=pl.Series(expected, dtype=frame.schema["label"]))):
+        raise Finding("a review gives other labels", f"{rows} {new} of {frame}: {own}")
 
 
 def _check_lines(parts: list[bytes], random: Random) -> None:
@@ -567,6 +622,8 @@ def _check_ndjson(parts: list[bytes], random: Random) -> None:
             continue
         if name not in frame.columns or frame[name].to_list() != theirs:
             raise Finding("NDJSON is read otherwise", f"{name!r}: {frame} and {theirs}")
+    if one_in(4, random):
+        _check_review(frame, random)
 
 
 def _is_sound(lines: list[str]) -> bool:
