@@ -236,10 +236,15 @@ def place_in(folder: Path, place: str) -> str:
     --------
     >>> place_in(Path("/jobs"), "sqlite:///news.db"), place_in(Path("/jobs"), "s3://bucket/rows")
     ('sqlite:////jobs/news.db', 's3://bucket/rows')
+    >>> place_in(Path("/jobs"), "~of nobody/rows.csv")
+    '/jobs/~of nobody/rows.csv'
     """
     if database := _RELATIVE_DATABASE.fullmatch(place):
         return f"{database[1]}{folder / database[2]}"
-    return place if place == "-" or "://" in place else str(folder / Path(place).expanduser())
+    if place == "-" or "://" in place:
+        return place
+    # `Path.expanduser` raises for the home of a user who is not known; a shell leaves it as it is.
+    return str(folder / os.path.expanduser(place))
 
 
 def substitute_variables(value: Any) -> Any:
