@@ -1,5 +1,7 @@
 """Errors of classifiers of texts: a table of calls, errors and parts of messages."""
 
+from datetime import date, timedelta
+
 import numpy as np
 import polars as pl
 import pytest
@@ -123,6 +125,12 @@ ERRORS = [
     (lambda: textnb.leave_one_out(WEIGHTED, LISTS[:5]), ParameterError, "sample weights"),
     (lambda: TextClassifier().fit(LISTS, sample_weight=np.full(LISTS.height, 1e308)), DataError,
      "sample_weight is 1e.308 in row 0 .*: weights are at most 1e.100"),
+    *((lambda values=values: TextClassifier().fit(
+        LISTS.with_columns(w=values), sample_weight="w"),
+       DataError, rf"'w' is of type {name}.*: weights are numbers >= 0")
+      for values, name in ((pl.lit(date(2026, 1, 2)), "Date"), (pl.lit(timedelta(1)), "Duration"),
+                           (pl.lit(True), "Boolean"), (pl.lit(b"1"), "Binary"),
+                           (pl.lit([1]), "List"))),
     (lambda: TextClassifier().fit(LISTS, sample_weight=np.zeros(LISTS.height)), DataError,
      "zero for every document"),
     # Settings: all of them are checked before rows are read

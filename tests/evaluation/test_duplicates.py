@@ -122,6 +122,15 @@ def test_counts_shares_and_conflicts():
     assert one.pairs.select("row", "of", "conflict").rows() == [(1, 0, True), (3, 0, True)]
 
 
+@pytest.mark.parametrize(("labels", "shown", "conflict"), [
+    (["b", "a"], "a, b", True), (["a, b"], '"a, b"', False),
+    (['"a', 'b"'], '"""a", "b"""', True)])
+def test_a_label_with_a_comma_is_one_label(labels, shown, conflict):
+    found = find_duplicates(frame_of(["aa bb"] * 2, [["a, b"], labels]), label="label")
+    assert found.pairs.select("label", "label_of", "conflict").rows() == [
+        (shown, '"a, b"', conflict)]
+
+
 def test_frames_lazy_frames_and_paths(tmp_path):
     frame = frame_of(["aa bb", "cc", "AA bb"], [1, 2, 1])
     frame.write_parquet(tmp_path / "rows.parquet")

@@ -13,7 +13,15 @@ from sklearn.metrics import log_loss
 import textnb
 from tests.evaluation.documents import FRAME, WORDS, documents
 from tests.tiers import examples
-from textnb import BernoulliNB, ComplementNB, MultinomialNB, TextClassifier, cross_validate
+from textnb import (
+    BernoulliNB,
+    ComplementNB,
+    MultinomialNB,
+    NBLinear,
+    ParameterError,
+    TextClassifier,
+    cross_validate,
+)
 from textnb.bayes.forms import log_posterior
 from textnb.evaluation import folds as folds_module
 from textnb.scoring.texts import score_batch
@@ -93,11 +101,25 @@ def test_many_small_additions_give_the_same(monkeypatch):
     assert held.scores.tobytes() == expected.scores.tobytes()
 
 
+RARE = pl.DataFrame({"text": ["aa", "aa bb", "bb", "bb aa", "cc aa"],
+                     "label": ["x", "x", "y", "y", "z"]})
+
+
+@pytest.mark.filterwarnings("ignore:class 'z'")
+@pytest.mark.parametrize(("estimator", "setting"), [
+    (MultinomialNB(class_weight={"z": 5}), "class_weight"),
+    (NBLinear(class_weight={"x": 2, "z": 5}), "class_weight"),
+    (MultinomialNB(class_prior=[0.2, 0.3, 0.5]), "class_prior")])
+def test_a_weight_of_a_class_that_a_model_has_not_learned(estimator, setting):
+    with pytest.raises(ParameterError, match=f"{setting} names the class 'z', of which the model"):
+        cross_validate(TextClassifier(estimator), RARE, folds=2)
+    others = NBLinear(class_weight={"x": 2})
+    assert cross_validate(TextClassifier(others), RARE, folds=2).not_judged == 1
+
+
 def test_a_class_that_a_model_has_not_learned_is_impossible():
-    frame = pl.DataFrame({"text": ["aa", "aa bb", "bb", "bb aa", "cc aa"],
-                          "label": ["x", "x", "y", "y", "z"]})
     with pytest.warns(UserWarning, match="class 'z'") as warned:
-        held = cross_validate(TextClassifier(), frame, folds=2)
+        held = cross_validate(TextClassifier(), RARE, folds=2)
     assert [str(warning.message) for warning in warned] == [
         "class 'z' with fewer documents than the 2 folds: some folds test none of it",
         "class 'z' in a fold whose model has learned no document of it: those documents count as "

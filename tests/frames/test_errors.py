@@ -376,6 +376,8 @@ HALF = r"label '\\ud800' of row 1 "
     ([1.5, 2.5], ParameterError, ONE_TYPE), ([b"a", b"b"], ParameterError, ONE_TYPE),
     (np.array([1.0, 2.0]), ParameterError, ONE_TYPE),
     ([object(), object()], ParameterError, ONE_TYPE),
+    *((labels, ParameterError, ONE_TYPE) for unit in ("ns", "s") for labels in (
+        np.array([1, 2], f"M8[{unit}]"), [np.timedelta64(1, unit), np.timedelta64(2, unit)])),
     (pl.Series([1.5, 2.5]), ParameterError, ONE_TYPE),
     (pl.Series([[1.5], [2.5]]), ParameterError, ONE_TYPE),
     (pl.Series([b"a", b"b"]), ParameterError, ONE_TYPE),

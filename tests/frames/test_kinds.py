@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import date, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -122,6 +123,17 @@ class TestPandas:
         pandas.testing.assert_frame_equal(answers.drop(columns="predicted"), before)
         pandas.testing.assert_frame_equal(frame, before)
         assert answers["predicted"].tolist() == PREDICTED
+
+    def test_times_in_units_that_polars_lacks(self, pandas):
+        seconds = np.array([0, 1, "NaT"], "M8[s]")
+        frame = pandas.DataFrame({"when": pandas.Series(seconds), "text": "a"})
+        columns = {"when": seconds, "day": seconds.astype("M8[D]"), "taken": seconds - seconds[0]}
+        assert scan(frame).collect()["when"].to_list() == [
+            datetime(1970, 1, 1), datetime(1970, 1, 1, 0, 0, 1), None]
+        assert scan({**columns, "text": ["a"] * 3}).collect().rows() == [
+            (datetime(1970, 1, 1), date(1970, 1, 1), timedelta(0), "a"),
+            (datetime(1970, 1, 1, 0, 0, 1), date(1970, 1, 1), timedelta(seconds=1), "a"),
+            (None, None, None, "a")]
 
     @pytest.mark.parametrize("index", [list("dcba"), [1, 1, 1, 1]])
     def test_answers_are_assigned_by_the_index(self, frame, index):

@@ -251,10 +251,13 @@ def _read(
 
 
 def _as_strings(labels: pl.Series) -> pl.Series:
-    """Labels as strings; a list is one string of its sorted labels."""
+    """Labels as strings; a list is one string of its sorted labels, another one of each list."""
     if not isinstance(labels.dtype, pl.List):
         return labels.cast(pl.String)
-    return labels.cast(pl.List(pl.String)).list.sort().list.join(", ")
+    label = pl.element()
+    quoted = pl.when(label.str.contains('[,"]')).then(
+        pl.format('"{}"', label.str.replace_all('"', '""'))).otherwise(label)
+    return labels.cast(pl.List(pl.String)).list.sort().list.eval(quoted).list.join(", ")
 
 
 def _join(codes: pl.Series) -> NDArray[np.uint32]:

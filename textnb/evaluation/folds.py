@@ -9,7 +9,7 @@ limits such as ``min_df``, is chosen from the difference too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,13 +18,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from textnb.bayes.classes import find_typed_class
 from textnb.bayes.counts import Counts
 from textnb.bayes.decision import choose_labels
 from textnb.bayes.forms import Floats
 from textnb.bayes.labels import Labels
 from textnb.bayes.statistics import is_auto
 from textnb.classifiers.texts import asks_for_search
-from textnb.errors import DataError, ParameterError, quantity
+from textnb.errors import DataError, Mention, ParameterError, quantity
 from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.novelty import codes_among
 from textnb.frames.batches import Progress, batches
@@ -185,6 +186,7 @@ def score_folds(
     """Score each document by a model of the other folds, as `cross_validate` does."""
     recipe = Recipe.of(model, "cross_validate")
     settings, columns = recipe.settings, recipe.settings.columns
+    _check_learned(settings, partition)
     with naming_source(frame):
         lazy = recipe.scan(frame).select(*columns, settings.label)
         rows: pl.LazyFrame | pl.DataFrame = lazy
@@ -221,6 +223,27 @@ def score_folds(
         lacks_class = ~learned[partition.folds, held.actual] & (partition.folds != LEARNED_ONLY)
         held = replace(held, without_class=lacks_class if lacks_class.any() else None)
     return held.take(partition.folds != LEARNED_ONLY)
+
+
+def _check_learned(settings: TextSettings, partition: Split) -> None:
+    """Refuse the weight or prior of a class of which the model of a fold learns no document."""
+    weights, priors = (getattr(settings.model, name, None)
+                       for name in ("class_weight", "class_prior"))
+    if priors is None and not isinstance(weights, Mapping):
+        return
+    labels = partition.labels
+    for fold in range(partition.count):
+        is_learned = np.zeros(len(labels.classes), dtype=bool)
+        is_learned[labels.codes[partition.training_rows(fold)[labels.rows]]] = True
+        for label in labels.classes[~is_learned].tolist():
+            is_named = priors is not None or any(
+                find_typed_class([label], key) is not None for key in weights or ())
+            if is_named:
+                raise ParameterError.naming_settings(
+                    "{setting} names the class {label!r}, of which the model of a fold learns no "
+                    "document: use fewer folds, or leave its documents out",
+                    setting=Mention("class_weight" if priors is None else "class_prior"),
+                    label=label)
 
 
 def _fit_folds(recipe: Recipe, rows: pl.DataFrame, partition: Split) -> list[Fitted]:

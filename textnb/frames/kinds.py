@@ -16,6 +16,7 @@ from typing import Any, Protocol, assert_never
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from textnb.errors import DataError, ParameterError, SchemaError, first_line
 from textnb.runtime.forks import check_polars_threads
@@ -26,6 +27,8 @@ LIST_TYPES = (list, tuple, set, frozenset)
 INSTALL_PYARROW = "install it: pip install pyarrow"
 # The kinds of dtypes (`numpy.dtype.kind`) that pandas stores as NumPy arrays of numbers or times.
 _NUMPY_KINDS = "biufMm"
+# NumPy's types of times that Polars knows.
+_TIMES = ["<M8[D]", *(f"<{kind}8[{unit}]" for kind in "Mm" for unit in ("ms", "us", "ns"))]
 
 
 class ArrowStream(Protocol):
@@ -190,7 +193,7 @@ def _series_of_pandas(column: Any) -> pl.Series:
     name, dtype = str(column.name), column.dtype
     kind = type(dtype).__name__
     if isinstance(dtype, np.dtype) and dtype.kind in _NUMPY_KINDS:
-        return pl.Series(name, column.to_numpy(), nan_to_null=True)
+        return pl.Series(name, _with_known_unit(column.to_numpy()), nan_to_null=True)
     # A type such as pandas' Int64 or boolean holds values, and a mask of the missing ones.
     if ("pandas", "BaseMaskedDtype") in _class_names(dtype):
         has_value = pl.Series(~column.isna().to_numpy())
@@ -211,6 +214,13 @@ def _series_of_pandas(column: Any) -> pl.Series:
         return pl.Series(name, items, dtype=pl.Object)
     is_categorical = kind == "CategoricalDtype" and values.dtype == pl.String
     return values.cast(pl.Categorical) if is_categorical else values
+
+
+def _with_known_unit(values: NDArray[Any]) -> NDArray[Any]:
+    """Times in a unit that Polars knows: others, such as seconds, become milliseconds."""
+    if values.dtype.kind in "mM" and values.dtype.str not in _TIMES:
+        return values.astype(f"{values.dtype.kind}8[ms]")
+    return values
 
 
 def _series_by_arrow(column: Any, name: str) -> pl.Series:
@@ -271,7 +281,8 @@ def _from_columns(columns: Mapping[Any, Any]) -> pl.DataFrame:
 
 def _series_of_one_type(name: str, values: Any) -> pl.Series:
     try:
-        return pl.Series(name, values if isinstance(values, np.ndarray) else list(values))
+        return pl.Series(name, _with_known_unit(values) if isinstance(values, np.ndarray)
+                         else list(values))
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
         check_unicode(values, repr(name))
         raise DataError(f"column {name!r} must hold values of one type: {first_line(error)}"

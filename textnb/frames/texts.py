@@ -18,6 +18,8 @@ from textnb.runtime.forks import check_polars_threads
 from textnb.runtime.unicode import unicode_errors
 
 _EXPECTED_Y = "labels of one type: strings, integers or booleans"
+# The kinds of NumPy's times, some of which `item` and `tolist` make integers of.
+_TIMES = "mM"
 
 
 def is_table(X: Any) -> bool:
@@ -152,6 +154,8 @@ def _series_of_labels(y: Any) -> pl.Series:
         raise ParameterError.out_of_range("y", "a sequence of labels", y)
     if isinstance(y, np.ndarray) and y.ndim != 1:
         raise DataError(f"labels must be one-dimensional; got shape {y.shape}")
+    if isinstance(y, np.ndarray) and y.dtype.kind in _TIMES:
+        raise ParameterError.out_of_range("y", _EXPECTED_Y, y.dtype)
     # Use the list's own items: NumPy would turn the integer 1 beside a string into "1".
     items = [list(map(_python_label, item)) if isinstance(item, LIST_TYPES) else _python_label(item)
              for item in (y.tolist() if hasattr(y, "tolist") else y)]
@@ -175,7 +179,8 @@ def _series_of_labels(y: Any) -> pl.Series:
 
 def _python_label(label: Any) -> Any:
     """A label as an object of Python; None for NaN, which is a missing label in pandas."""
-    label = label.item() if isinstance(label, np.generic) else label
+    if isinstance(label, np.generic) and label.dtype.kind not in _TIMES:
+        label = label.item()
     return None if isinstance(label, float) and label != label else label
 
 

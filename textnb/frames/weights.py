@@ -94,8 +94,9 @@ def read_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:
     """
     name = "sample_weight" if weights.name == ARRAY_COLUMN else (
         f"the weight column {weights.name!r}")
-    if weights.dtype == pl.Boolean:
-        raise DataError(f"{name} holds truth values: weights are numbers >= 0")
+    # A CSV file has strings. Dates would become numbers, and others an error of Polars.
+    if not (weights.dtype.is_numeric() or weights.dtype in (pl.String, pl.Null)):
+        raise DataError(f"{name} is of type {weights.dtype}: weights are numbers >= 0")
     numbers = weights.cast(pl.Float64, strict=False)
     for is_valid, expected in ((numbers.is_finite() & (numbers >= 0.0), "finite numbers >= 0"),
                                (numbers <= MAX_WEIGHT, f"at most {MAX_WEIGHT}")):
