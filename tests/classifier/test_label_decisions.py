@@ -138,6 +138,12 @@ def test_the_thresholds_of_minimal_cost():
         assert cost(cheapest) == min(map(cost, np.arange(-0.5, 12.5)))
 
 
+@pytest.mark.parametrize("positive", [True, False])
+def test_steady_threshold_of_one_row_is_the_best_one(positive):
+    rows = np.array([0.5]), np.array([positive])
+    assert label_thresholds.steady_threshold(*rows) == label_thresholds.best_threshold(*rows)
+
+
 def test_steady_threshold_has_a_better_f1_than_best_threshold_on_new_documents():
     better = []
     for seed in range(40):

@@ -79,7 +79,8 @@ def steady_threshold(
     folds = np.arange(len(scores)) % _FOLDS
     return float(np.mean([
         best_threshold(scores[rows], positive[rows], None if weight is None else weight[rows])
-        for rows in (folds != fold for fold in range(_FOLDS))]))
+        # Without the only row there is nothing to choose from.
+        for rows in (folds != fold for fold in range(_FOLDS)) if rows.any()]))
 
 
 def cheapest_threshold(
