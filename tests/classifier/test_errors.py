@@ -131,6 +131,9 @@ ERRORS = [
       for values, name in ((pl.lit(date(2026, 1, 2)), "Date"), (pl.lit(timedelta(1)), "Duration"),
                            (pl.lit(True), "Boolean"), (pl.lit(b"1"), "Binary"),
                            (pl.lit([1]), "List"))),
+    *((lambda loss=loss: TextClassifier(textnb.NBLogisticRegression(loss=loss)).fit(
+        ["aa bb", "cc", "dd"], ["x", "y", "x"], sample_weight=[1.0, 0.0, 1.0]),
+       DataError, "all rows of the class 'y' have the weight 0") for loss in ("log", "hinge")),
     (lambda: TextClassifier().fit(LISTS, sample_weight=np.zeros(LISTS.height)), DataError,
      "zero for every document"),
     # Settings: all of them are checked before rows are read

@@ -206,3 +206,12 @@ def test_tokens_and_small_or_odd_rows():
     empty = pl.DataFrame({"text": ["red apple"] * 2, "label": [[], []]},
                          schema_overrides={"label": pl.List(pl.String)})
     assert audit(empty).counts["duplicate"] == 1
+
+
+@pytest.mark.parametrize("n", [1, 4, 5])
+def test_too_few_rows_of_lists_are_not_judged(n):
+    rows = pl.DataFrame({"text": ["one two", "three", "four", "five six", "seven"],
+                         "label": [["a"], ["b"], ["a"], ["a", "b"], ["b"]]})
+    found = audit(rows.head(n))
+    assert of_kind(found, "few rows").height == (1 if n == 1 else 2)
+    assert bool(found.method) == (n == 5)

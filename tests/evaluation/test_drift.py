@@ -140,3 +140,11 @@ def test_the_command_says_what_to_do_and_exits_by_the_verdict(run, folder):
         ["new.parquet"], 1, *reference, "--reference-where", "label = 'none'").err
     assert "INPUT" in answer([], 2, *reference).err
     assert "--reference" in answer(["new.parquet"], 2).err
+
+
+def test_a_class_may_have_the_name_of_unknown_labels():
+    n = np.zeros(4)
+    sample = Sample(answers=np.array([0, 1, 1, -1]), labels=np.array([0, 0, 1, -1]), wrong=None,
+                    unknown=n, scores=n)
+    shares = compare_samples(sample, sample, ["(other)", "a"]).measures[0].recent
+    assert shares == {"((other))": 0.25, "(other)": 0.25, "a": 0.5}

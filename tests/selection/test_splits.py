@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, TimeS
 
 from tests.selection.rows import ROWS
 from tests.tiers import examples
-from textnb.selection.splits import split
+from textnb.selection.splits import split, time_order
 from textnb.selection.stratified import stratified_folds, stratified_group_folds
 
 
@@ -104,3 +104,13 @@ def test_groups_of_every_type(groups):
     frame = pl.LazyFrame({"label": ["a", "b"] * 3, "group": groups})
     made = split(frame, "label", folds=3, groups="group").folds
     assert made[0] == made[1] != made[2] == made[3] != made[4] == made[5] != made[0]
+
+
+@pytest.mark.filterwarnings("ignore:class 'b'")
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.Int128, pl.UInt64, pl.String])
+def test_large_integers_are_times_in_order(dtype):
+    # As fractions, the first two would be equal.
+    times = pl.Series([2**53 + 1, 2**53, 9]).cast(dtype)
+    assert time_order(times, "time").tolist() == [2, 1, 0]
+    frame = pl.LazyFrame({"time": times, "label": [*"aba"]})
+    assert split(frame, "label", folds=2, time="time").folds.tolist() == [1, 0, -1]

@@ -186,6 +186,10 @@ def learn_from_rows(
     statistics, ratio = ratio_statistics(
         rows, labels, model.l, bool(model.binarize), weight, model.class_weight)
     classes = statistics.classes
+    # LIBLINEAR leaves out rows of weight 0, and takes the side that is left for the positive one.
+    for label in classes[statistics.class_count == 0].tolist():
+        raise DataError(f"all rows of the class {label!r} have the weight 0, and {model.name} "
+                        "can't learn it from them: leave them out")
     weight_of_class = class_weights(model.class_weight, classes, statistics.class_count)
     if weight_of_class is not None:
         class_weight = weight_of_class[labels.codes]

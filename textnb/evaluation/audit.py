@@ -279,7 +279,9 @@ class _Auditor:
         judged_rows, method = np.flatnonzero(is_judged), ""
         margins = np.full(self.rows.height, np.nan)
         labels = self.labels.of_rows(is_judged).without_unused()
-        if len(labels.classes) >= (1 if self.of_lists else 2):
+        is_enough = (len(judged_rows) >= _MIN_ROWS_TO_JUDGE and len(labels.classes) > 0
+                     if self.of_lists else len(labels.classes) > 1)
+        if is_enough:
             left_out = leave_rows_out(self.settings, self.rows[judged_rows], progress)
             method = f"{left_out.held_out.method} ({self.settings.model.name})"
             margins[judged_rows] = self._check_labels(left_out, judged_rows)

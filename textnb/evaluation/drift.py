@@ -282,8 +282,10 @@ def compare_samples(
 ) -> Drift:
     """Compare two samples of answers of one model, with lists of labels or single ones."""
     # The names of answers and labels by their index: see `Sample`.
-    names = {UNKNOWN: "(none)" if of_lists else "(other)",
-             **{code: str(label) for code, label in enumerate(classes)}}
+    names, unknown = dict(enumerate(map(str, classes))), "(none)" if of_lists else "(other)"
+    while unknown in names.values():
+        unknown = f"({unknown})"
+    names = {UNKNOWN: unknown, **names}
     measures = []
     if len(reference) and len(recent):
         measures = [_compare_categories("answers", reference.answers, recent.answers, names)]

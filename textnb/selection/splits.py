@@ -222,7 +222,7 @@ def _assign_by_time(values: pl.Series, name: str, folds: int) -> Ints:
     """The fold of each row, from -1; ``values`` are the times of the rows."""
     _check_no_null(values, name, "time")
     # The n-th smallest time has the rank n, from 0.
-    ranks = _times_as_numbers(values, name).rank("dense").to_numpy().astype(np.int64) - 1
+    ranks = _ranks_of_times(values, name)
     # The number of documents up to each time, except the last.
     ends = np.cumsum(np.bincount(ranks))[:-1]
     if len(ends) < folds:
@@ -250,7 +250,12 @@ def time_order(values: pl.Series, name: str) -> Ints:
         If a time is null, or the column holds no times.
     """
     _check_no_null(values, name, "time")
-    return np.argsort(_times_as_numbers(values, name).to_numpy(), kind="stable").astype(np.int64)
+    return np.argsort(_ranks_of_times(values, name), kind="stable").astype(np.int64)
+
+
+def _ranks_of_times(values: pl.Series, name: str) -> Ints:
+    """The number of different times before each one."""
+    return _times_as_numbers(values, name).rank("dense").to_numpy().astype(np.int64) - 1
 
 
 def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
@@ -260,7 +265,10 @@ def _times_as_numbers(values: pl.Series, name: str) -> pl.Series:
         return values.to_physical()
     numbers = values
     if dtype == pl.String:
-        numbers = values.cast(pl.Float64, strict=False)
+        # A fraction holds no large integers.
+        numbers = values.cast(pl.Int64, strict=False)
+        if numbers.null_count():
+            numbers = values.cast(pl.Float64, strict=False)
         if numbers.null_count():
             return _parse_times(values, name)
     if numbers.dtype.is_float() and not numbers.is_finite().all():
