@@ -55,6 +55,19 @@ def test_rows_in_every_form_that_predict_takes(tmp_path):
         assert (found.rows, found.passed) == (len(texts), True)
 
 
+def test_an_array_of_the_model_is_its_elements(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"v": pl.Series(rng.normal(size=(20, 2)), dtype=pl.Array(pl.Float64, 2)),
+                          "x": rng.normal(size=20), "label": [*"ab"] * 10})
+    model = textnb.TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(frame)
+    export_model(model, tmp_path / "b.zip", "json")
+    frame.write_parquet(tmp_path / "rows.parquet")
+    elements = frame.select("x", *(pl.col("v").arr.get(k).alias(f"v[{k}]") for k in range(2)))
+    for rows in (frame, tmp_path / "rows.parquet", elements):
+        found = verify_export(tmp_path / "b.zip", rows)
+        assert (found.rows, found.passed) == (20, True)
+
+
 def test_golden_documents_hold_what_tokenizers_stumble_on_and_no_training_text(tmp_path):
     texts = ["a secret sentence of training", "another one of those"]
     export_model(TextClassifier().fit(texts, ["x", "y"]), tmp_path / "out", "json")

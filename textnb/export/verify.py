@@ -6,7 +6,7 @@ is null there, and the engine's answer is then not compared with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -222,7 +222,7 @@ def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
     columns = list(bundle.columns)
     try:
         if bundle.reads == "features":
-            lazy = scan_table(rows, columns)
+            lazy = scan_table(_with_elements(rows, columns), columns)
             # Raises an error if a column is missing or not numeric.
             feature_columns(lazy, columns)
         elif is_table(rows):
@@ -236,6 +236,16 @@ def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
         raise SchemaError(f"{error.problem}. An export reads the columns of its model: rename "
                           "yours") from None
     return lazy.select(columns)
+
+
+def _with_elements(rows: Any, columns: Collection[str]) -> Any:
+    """A table whose Arrays also have columns of their elements, which are the features."""
+    whole = scan_table(rows, [])
+    elements = [pl.col(name).arr.get(k).alias(f"{name}[{k}]")
+                for name, dtype in whole.collect_schema().items()
+                if isinstance(dtype, pl.Array) for k in range(dtype.size)]
+    wanted = [each for each in elements if each.meta.output_name() in columns]
+    return whole.with_columns(wanted) if wanted else rows
 
 
 def compare(
