@@ -79,7 +79,7 @@ def test_the_choice_depends_on_neither_batches_nor_the_size_of_the_pool(monkeypa
     assert rows_to_label(MODEL, ROWS.lazy(), 20).collect().equals(whole)
     # The pool: of each class the 15 rows that are most in doubt.
     none = next_rows._keys_of(MODEL.fitted_, None)
-    pool = next_rows._pool(MODEL.fitted_, ROWS.lazy(), 20, none, None)
+    pool, _ = next_rows._pool(MODEL.fitted_, ROWS.lazy(), 20, 1, none, None)
     scores = np.sort(MODEL.decision_function(ROWS), axis=1)
     lead = pl.DataFrame({"row": np.arange(ROWS.height), "lead": scores[:, -1] - scores[:, -2],
                          "answer": MODEL.predict(ROWS)["predicted"]})
@@ -96,6 +96,20 @@ def test_labelled_rows_are_left_out():
     # Rows of the same table without a label are not labelled.
     half = ROWS.with_columns(label=pl.when(pl.int_range(pl.len()) % 2 == 0).then("label"))
     assert set(rows_to_label(MODEL, half, 30, labelled=half)["row"] % 2) == {1}
+
+
+def test_many_rows_alike_do_not_displace_the_others(monkeypatch):
+    monkeypatch.setattr(next_rows, "_POOL_SIZE", 10)
+    monkeypatch.setattr(next_rows, "_SIZE_PER_ROW", 1)
+    # All have one token; they are most in doubt, and of the class of the others.
+    alike = pl.DataFrame({"text": [f"xx{'!' * n}" for n in range(100)]})
+    model = TextClassifier().fit(["aa aa xx", "bb bb xx"], ["x", "y"])
+    others = pl.DataFrame({"text": [f"aa one{n} two{n} three{n}" for n in range(20)]})
+    rows = pl.concat([alike, others])
+    chosen = rows_to_label(model, rows, 5, labelled=pl.DataFrame({"text": ["XX"], "label": ["x"]}))
+    assert chosen["row"].min() >= 100
+    assert chosen.height == 5
+    assert rows_to_label(model, alike, 5).height == 1
 
 
 def test_rows_near_a_threshold_are_in_doubt():

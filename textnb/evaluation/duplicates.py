@@ -109,8 +109,9 @@ def find_duplicates(
 ) -> Duplicates:
     """Find rows of a test set whose text is in the training set, or rows that repeat in one table.
 
-    One duplicate is reported for each row, not all pairs. Time and memory therefore grow with the
-    number of tokens, even if all rows are alike.
+    One duplicate is reported for each row, not all pairs: the most similar one, or, where many rows
+    share words, one that is similar enough. Time and memory therefore grow with the number of
+    tokens, even if all rows are alike. Conflicts are those with the row that is reported.
 
     Parameters
     ----------

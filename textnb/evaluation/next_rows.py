@@ -54,6 +54,8 @@ _KEY, _CODE = "__textnb_key", "__textnb_code"
 # and at most max(_POOL_SHARE * N, _MIN_PER_ROW * n).
 _POOL_SIZE, _SIZE_PER_ROW = 4000, 80
 _POOL_SHARE, _MIN_PER_ROW = 0.4, 20
+# If nearly all rows of a pool are like others, the next pool is so many times as large, up to this.
+_GROWTH, _MAX_GROWTH = 4, 16
 # Rows are near-duplicates from this cosine similarity of their idf vectors on.
 _MIN_SIMILARITY = 0.8
 # The maximum number of terms of a reason.
@@ -75,7 +77,8 @@ def rows_to_label(
     frame : table or path
         With the model's text columns. A label column is not read.
     n : int
-        The number of rows. Fewer are chosen if all others are near-duplicates of chosen rows.
+        The number of rows. Fewer are chosen if all others are near-duplicates of chosen rows; of
+        very many rows, all of the 64,000 (or 1,280 ``n``) that are most in doubt.
     labelled : table or path, optional
         Labelled rows: no row with the same tokens as one of them is chosen. Rows whose label is
         null don't count, so it may be the same table. Without the model's label column, all count.
@@ -91,9 +94,9 @@ def rows_to_label(
         - ``answer``: the model's answer, null for "unsure"; a list for models of lists of labels;
         - ``runner_up``: the second-best class; for lists, or if the model has a decision, the label
           whose score is nearest to its threshold;
-        - ``margin``: the log-odds of the answer (a difference of scores, for models without
-          log-odds) minus the log-odds of the runner-up; for lists, or if the model has a decision,
-          how far the score of the runner-up is from its threshold;
+        - ``margin``: the log-probability (base e) of the answer minus that of the runner-up (a
+          difference of scores, for models without probabilities); for lists, or if the model has a
+          decision, how far the score of the runner-up is from its threshold;
         - ``reason``: why the row was chosen, in words.
 
     Raises
@@ -142,9 +145,14 @@ def choose_rows(
         names: list[str], predicate: pl.Expr | None, limit: int | None
     ) -> Iterator[pl.DataFrame]:
         # Polars applies the predicate afterwards.
-        with naming_source(frame):
-            pool = _pool(fitted, rows, n, excluded, progress)
-        chosen = _choose(fitted, pool, n, excluded).select(exactly(names))
+        growth, are_all = 1, False
+        chosen = pl.DataFrame()
+        while chosen.height < n and not are_all and growth <= _MAX_GROWTH:
+            with naming_source(frame):
+                pool, are_all = _pool(fitted, rows, n, growth, excluded, progress)
+            chosen = _choose(fitted, pool, n, excluded)
+            growth *= _GROWTH
+        chosen = chosen.select(exactly(names))
         yield chosen if limit is None else chosen.head(limit)
 
     schema = pl.Schema({**input_columns, **new_columns})
@@ -176,13 +184,16 @@ def _keys_of(fitted: Fitted, labelled: Any) -> pl.DataFrame:
 
 
 def _pool(
-    fitted: Fitted, rows: pl.LazyFrame, n: int, excluded: pl.DataFrame, progress: Progress | None
-) -> pl.DataFrame:
+    fitted: Fitted, rows: pl.LazyFrame, n: int, growth: int, excluded: pl.DataFrame,
+    progress: Progress | None,
+) -> tuple[pl.DataFrame, bool]:
     """The rows that are most in doubt, the most first: some of each class, filled up with others.
 
-    Rows with a text of ``excluded``, see `_keys_of`, are left out.
+    Rows with a text of ``excluded``, see `_keys_of`, are left out. The second value is whether
+    these are all different texts. ``growth`` is a multiple of the usual size.
     """
-    columns, max_pool = fitted.columns, max(_POOL_SIZE, _SIZE_PER_ROW * n)
+    columns, max_pool = fitted.columns, growth * max(_POOL_SIZE, _SIZE_PER_ROW * n)
+    are_all = True
 
     def judge(batch: pl.DataFrame) -> pl.DataFrame:
         doubts = batch.hstack(_doubts(fitted, batch)).with_columns(_hash_text(fitted, batch.schema))
@@ -196,8 +207,10 @@ def _pool(
     def best(parts: list[pl.DataFrame], size: int) -> pl.DataFrame:
         # The result does not depend on how rows are divided into parts. First comes an equal share
         # of rows for each class.
+        nonlocal are_all
         distinct = pl.concat(parts).sort("margin", "row").unique(
             _KEY, keep="first", maintain_order=True)
+        are_all = are_all and distinct.height <= size
         is_beyond_share = pl.int_range(pl.len()).over(_CODE) >= size // len(fitted.classes)
         return distinct.sort(is_beyond_share, maintain_order=True).head(size)
 
@@ -210,8 +223,9 @@ def _pool(
             parts = [best(parts, max_pool)]
     if not parts:
         raise DataError.no_rows("the input", "there is nothing to choose from")
-    size = min(max_pool, max(int(_POOL_SHARE * n_rows), _MIN_PER_ROW * n))
-    return best([best(parts, max_pool)], size).sort("margin", "row")
+    size = min(max_pool, growth * max(int(_POOL_SHARE * n_rows), _MIN_PER_ROW * n))
+    pool = best([best(parts, max_pool)], size).sort("margin", "row")
+    return pool, are_all
 
 
 def _doubts(fitted: Fitted, batch: pl.DataFrame) -> pl.DataFrame:
