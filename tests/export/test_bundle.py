@@ -55,14 +55,17 @@ def test_rows_in_every_form_that_predict_takes(tmp_path):
         assert (found.rows, found.passed) == (len(texts), True)
 
 
-def test_an_array_of_the_model_is_its_elements(tmp_path):
+@pytest.mark.parametrize("shape", [(4,), (2, 2)])
+def test_an_array_of_the_model_is_its_elements(shape, tmp_path):
     rng = np.random.default_rng(0)
-    frame = pl.DataFrame({"v": pl.Series(rng.normal(size=(20, 2)), dtype=pl.Array(pl.Float64, 2)),
-                          "x": rng.normal(size=20), "label": [*"ab"] * 10})
+    values = rng.normal(size=(20, 4))
+    frame = pl.DataFrame({
+        "v": pl.Series(values.reshape(20, *shape), dtype=pl.Array(pl.Float64, shape)),
+        "x": rng.normal(size=20), "label": [*"ab"] * 10})
     model = textnb.TableClassifier(textnb.LinearDiscriminantAnalysis()).fit(frame)
     export_model(model, tmp_path / "b.zip", "json")
     frame.write_parquet(tmp_path / "rows.parquet")
-    elements = frame.select("x", *(pl.col("v").arr.get(k).alias(f"v[{k}]") for k in range(2)))
+    elements = frame.select("x", *(pl.Series(f"v[{k}]", values[:, k]) for k in range(4)))
     for rows in (frame, tmp_path / "rows.parquet", elements):
         found = verify_export(tmp_path / "b.zip", rows)
         assert (found.rows, found.passed) == (20, True)

@@ -260,11 +260,14 @@ def test_requests_that_were_begun_are_answered_at_the_end(serve):
     assert server.process.wait(30) == 0
 
 
-def test_no_connection_is_lost_in_the_moment_of_a_stop(model, tmp_path):
+@pytest.fixture
+def worker(model, tmp_path):
     with open(tmp_path / "counters", "w+b") as file:
         file.truncate(service.counters_size(1))
-        worker = Worker(Settings(model=str(model)), service.Counters(file.fileno(), 1))
+        return Worker(Settings(model=str(model)), service.Counters(file.fileno(), 1))
 
+
+def test_no_connection_is_lost_in_the_moment_of_a_stop(worker, tmp_path):
     async def connect_after(turns: int) -> None:
         """A client comes some turns of the loop after the worker is asked to stop."""
         stop, errors = asyncio.Event(), []
@@ -294,10 +297,7 @@ def test_no_connection_is_lost_in_the_moment_of_a_stop(model, tmp_path):
         asyncio.run(connect_after(turns))
 
 
-def test_an_answer_that_is_read_late_is_whole(model, tmp_path):
-    with open(tmp_path / "counters", "w+b") as file:
-        file.truncate(service.counters_size(1))
-        worker = Worker(Settings(model=str(model)), service.Counters(file.fileno(), 1))
+def test_an_answer_that_is_read_late_is_whole(worker):
     message, answer = SPAM + b"x\n" * 15_000, b""
 
     async def read_late() -> None:

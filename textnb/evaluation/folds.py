@@ -231,11 +231,8 @@ def _check_learned(settings: TextSettings, partition: Split) -> None:
                        for name in ("class_weight", "class_prior"))
     if priors is None and not isinstance(weights, Mapping):
         return
-    labels = partition.labels
     for fold in range(partition.count):
-        is_learned = np.zeros(len(labels.classes), dtype=bool)
-        is_learned[labels.codes[partition.training_rows(fold)[labels.rows]]] = True
-        for label in labels.classes[~is_learned].tolist():
+        for label in partition.labels.classes[partition.unlearned(fold)].tolist():
             is_named = priors is not None or any(
                 find_typed_class([label], key) is not None for key in weights or ())
             if is_named:

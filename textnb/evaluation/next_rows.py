@@ -54,8 +54,8 @@ _KEY, _CODE = "__textnb_key", "__textnb_code"
 # and at most max(_POOL_SHARE * N, _MIN_PER_ROW * n).
 _POOL_SIZE, _SIZE_PER_ROW = 4000, 80
 _POOL_SHARE, _MIN_PER_ROW = 0.4, 20
-# If nearly all rows of a pool are like others, the next pool is so many times as large, up to this.
-_GROWTH, _MAX_GROWTH = 4, 16
+# If nearly all rows of a pool are like others, the next one is so many times as large.
+_GROWTHS = (1, 4, 16)
 # Rows are near-duplicates from this cosine similarity of their idf vectors on.
 _MIN_SIMILARITY = 0.8
 # The maximum number of terms of a reason.
@@ -145,13 +145,12 @@ def choose_rows(
         names: list[str], predicate: pl.Expr | None, limit: int | None
     ) -> Iterator[pl.DataFrame]:
         # Polars applies the predicate afterwards.
-        growth, are_all = 1, False
-        chosen = pl.DataFrame()
-        while chosen.height < n and not are_all and growth <= _MAX_GROWTH:
+        for growth in _GROWTHS:
             with naming_source(frame):
-                pool, are_all = _pool(fitted, rows, n, growth, excluded, progress)
+                pool, is_cut = _pool(fitted, rows, n, growth, excluded, progress)
             chosen = _choose(fitted, pool, n, excluded)
-            growth *= _GROWTH
+            if chosen.height == n or not is_cut:
+                break
         chosen = chosen.select(exactly(names))
         yield chosen if limit is None else chosen.head(limit)
 
@@ -190,10 +189,9 @@ def _pool(
     """The rows that are most in doubt, the most first: some of each class, filled up with others.
 
     Rows with a text of ``excluded``, see `_keys_of`, are left out. The second value is whether
-    these are all different texts. ``growth`` is a multiple of the usual size.
+    there may be others. ``growth`` is a multiple of the usual size.
     """
     columns, max_pool = fitted.columns, growth * max(_POOL_SIZE, _SIZE_PER_ROW * n)
-    are_all = True
 
     def judge(batch: pl.DataFrame) -> pl.DataFrame:
         doubts = batch.hstack(_doubts(fitted, batch)).with_columns(_hash_text(fitted, batch.schema))
@@ -207,10 +205,8 @@ def _pool(
     def best(parts: list[pl.DataFrame], size: int) -> pl.DataFrame:
         # The result does not depend on how rows are divided into parts. First comes an equal share
         # of rows for each class.
-        nonlocal are_all
         distinct = pl.concat(parts).sort("margin", "row").unique(
             _KEY, keep="first", maintain_order=True)
-        are_all = are_all and distinct.height <= size
         is_beyond_share = pl.int_range(pl.len()).over(_CODE) >= size // len(fitted.classes)
         return distinct.sort(is_beyond_share, maintain_order=True).head(size)
 
@@ -225,7 +221,7 @@ def _pool(
         raise DataError.no_rows("the input", "there is nothing to choose from")
     size = min(max_pool, growth * max(int(_POOL_SHARE * n_rows), _MIN_PER_ROW * n))
     pool = best([best(parts, max_pool)], size).sort("margin", "row")
-    return pool, are_all
+    return pool, pool.height == size
 
 
 def _doubts(fitted: Fitted, batch: pl.DataFrame) -> pl.DataFrame:

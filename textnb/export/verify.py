@@ -31,7 +31,7 @@ from textnb.export.targets.known import TARGETS, check_target_knows
 from textnb.export.write import bundle_path, model_file_name
 from textnb.files.archive import MAX_BYTES, read_table
 from textnb.files.require import reading_errors, require
-from textnb.frames.features import feature_columns
+from textnb.frames.features import feature_columns, feature_names
 from textnb.frames.scan import scan, scan_table
 from textnb.frames.texts import is_table, table_of_texts
 from textnb.runtime.removed import TARGETS as REMOVED_TARGETS
@@ -240,12 +240,13 @@ def _open_rows(bundle: Bundle, rows: Any) -> pl.LazyFrame:
 
 def _with_elements(rows: Any, columns: Collection[str]) -> Any:
     """A table whose Arrays also have columns of their elements, which are the features."""
-    whole = scan_table(rows, [])
-    elements = [pl.col(name).arr.get(k).alias(f"{name}[{k}]")
-                for name, dtype in whole.collect_schema().items()
-                if isinstance(dtype, pl.Array) for k in range(dtype.size)]
-    wanted = [each for each in elements if each.meta.output_name() in columns]
-    return whole.with_columns(wanted) if wanted else rows
+    whole, elements = scan_table(rows, []), list[pl.Expr]()
+    schema = whole.collect_schema()
+    for column, dtype in schema.items():
+        names = feature_names(whole, [column]) if isinstance(dtype, pl.Array) else []
+        elements += [pl.col(column).reshape((-1, len(names))).arr.get(k).alias(name)
+                     for k, name in enumerate(names) if name in columns and name not in schema]
+    return whole.with_columns(elements) if elements else rows
 
 
 def compare(

@@ -64,6 +64,11 @@ class Split:
         """Mask of the documents that the model of a fold learns: (n_documents,)."""
         return self.folds < fold if self.in_time else self.folds != fold
 
+    def unlearned(self, fold: int) -> Ints:
+        """The codes of the labels of which the model of a fold learns no document, sorted."""
+        learned = self.labels.codes[self.training_rows(fold)[self.labels.rows]]
+        return np.setdiff1d(np.arange(len(self.labels.classes)), learned)
+
 
 def split(
     frame: pl.LazyFrame, label: str, *, folds: int = 5, groups: str | None = None,
@@ -324,8 +329,8 @@ def _warn_unlearned(partition: Split) -> None:
     """Warn if a fold has documents of a class that the model of this fold does not learn."""
     codes, unlearned = partition.labels.codes, set[int]()
     for fold in range(partition.count):
-        learned = np.unique(codes[partition.training_rows(fold)])
-        unlearned |= set(np.setdiff1d(codes[partition.folds == fold], learned).tolist())
+        tested = codes[partition.folds == fold]
+        unlearned |= set(np.intersect1d(tested, partition.unlearned(fold)).tolist())
     if unlearned:
         names = _name_classes(partition.labels, np.array(sorted(unlearned)))
         warn_caller(f"{names} in a fold whose model has learned no document of it: those documents "

@@ -12,7 +12,7 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from email.parser import BytesHeaderParser
 from functools import cache, partial
@@ -208,44 +208,43 @@ class _Served:
 
     def check_read_late(self) -> None:
         """A client that begins to read when the server has nothing left to do gets all."""
-        own, other = socket.socketpair()
-        own.setblocking(False)
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
         message, answered = b"Subject: a\n\n" + b"x\n" * 15_000, list[bytes]()
-        data = request(b"PROCESS", b"1.5", [], message)
 
-        def exchange() -> None:
-            other.sendall(data)
+        def read_late(other: socket.socket) -> None:
             time.sleep(0.02)
             answered.append(other.recv(1 << 20, socket.MSG_WAITALL))
 
-        with other:
-            client = threading.Thread(target=exchange)
-            client.start()
-            self.loop.run_until_complete(self.large._answer(own))
-            client.join()
+        self._with_client(message, read_late)
         if not answered[0].endswith(message):
             raise Finding("an answer that is read late is cut", f"{len(answered[0]):,} bytes")
 
     def check_unread(self) -> None:
         """A client that does not read a large answer does not keep its connection for ever."""
+        try:
+            self._with_client(b"Subject: a\n\n" + b"x\n" * 200_000, lambda other: None)
+        except TimeoutError as error:
+            raise Finding("a client that does not read keeps its connection") from error
+
+    def _with_client(self, message: bytes, read: Callable[[socket.socket], None]) -> None:
+        """Answer a client, in a thread, that reads in its own way what fits into no buffer."""
         own, other = socket.socketpair()
         own.setblocking(False)
         own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
-        data = request(b"PROCESS", b"1.5", [], b"Subject: a\n\n" + b"x\n" * 200_000)
+
+        def ask() -> None:
+            other.sendall(request(b"PROCESS", b"1.5", [], message))
+            read(other)
 
         async def answer() -> None:
             await asyncio.wait_for(self.large._answer(own), 5)
 
+        client = threading.Thread(target=ask)
         with other:
-            sender = threading.Thread(target=other.sendall, args=(data,))
-            sender.start()
+            client.start()
             try:
                 self.loop.run_until_complete(answer())
-            except TimeoutError as error:
-                raise Finding("a client that does not read keeps its connection") from error
             finally:
-                sender.join()
+                client.join()
 
 
 @cache
