@@ -1,13 +1,24 @@
 """The line of progress: what it says in few columns and in many, and what work tells it."""
 
+from io import StringIO
+
 import polars as pl
 import pytest
+from rich.console import Console
 
 import textnb
 from textnb import NBLinear, ParameterError, TextClassifier, Tokenizer, cross_validate, tune
 from textnb.bayes import linear_solver
 from textnb.runtime.native import SOLVER, load_usable
-from textnb.runtime.progress import Line, LiveLine, Size, current_progress, muted, showing
+from textnb.runtime.progress import (
+    Line,
+    LiveLine,
+    Size,
+    current_progress,
+    live_line,
+    muted,
+    showing,
+)
 
 ROWS = pl.DataFrame({
     "text": [f"{'abc'[row % 3]}{row % 7} w{row % 11}" for row in range(120)],
@@ -80,6 +91,14 @@ TRIALS = ("begin", "", Size(16), "trial"), ("step", "best 0.9127, now nblinear p
     (5, 80, [("begin", "", None, "trial", 60.0)], "training  8%  0:05, 0:55 left")], ids=str)
 def test_what_a_line_says(seconds, width, calls, expected):
     assert text_after(seconds, width, *calls) == expected
+
+
+def test_what_is_printed_first_erases_the_line():
+    console = Console(file=StringIO(), width=40, force_terminal=True)
+    with live_line("tuning", console):
+        assert "tuning" in console.file.getvalue()
+        console.print("a trial")
+    assert "\r\x1b[2Ka trial\n" in console.file.getvalue()
 
 
 def test_nobody_is_told_where_no_line_is_shown():

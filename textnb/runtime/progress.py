@@ -231,7 +231,9 @@ def live_line(title: str, console: Console | None = None) -> Iterator[Line]:
         # The last column stays free, as some terminals break the line there.
         return Text(f"{frame} {shown.text(console.width - 3)}", no_wrap=True, overflow="crop")
 
-    with showing(shown), Live(get_renderable=draw, console=console, transient=True,
+    # Given a first text, the line is drawn before Rich's thread starts. Otherwise what is printed
+    # while that thread draws the first one would not erase it.
+    with showing(shown), Live(draw(), get_renderable=draw, console=console, transient=True,
                               refresh_per_second=_FRAMES_PER_SECOND):
         yield shown
 
