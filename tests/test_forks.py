@@ -98,6 +98,7 @@ def test_a_child_of_a_process_that_only_imported_works(path):
     assert forked((parent, "1")) == ["answered"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs names of threads")
 @pytest.mark.parametrize("parents", [
     pytest.param(["; ".join(IMPORTS)], id="together"),

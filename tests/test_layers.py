@@ -72,7 +72,7 @@ def imports(module, source, modules):
             for alias in node.names:
                 whole = f"{home}.{alias.name}"
                 inside = whole.removeprefix(f"{PACKAGE}.")
-                yield whole if {inside, f"{inside}.__init__"} & set(modules) else home
+                yield whole if inside in modules or f"{inside}.__init__" in modules else home
         elif isinstance(node, ast.Call):
             called = node.func
             name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
@@ -326,6 +326,7 @@ for model in (GaussianNB(class_weight="balanced"), LinearDiscriminantAnalysis(sh
 """)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     bool(load_usable(KERNEL).reason), reason="the way that is drawn is that of the kernel")
 def test_a_row_goes_down_the_rooms_as_the_page_says():

@@ -78,6 +78,7 @@ def test_the_temperature_is_that_of_documents_held_out():
     assert TextClassifier(NBLinear(held_out=0)).fit(SPAM).calibration_ is None
 
 
+@pytest.mark.slow
 def test_a_model_of_the_others_is_found_though_rows_cost_much():
     # From the optimum of all rows Newton's method does not find it: T would be the largest.
     model = TextClassifier(NBLinear(loss="log", C=1e9), tokenizer=Tokenizer()).fit(NEWS)

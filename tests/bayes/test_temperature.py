@@ -20,6 +20,7 @@ def mean_loss(slope, shift, margins, codes, weight):
     return -float(weight @ own) / weight.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [-1.0, 0.0])
 @pytest.mark.parametrize(("rows", "classes", "gain", "noise"), [
     (2000, 4, 1.5, 1.0), (800, 20, 1.2, 0.3), (30, 3, 5.0, 0.1), (300, 5, 0.0, 1.0),

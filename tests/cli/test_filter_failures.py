@@ -217,6 +217,7 @@ def test_no_process_can_be_started(model):
     assert result(in_shell('ulimit -u 1 && exec "$@"', model, "-p"))[:2] == PASSED_ON
 
 
+@pytest.mark.slow
 def test_a_message_beyond_the_limit_is_passed_on_whole(model):
     large = HAM + (b"x" * 999 + b"\n") * 1_100
     assert len(large) > 1 << 20

@@ -245,6 +245,7 @@ def test_a_message_that_another_program_takes_away_is_done(file_new, maildir, mo
     assert "1.spam" not in ran.out
 
 
+@pytest.mark.slow
 def test_two_filters_at_once_file_each_message_once(model, maildir):
     number_of_more = examples(400)
     for number in range(number_of_more):
@@ -259,7 +260,7 @@ def test_two_filters_at_once_file_each_message_once(model, maildir):
     assert finished(start("filter", model, "--maildir", maildir)).checked().out == ""
 
 
-@pytest.mark.sweep(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_filing_ends_with_its_process(model, maildir, number):
     for more in range(5_000):

@@ -198,6 +198,7 @@ def test_a_model_that_is_trained_meanwhile_stays(run, model, verb, monkeypatch):
     assert_same_file(model, trained)
 
 
+@pytest.mark.slow
 def test_two_updates_at_once_are_both_learned(model):
     NEW.head(1).write_parquet("one.parquet")
     NEW.tail(1).write_parquet("two.parquet")

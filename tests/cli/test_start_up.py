@@ -116,6 +116,7 @@ def imported(folder, *calls):
     return [set(modules) for _, *modules in loaded]
 
 
+@pytest.mark.slow
 def test_no_command_imports_what_is_heavy(folder):
     # LIBLINEAR comes with scikit-learn: this one shows that the check sees it.
     *loaded, last = imported(folder, *CALLS, "train mail.parquet -o new.textnb --model nblr")

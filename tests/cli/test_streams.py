@@ -80,6 +80,7 @@ def test_each_line_of_a_stream_is_answered_at_once_in_order(trained):
         "2: the line is not JSON: Expecting property name enclosed in double quotes (column 2)")
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize("words", [["predict"], ["predict", "--read", "format=csv"], ["mistakes"]])
 def test_no_line_of_progress_runs_into_answers_on_the_same_terminal(trained, words):
@@ -294,6 +295,7 @@ def test_a_full_stdout_is_a_failure(mail, trained, args):
     assert re.fullmatch("error: .*No space left on device.*\n", ran.err)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("arguments", [
     "top {model}", "predict {model} {mail} -o - -q", "filter {model}", "filter {model} -p",
     "filter {model} --format json"])
@@ -333,7 +335,7 @@ def stopped(process, ready, number, said=INTERRUPTED):
     assert (ran.code, ran.out) == (130, "")
 
 
-@pytest.mark.sweep(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("ending", "number"), [
     ("parquet", signal.SIGINT), ("ndjson", signal.SIGINT), ("parquet", signal.SIGTERM),
     ("parquet", signal.SIGHUP)])

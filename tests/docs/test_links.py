@@ -102,6 +102,7 @@ def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 150
 
 
+@pytest.mark.slow
 def test_pages_are_generated_from_the_program(generate):
     assert "--where" in generate.help_text("train")
     page = generate.jobs_page()

@@ -47,6 +47,7 @@ def compare(old, new):
     return compare_samples(old, new, ["ham", "spam"])
 
 
+@pytest.mark.slow
 def test_samples_of_one_distribution_rarely_differ():
     assert [compare(sample(400, seed), sample(300, 1000 + seed)).verdict
             for seed in range(100)].count(AGAIN) == 0

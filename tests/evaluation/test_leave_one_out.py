@@ -46,6 +46,7 @@ def models(draw):
     return TextClassifier(kind(**chosen), **around, binary=draw(st.booleans()))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(80), deadline=None)
 @given(corpora, models(), st.booleans())
 def test_it_is_fitting_again_without_each_row(frame, model, given_prior):

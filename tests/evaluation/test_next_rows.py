@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import polars as pl
+import pytest
 
 import textnb
 from tests.classifier.topics import NEWS, TEST
@@ -70,6 +71,7 @@ def test_no_two_rows_are_alike_and_all_classes_are_there():
     assert rows_to_label(two(), texts("new", "NEW!", "other"), 9)["row"].to_list() == [0, 2]
 
 
+@pytest.mark.slow
 def test_the_choice_depends_on_neither_batches_nor_the_size_of_the_pool(monkeypatch):
     monkeypatch.setattr(next_rows, "_POOL_SIZE", 60)
     monkeypatch.setattr(next_rows, "_SIZE_PER_ROW", 1)

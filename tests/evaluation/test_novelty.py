@@ -110,6 +110,7 @@ def test_few_rows_tell_nothing(model):
         assert (novelty.verdict, novelty.share_learned) == ("unknown", None)
 
 
+@pytest.mark.slow
 def test_small_sets_of_new_rows_are_seldom_called_learned(model):
     verdicts = [scored(model, B.sample(30, seed=seed)).novelty.verdict for seed in range(200)]
     assert verdicts.count("learned") <= 2

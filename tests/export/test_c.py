@@ -69,7 +69,7 @@ def records(texts):
     return b"".join(struct.pack("=3Q", 1, len(text), len(text)) + text for text in texts)
 
 
-@pytest.mark.sweep(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("embedded", [True, False])
 def test_it_compiles_without_a_warning(compiler, embedded, tmp_path, monkeypatch):
     monkeypatch.setattr(c, "_MAX_EMBEDDED_BYTES", 1 << 20 if embedded else 0)
@@ -102,8 +102,8 @@ def test_each_input_in_memory_that_is_watched(cc, reads, positive, tmp_path):
         given=b"".join(c._input_records(bundle, rows)))
 
 
-@pytest.mark.sweep(1)
-@pytest.mark.parametrize("number", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [2000, 100_000])
 @pytest.mark.parametrize("plan", ["pairs", "kept", "tr", "nfkc", "char_wb"])
 def test_bytes_that_are_no_utf_8(cc, plan, number, tmp_path):
     rng = random.Random(7)
@@ -117,8 +117,8 @@ def test_bytes_that_are_no_utf_8(cc, plan, number, tmp_path):
     assert (read_answers(bundle, output)["scores"] == scores).all()
 
 
-@pytest.mark.sweep(1, 8)
-@pytest.mark.parametrize("inputs", [1000, pytest.param(50_000, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("inputs", [1000, 50_000])
 @pytest.mark.parametrize("plan", ["stop words", "kept", "nfkc", "char_wb prefixes"])
 def test_damaged_models_read_nothing_beyond(compiler, plan, inputs, tmp_path, monkeypatch):
     model = learned_by_plan(plan, MultinomialNB())
@@ -186,6 +186,7 @@ def test_the_documented_c_runs(compiler, tmp_path):
     assert run(tmp_path / "s") == f"{answer}{chance}\n"
 
 
+@pytest.mark.slow
 def test_rust_links_it(cc, tmp_path):
     rustc, ar, answer = needs("rustc"), needs("ar"), documented(tmp_path)[0]
     run(cc, "-std=c99", "-O2", "-c", tmp_path / "model.c", "-o", tmp_path / "model.o")

@@ -331,6 +331,7 @@ def test_an_engine_that_is_not_installed_is_named(target, message, tmp_path, mon
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c;"
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize(("to", "code", "message"), [
     ("python", "import time; time.sleep(1000)", "did not end within 1 s"),
     ("python", "while True: print('x' * 1000)", "wrote more than 1,000,000 bytes"),

@@ -100,7 +100,7 @@ def test_every_character_is_split_and_lowered(to, lowercase, tmp_path):
     agree(to, *of_every_character(lowercase), tmp_path)
 
 
-@pytest.mark.sweep(5, 36)
+@pytest.mark.sweep(2, 36)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("plan", ["accents", "char 1-2", "one prefix"])
 @pytest.mark.parametrize("to", SPLITTING)
@@ -119,6 +119,7 @@ def test_a_pattern_of_more_than_one_class_is_refused(to, tokenizer, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("to", [to for to in SPLITTING if to != "polars"])
 def test_of_a_tokenizer_that_it_cannot_run_a_target_reads_tokens_and_says_so(to, tmp_path):
     tokens = pl.DataFrame({"text": [["a", "b"], ["c", "d"]] * 15, "label": ["x", "y"] * 15})

@@ -202,7 +202,7 @@ def test_any_text(to, tmp_path, data):
     agree(to, bundle, frame_of([*learned, *asked]), tmp_path)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("to", SPLITTING)
 def test_long_documents(to, tmp_path):
     bundle = bundle_of(TextClassifier().fit(frame_of(LONG, ["x", "y", "z"])))

@@ -94,6 +94,7 @@ def test_what_is_told_must_be_clear(server):
     assert b"65 EX_DATAERR" in server.ask("TELL", b"", "Set: local", "Message-class: spam")
 
 
+@pytest.mark.slow
 def test_a_ledger_that_is_removed_without_its_log_begins_anew(server, model):
     assert b"DidSet" in tell(server, "spam", NEW)
     server.wait_for("learned")
@@ -404,6 +405,7 @@ def test_a_link_to_a_model_leads_to_the_ledger_of_another(model, told):
     assert counts(other) == {"ham": 12, "spam": 13}
 
 
+@pytest.mark.slow
 def test_two_names_of_a_model_have_one_ledger(model, told):
     for n, message in enumerate((NEW, KNOWN), start=1):
         for user, body in ((None, message), ("joe", message + b"more")):
@@ -450,6 +452,7 @@ def test_what_can_not_be_forgotten_is_given_up(model):
     assert ledger_of(model)[1] == []
 
 
+@pytest.mark.slow
 def test_many_that_can_not_be_forgotten_are_read_a_few_times(model, monkeypatch):
     with Ledger(model) as ledger:
         for n in range(60):

@@ -42,6 +42,7 @@ def test_mutated_seeds(name: str) -> None:
 
 
 # Checks take any refusal, so a reader that refuses everything would pass them.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["messages", "models", "protocol", "rows", pytest.param(
     "vectors", marks=pytest.mark.skipif(
         find_spec("safetensors") is None, reason="needs textnb[vectors]"))])
@@ -57,6 +58,7 @@ def test_most_seeds_are_not_refused(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert n_refused < len(seeds) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("begin", "read", "floor"), [
     (b"model.json", textnb.load, 37), (b"README.md", textnb.verify_export, 20)])
 def test_many_changed_files_are_read(begin: bytes, read: Any, floor: int, tmp_path: Path) -> None:

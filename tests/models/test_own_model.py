@@ -284,6 +284,7 @@ from textnb.models import CountModel, between, register_model, setting
 {inspect.getsource(ToyRootNB)}"""
 
 
+@pytest.mark.slow
 def test_another_package_offers_a_model(tmp_path):
     (tmp_path / "offers.py").write_text(OFFERED)
     described = tmp_path / "offers-1.0.dist-info"

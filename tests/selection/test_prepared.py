@@ -35,6 +35,7 @@ def trials(rows, metric="accuracy"):
     return TrialRunner(rows, ["text"], "label", folds, Metric(metric), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("descent", [False, True])
 @pytest.mark.parametrize("metric", ["accuracy", "log-loss"])
 def test_a_trial_has_the_same_bits_whatever_ran_before(rows, metric, descent, monkeypatch):

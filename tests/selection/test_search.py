@@ -89,6 +89,7 @@ def test_margins_know_the_other_folds_alone():
 # What is found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "trials", "seed"), [(ROWS, 12, 3), (LISTS, 2, 0)])
 def test_the_same_bits_again(rows, trials, seed, tmp_path):
     first, second = (tune(each, trials=trials, seed=seed) for each in (rows, rows.lazy()))

@@ -245,6 +245,7 @@ assert model.predict_proba(frame).shape == (rows, 2)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
 def test_nothing_is_dense():
     """One byte for each of 20,000 x 50,000 cells would be 954 MiB."""

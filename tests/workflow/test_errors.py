@@ -226,6 +226,7 @@ OF_ROWS = [
 ]
 
 
+@pytest.mark.sweep(9)
 @pytest.mark.parametrize(("settings", "error", "said"), [*OF_SOURCES, *OF_ROWS], ids=str)
 def test_a_failure_leaves_the_output_as_it_was(settings, error, said, folder):
     TextClassifier().fit(["aa", "bb"], ["x", "y"]).save("other.textnb")

@@ -65,6 +65,7 @@ def test_the_classes_overlap_but_can_be_told_apart():
     assert 0.85 < accuracy < 0.99
 
 
+@pytest.mark.slow
 def test_samples_are_written_beside_other_files(tmp_path):
     (tmp_path / "README.md").write_text("of the user")
     names = samples.write_samples(tmp_path)
@@ -83,6 +84,7 @@ def test_samples_replace_no_file_of_the_user(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["message.eml"]
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("make", [
     lambda path: path.symlink_to("absent"), os.mkfifo, lambda path: path.mkdir()],
     ids=["link", "pipe", "folder"])
@@ -93,6 +95,7 @@ def test_samples_are_all_written_or_none(make, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["table.parquet"]
 
 
+@pytest.mark.slow
 def test_samples_on_a_full_disk_leave_no_file(tmp_path, monkeypatch):
     def full(path, target):
         if len(written := [each for each in tmp_path.rglob("*") if each.is_file()]) > 5:
