@@ -85,6 +85,10 @@ class TextnbError(Exception):
     _command_line: str | None = None
     _parts: tuple[str | Mention, ...] = ()
 
+    def __str__(self) -> str:
+        # Polars adds in which step of its query an error occurred, which means nothing to users.
+        return super().__str__().split("\n\nThis error occurred in the following expression:")[0]
+
     @classmethod
     def naming_settings(cls, template: str, **values: Any) -> Self:
         """An error whose message names settings, which each reader writes in its own way.
@@ -408,17 +412,12 @@ class SchemaError(DataError):
                    f"Convert it first: frame[{column!r}].astype('string')")
 
     @classmethod
-    def column_exists(cls, column: str) -> SchemaError:
-        return cls.with_advice(
-            f"the input has a column {column!r} already, and the prediction would replace it; "
-            "rename or drop it first", f": frame.drop({column!r})", "")
-
-    @classmethod
     def check_new(cls, answers: Iterable[str], columns: Collection[str]) -> None:
         """Raise SchemaError if the input has a column with the name of an answer."""
-        for name in answers:
-            if name in columns:
-                raise cls.column_exists(name)
+        if existing := [name for name in answers if name in columns]:
+            raise cls.with_advice(
+                f"the input has a column {existing[0]!r} already, and the prediction would replace "
+                "it; rename or drop it first", f": frame.drop({existing[0]!r})", "")
 
 
 class VocabularyError(DataError):

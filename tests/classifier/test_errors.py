@@ -69,16 +69,16 @@ ERRORS = [
     # What has no label is no wrong answer.
     (lambda: SINGLE.score(SPAM.with_columns(label=pl.lit(None, pl.String))), DataError,
      "null in row 0"),
-    *((lambda labels=labels: SINGLE.score(["aa", "bb"], labels), DataError, "label 1 .* missing")
+    *((lambda labels=labels: SINGLE.score(["aa", "bb"], labels), DataError, "null in row 1")
       for labels in (["ham", None], ["ham", float("nan")], pl.Series(["ham", None]))),
     *((lambda labels=labels: MULTILABEL.score(["aa", "bb"], labels), DataError,
-       "label 1 .* missing") for labels in ([["corn"], None], [["corn"], [None]])),
+       "in row 1 .* null") for labels in ([["corn"], None], [["corn"], [None]])),
     *((lambda call=call, labels=labels: call(MULTILABEL, pl.DataFrame(
         {"text": ["aa", "bb"], "label": [["corn"], labels]})), DataError, NULL)
       for call in (TextClassifier.score, textnb.mistakes, textnb.evaluate)
       for labels in (None, [None])),
     (lambda: MULTILABEL.score(["aa", "bb"], {("corn",), ("wheat",)}), ParameterError,
-     "y must be a sequence of lists"),
+     "y must be a sequence of labels"),
     (lambda: SINGLE.score(SPAM.clear()), DataError, "has no rows"),
     (lambda: SINGLE.score([], []), DataError, "has no rows"),
     # Lists of labels

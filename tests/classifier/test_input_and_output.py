@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 from sklearn.base import clone
 
 from tests.classifier.models import SPAM, assert_same_model, never_read
-from textnb import GaussianNB, SchemaError, TableClassifier, TextClassifier
+from textnb import DataError, GaussianNB, SchemaError, TableClassifier, TextClassifier
 
 
 def test_predict_returns_a_frame_for_a_frame_and_a_lazy_frame_for_other_tables(spam, tmp_path):
@@ -29,6 +29,30 @@ def test_predict_returns_a_frame_for_a_frame_and_a_lazy_frame_for_other_tables(s
         assert lazy.collect().equals(answers)
         assert np.array_equal(spam.predict_proba(source), spam.predict_proba(SPAM))
         assert spam.transform(source).shape == (SPAM.height, len(spam.vocabulary_))
+
+
+@pytest.mark.parametrize(("learned", "other"), [
+    ([1, 0], ["1", "0"]), (["1", "0"], [1, 0]), ([1, 0], pl.Series([1, 0], dtype=pl.UInt8)),
+    ([True, False], ["true", "false"]), ([True, False], [1, 0]), (["a", "b"], np.array(["a", "b"])),
+    ([[1], [0, 2]], [["1"], ["2", "0"]])], ids=str)
+def test_labels_to_score_by_are_of_the_models_type_in_a_list_as_in_a_column(learned, other):
+    texts, rows = ["aa", "bb"], np.array([[0.0, 1.0], [1.0, 0.0]])
+    model = TextClassifier().fit(texts, learned)
+    assert model.score(texts, other) == model.score({"text": texts, "label": other}) == 1.0
+    if not isinstance(learned[0], list):
+        assert TableClassifier(GaussianNB()).fit(rows, learned).score(rows, other) == 1.0
+
+
+def test_labels_to_score_by_that_the_model_can_not_have_are_refused_in_the_same_words():
+    texts, said = ["aa", "bb"], []
+    model = TextClassifier().fit(texts, [1, 0])
+    for given in (([*texts], [True, False]), ({"text": texts, "label": [True, False]},)):
+        with pytest.raises(DataError, match="labels are integers") as raised:
+            model.score(*given)
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+    # What Polars adds of its query is left out.
+    assert "\n" not in said[0]
 
 
 def test_a_frame_of_few_rows_has_the_answers_of_a_query(spam):

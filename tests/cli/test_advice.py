@@ -19,7 +19,6 @@ from textnb.runtime.settings import setting_fields
     (errors.DataError.null_label("kind", 3), "frame.filter(", "--where 'kind IS NOT NULL'"),
     (errors.SchemaError.wrong_type("text", "text", "String", "Int64"), "frame.with_columns",
      "in the query"),
-    (errors.SchemaError.column_exists("predicted"), "frame.drop", None),
     (errors.ImpossibleRowError.rows([1], 1), "predict a frame", "textnb predict"),
     (errors.ModelFileError.too_large("m", 9, 8), "max_bytes=9", "textnb.load('m', max_bytes=9)")])
 def test_python_and_the_command_line_get_different_advice(error, python, command):

@@ -133,7 +133,7 @@ VALUE_CALLS = [
       for ask in ASKS for wrong in (X[:, :1], X[0], X.astype(str) + "x")),
     *((lambda given=given: FITTED.score(*given), DataError, "no rows") for given in (
         (ROWS.clear(),), (ROWS.clear().lazy(),), (X[:0], Y[:0]), (ROWS.clear(), []))),
-    (lambda: FITTED.score(ROWS, Y[:7]), DataError, "one label per row"),
+    (lambda: FITTED.score(ROWS, Y[:7]), DataError, "one label per document"),
     (lambda: PlugInBayes(GaussianMixture(5)).fit(X[:6], Y[:6]), DataError,
      r"of class 'a' can't be estimated: .*n_samples"),
     *((lambda column=column: HistogramDensity(bins=10).fit(np.array(column)[:, None]), DataError,

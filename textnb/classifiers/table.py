@@ -16,7 +16,6 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from textnb.bayes.forms import Floats, LinearForm, log_posterior, margins
-from textnb.bayes.labels import check_int64
 from textnb.classifiers.changes import check_unchanged
 from textnb.classifiers.tabular import BATCH_ROWS, FittedTable, read_rows, scan_rows, scan_to_learn
 from textnb.errors import DataError, ParameterError, quantity
@@ -161,7 +160,7 @@ class TableClassifier(Parameters):
         parameters = self._parameters() if fitted is None else fitted.parameters
         estimator, label = unfitted(parameters["estimator"]), parameters["label"]
         if not estimator.from_moments:
-            raise ParameterError(f"{estimator!r} needs all rows at once: use fit")
+            raise ParameterError(f"of a table, {estimator!r} learns all rows at once: use fit")
         announced = announced_labels(classes)
         with naming_source(X):
             if fitted is None:
@@ -280,8 +279,7 @@ class TableClassifier(Parameters):
             predicted = self.predict(X if isinstance(X, np.ndarray) else fitted.scan(X))
             if isinstance(predicted, pl.LazyFrame):
                 predicted = predicted.select("predicted").collect().to_series().to_numpy()
-            check_int64(y)
-            return share_right(predicted, y, "row")
+            return share_right(predicted, y, fitted.label, fitted.labels.dtype)
         frame = scan_table(X, fitted.columns, fitted.label)
         with naming_source(X):
             actual = labels_as(fitted.label, frame, fitted.labels.dtype)

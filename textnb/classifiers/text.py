@@ -124,7 +124,7 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         Whether labels were beside a table: to tables in memory, answers are arrays. Not in files.
     statistics_ : Counts
         Counts of all terms, also of terms outside the limits (except `memory_limit`). They add and
-        subtract. `NBLogisticRegression` has none.
+        subtract. Models whose weights are fitted, such as `NBLinear`, have none.
 
     Examples
     --------

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from textnb.runtime.progress import Line, Size
 
 BAD_DATA, BAD_USAGE, INTERRUPTED = 1, 2, signals.INTERRUPTED_CODE
-# Polars adds in which step of its query an error occurred, which means nothing to users.
-_PLACE_IN_PLAN = "\n\nThis error occurred in the following expression:"
 
 
 @functools.cache
@@ -283,7 +281,7 @@ def report_failure(
     except OSError:
         _drop_output()
     message = error.message(write_setting) if isinstance(error, TextnbError) else str(error)
-    note(f"error: {message.split(_PLACE_IN_PLAN)[0]}")
+    note(f"error: {message}")
     return click.exceptions.Exit(code)
 
 

@@ -6,7 +6,7 @@ and row limits pass through, and nothing runs before the frame is collected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,17 +17,19 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.decision import UNSURE, Decision, choose_labels, log_odds
 from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
 from textnb.bayes.labels import Link
-from textnb.errors import DataError, ParameterError, SchemaError, quantity
+from textnb.errors import DataError, ParameterError, SchemaError
 from textnb.frames.batches import batches
-from textnb.frames.kinds import LIST_TYPES, series_of
 from textnb.frames.names import exactly
 from textnb.frames.sources import lazy_frame_from
+from textnb.frames.texts import labels_as, with_labels
 from textnb.learning.documents import check_nulls
 from textnb.runtime.settings import is_truth
 from textnb.runtime.threads import map_in_threads
 
 # For fewer columns, it is faster to sort all of them than to find the best ones first.
 _MIN_COLUMNS_TO_PARTITION = 256
+# A column beside labels. No table has a column with NUL in its name.
+_ANSWER = "\0answer"
 # The type of the entries of an explanation.
 ENTRY_LIST = pl.List(pl.Struct({"term": pl.String, "count": pl.Int64, "contribution": pl.Float64}))
 
@@ -297,36 +299,15 @@ def null_unless(values: pl.Series, condition: pl.Series) -> pl.Series:
     return pl.select(pl.when(condition).then(values)).to_series()
 
 
-def check_none_missing(labels: Iterable[Any]) -> None:
-    """Raise DataError if a label, or a label in a list of labels, is missing."""
-    for row, label in enumerate(labels):
-        labels_of_row = label if isinstance(label, LIST_TYPES) else [label]
-        # pandas marks a missing label as NaN, which differs from itself.
-        if any(each is None or each != each for each in labels_of_row):
-            raise DataError(f"label {row} (counted from 0) is missing: label this row, or leave it "
-                            "out")
+def share_right(predicted: Any, y: ArrayLike, label: str, dtype: pl.DataType) -> float:
+    """As `share_right_of_table`, for answers of a type and labels that were passed separately.
 
-
-def share_right(predicted: NDArray[Any], y: ArrayLike, unit: str) -> float:
-    """The share of predicted labels that equal those of ``y``.
-
-    Errors call a row a ``unit``, such as "document".
-
-    Raises
-    ------
-    DataError
-        If there are no rows, a label is missing, or there is not one label per row.
+    The labels are taken as by a fit, and cast as those of a table are.
     """
-    y = series_of(y)
-    # As objects, because NumPy's type of strings drops NUL characters at their end.
-    actual = y if isinstance(y, np.ndarray) else np.asarray(y, dtype=object)
-    if actual.shape != predicted.shape:
-        raise DataError(f"{quantity(len(predicted), unit)} and labels of shape {actual.shape}: "
-                        f"there must be one label per {unit}")
-    if not len(actual):
-        raise DataError.no_rows("the input", "there is nothing to measure")
-    check_none_missing(actual)
-    return float(np.mean(predicted == actual))
+    items = predicted.tolist() if isinstance(predicted, np.ndarray) else predicted
+    answers = pl.Series(_ANSWER, items, dtype=dtype).to_frame()
+    rows = with_labels(answers, y, label).lazy()
+    return share_right_of_table(rows, _ANSWER, labels_as(label, rows, dtype), label)
 
 
 def share_right_of_table(

@@ -13,20 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.classes import known_class
 from textnb.bayes.decision import UNSURE, choose_labels, label_thresholds, log_odds
 from textnb.bayes.forms import Floats, log_posterior, log_sigmoid, margins
-from textnb.bayes.labels import check_int64
 from textnb.bayes.sparse_rows import SparseRows
 from textnb.errors import (
-    DataError,
     ImpossibleRowError,
     ParameterError,
     SchemaError,
     TextnbWarning,
-    quantity,
 )
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import naming_source
 from textnb.frames.indicator import check_indicator
-from textnb.frames.kinds import in_memory, select_columns, series_of, to_kind_of
+from textnb.frames.kinds import in_memory, select_columns, to_kind_of
 from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.learning.fitted import Fitted
@@ -36,7 +33,6 @@ from textnb.runtime.unicode import check_unicode
 from textnb.scoring.columns import (
     Answers,
     best_class,
-    check_none_missing,
     label_columns,
     share_right,
     share_right_of_table,
@@ -363,11 +359,8 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
     if y is not None:
         # If y is a matrix, as at the fit, labels are compared as lists.
         y, _ = check_indicator(fitted.indicator, y)
-        check_int64(y)
         predicted = labels_of(replace(fitted, indicator=None), X)
-        if fitted.is_multilabel:
-            return _subset_accuracy(predicted, y)
-        return share_right(predicted, y, "document")
+        return share_right(predicted, y, fitted.label, fitted.label_type)
     if not is_table(X):
         raise ParameterError("y is needed if X is a sequence of texts")
     label, columns = fitted.label, fitted.columns
@@ -377,23 +370,6 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
         answer = "decision" if "decision" in answers.collect_schema() else "predicted"
         return share_right_of_table(
             answers, answer, labels_as(label, rows, fitted.label_type), label)
-
-
-def _subset_accuracy(predicted: list[list[Any]], y: Any) -> float:
-    """The share of documents whose set of predicted labels is the set of their true labels."""
-    y = series_of(y)
-    if isinstance(y, (set, frozenset)):
-        raise ParameterError.out_of_range("y", "a sequence of lists of labels", y)
-    actual = y.to_list() if isinstance(y, pl.Series) else list(y)
-    if len(actual) != len(predicted):
-        raise DataError(f"{quantity(len(predicted), 'document')} and "
-                        f"{quantity(len(actual), 'list')} of labels: there must be one list "
-                        "per document")
-    if not actual:
-        raise DataError.no_rows("the input", "there is nothing to measure")
-    check_none_missing(actual)
-    return float(np.mean([set(labels) == set(true)
-                          for labels, true in zip(predicted, actual, strict=True)]))
 
 
 def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
