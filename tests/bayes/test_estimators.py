@@ -222,6 +222,9 @@ STORED = {
        for matrix in (np.array, sp.csr_array)},
     "csc_array": lambda: sp.csc_array(X), "csr_matrix": lambda: sp.csr_matrix(X),
     "Fortran": lambda: np.asfortranarray(X),
+    **{f"array of {name}": lambda dtype=dtype: X.astype(dtype)
+       for name, dtype in (("float16", np.float16), ("big-endian int32", ">i4"),
+                           ("big-endian float64", ">f8"), ("little-endian float64", "<f8"))},
     "large": LARGE.copy, "large and sparse": lambda: sp.csr_array(LARGE),
     "unsorted": lambda: sp.csr_array(
         (np.array([1, 2, 3, 1]), np.array([3, 2, 0, 1]), np.array([0, 3, 4])), shape=(2, 4)),

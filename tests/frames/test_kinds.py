@@ -111,6 +111,14 @@ class TestEveryKind:
         assert isinstance(model.predict(pl.LazyFrame(COLUMNS)), pl.LazyFrame)
 
 
+def test_rows_of_an_arrow_table_of_polars_are_selected():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"text": arrow.array(TEXTS, arrow.string_view()), "label": LABELS})
+    chosen = textnb.rows_to_label(MODEL, table, 2)
+    assert isinstance(chosen, arrow.Table)
+    assert chosen["text"].to_pylist() == [TEXTS[row] for row in chosen["row"].to_pylist()] != []
+
+
 class TestPandas:
     def test_index_and_types_stay(self, pandas, frame):
         frame.index = pandas.MultiIndex.from_tuples([("x", 2), ("x", 1), ("y", 2), ("y", 1)])
@@ -155,6 +163,14 @@ class TestPandas:
         of_series = MODEL.predict(frame["text"])
         assert isinstance(of_series, np.ndarray)
         assert of_series.tolist() == PREDICTED
+
+    def test_sparse_columns_are_numbers(self, pandas):
+        dense = pandas.DataFrame({"a": [0, 1, 0, 2], "b": [True, False, True, True]})
+        sparse = dense.astype({"a": pandas.SparseDtype(int), "b": pandas.SparseDtype(bool)})
+        model, same = (TableClassifier().fit(frame.assign(label=[*"xyxy"]))
+                       for frame in (sparse, dense))
+        assert model.feature_names_ == ["a", "b"]
+        assert model.predict_proba(sparse).tolist() == same.predict_proba(dense).tolist()
 
     def test_integer_labels_stay_integers_where_a_row_is_impossible(self, frame):
         frame["label"] = [2**60 + 1, 2**60 + 1, 7, 7]

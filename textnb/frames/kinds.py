@@ -190,6 +190,8 @@ def series_of(values: Any) -> Any:
 
 
 def _series_of_pandas(column: Any) -> pl.Series:
+    if type(column.dtype).__name__ == "SparseDtype":
+        column = column.sparse.to_dense()
     name, dtype = str(column.name), column.dtype
     kind = type(dtype).__name__
     if isinstance(dtype, np.dtype) and dtype.kind in _NUMPY_KINDS:
@@ -371,7 +373,11 @@ def rows_to_kind_of(X: Any, rows: pl.LazyFrame, row_column: str, columns: Sequen
     if kind in _SELECTABLE:
         new_columns = rows.drop(columns).collect()
         numbers, rows = new_columns[row_column].to_numpy(), new_columns.lazy()
-        X = X.iloc[numbers] if kind is Kind.PANDAS else X.take(numbers)
+        try:
+            X = X.iloc[numbers] if kind is Kind.PANDAS else X.take(numbers)
+        except NotImplementedError:
+            # PyArrow selects no rows of views of strings, which are the strings of Polars.
+            X = _to_arrow(_from_stream(X)[numbers])
     return to_kind_of(X, rows, columns)
 
 

@@ -41,14 +41,23 @@ def labelled_rows(
     with np.errstate(invalid="ignore"):
         X, y = validate_data(estimator, X, y, accept_sparse=sparse, reset=reset)
     check_classification_targets(y)
-    return X, y
+    return _as_type_of_sparse(X), y
 
 
 def unlabelled_rows(estimator: Any, X: Any, *, sparse: str | bool) -> Any:
     """Check rows to score, which must have the same features as the rows of the fit."""
     # Values to score may also be so large that the sum of the check overflows.
     with np.errstate(invalid="ignore", over="ignore"):
-        return validate_data(estimator, X, accept_sparse=sparse, reset=False)
+        return _as_type_of_sparse(
+            validate_data(estimator, X, accept_sparse=sparse, reset=False))
+
+
+def _as_type_of_sparse(X: Any) -> Any:
+    """Rows in a type that SciPy's sparse arrays have: not float16, nor of another byte order."""
+    if not isinstance(X, np.ndarray):
+        return X
+    native = X.dtype.newbyteorder("=")
+    return X.astype(np.float32 if native == np.float16 else native, copy=False)
 
 
 def sample_weights(sample_weight: ArrayLike | None, X: Any) -> NDArray[np.float64] | None:
