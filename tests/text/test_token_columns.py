@@ -1,5 +1,8 @@
 """Lists of tokens, and texts that a function of the user splits: all else is as for texts."""
 
+import re
+from functools import partial
+
 import polars as pl
 import pytest
 
@@ -155,6 +158,24 @@ class TestSegmenter:
         with pytest.raises(ParameterError,
                            match=f"trained with segmenter='{self.NAME}'; got builtins.len"):
             textnb.load(path, segmenter=len)
+
+    @pytest.mark.parametrize(("learned", "name", "others"), [
+        (str.split, "builtins.str.split", [str.splitlines, re.compile(" ").split]),
+        (re.compile(" ").split, "re.Pattern.split", [str.split]),
+        (partial(re.split, " ", maxsplit=1), "re.split(' ', maxsplit=1)",
+         [partial(re.split, "_", maxsplit=1), partial(re.split, " ", maxsplit=2), re.split])])
+    def test_what_is_no_function_of_python_has_a_name_of_its_own(
+        self, learned, name, others, tmp_path
+    ):
+        path = tmp_path / "model.textnb"
+        model = TextClassifier(tokenizer=Tokenizer(segmenter=learned)).fit(self.ROWS)
+        model.save(path)
+        assert textnb.load(path).tokenizer.segmenter == name
+        loaded = textnb.load(path, segmenter=learned)
+        assert (loaded.predict_proba(self.ROWS) == model.predict_proba(self.ROWS)).all()
+        for other in others:
+            with pytest.raises(ParameterError, match="give the function of that name"):
+                textnb.load(path, segmenter=other)
 
     def test_a_bundle_names_it(self, model, tmp_path):
         path = textnb.export_model(model, tmp_path / "bundle", "python").path

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -562,10 +563,15 @@ def name_of_segmenter(segmenter: Any) -> str | None:
     """The dotted name of a segmenter, for files: of the function, or of a callable's class."""
     if segmenter is None or isinstance(segmenter, str):
         return segmenter
-    has_name = all(isinstance(getattr(segmenter, name, None), str)
-                   for name in ("__module__", "__qualname__"))
-    owner = segmenter if has_name else type(segmenter)
-    return f"{owner.__module__}.{owner.__qualname__}"
+    if isinstance(segmenter, partial):
+        given = [*map(repr, segmenter.args), *(
+            f"{name}={value!r}" for name, value in segmenter.keywords.items())]
+        return f"{name_of_segmenter(segmenter.func)}({', '.join(given)})"
+    owner = segmenter if hasattr(segmenter, "__qualname__") else type(segmenter)
+    # Methods of types that are not written in Python have no module.
+    home = owner if getattr(owner, "__module__", None) else (
+        getattr(owner, "__objclass__", None) or type(owner.__self__))
+    return f"{home.__module__}.{owner.__qualname__}"
 
 
 def words_of(pattern: str) -> Runs | Matches:
