@@ -50,6 +50,7 @@ from textnb.files.replace import (
 )
 from textnb.files.require import read_document, reading_errors, require
 from textnb.runtime import __version__
+from textnb.storage.document import refuse_unknown
 from textnb.text.tokens import Tokenizer
 
 # Version 2 added feature maps beyond presence, and version 3 added lists of labels. A bundle is
@@ -63,6 +64,15 @@ FORM, WEIGHTS, GOLDEN, CHARACTERS = (
 _OWN_FILES = {FORM, WEIGHTS, GOLDEN, CHARACTERS, SUMS}
 # The names of all files that a target writes begin with this.
 _TARGET_PREFIX = "model."
+# The names in `FORM`, in its classes, and in `CHARACTERS`: what is not known may change answers.
+_FORM_NAMES = (
+    "format", "version", "textnb", "target", "reads", "classes", "positive", "intercept", "above",
+    "features", "multilabel", "tokenizer", "columns", "calibration", "decision", "answers",
+    "trained", "pruned", "precision")
+_CLASSES_NAMES = ("type", "labels")
+_CHARACTERS_NAMES = (
+    "members", "least", "stop_words", "ngram_range", "unspaced", "replacements", "lowercase",
+    "unspaced_sizes", "normalize", "accents", "kept", "analyzer", "columns", "prefixes", "escaped")
 # Not among `_OWN_FILES`, because a user's own README may be in the folder.
 README = "README.md"
 # The endings of files that C compilers write beside the source.
@@ -211,12 +221,15 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
     with reading_errors(name, "bundle"):
         form = read_document(
             (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, kind="bundle")
+        refuse_unknown(name, f"in {FORM}", form, _FORM_NAMES)
+        refuse_unknown(name, f"in the classes of {FORM}", form["classes"], _CLASSES_NAMES)
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
         if (folder / CHARACTERS).exists():
             # textnb only checks this file: other systems read it, to split texts.
             with reading_errors(name, "bundle", CHARACTERS):
-                require(isinstance(json.loads((folder / CHARACTERS).read_bytes()), dict),
-                        "it is no JSON object")
+                characters = json.loads((folder / CHARACTERS).read_bytes())
+                require(isinstance(characters, dict), "it is no JSON object")
+                refuse_unknown(name, f"in {CHARACTERS}", characters, _CHARACTERS_NAMES)
         return _read_bundle(form, weights), form
 
 
