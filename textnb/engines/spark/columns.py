@@ -22,6 +22,7 @@ INSTALL = "pip install 'textnb[spark]'"
 Batches = Iterator["pa.RecordBatch"]
 # The type in Polars of each column.
 Schema = Mapping[str, Any]
+_JOIN_TOKENS = 'Join the tokens with single spaces, and use Tokenizer(pattern="[^ ]+")'
 # The maximum number of rows of a batch that is sent to Spark.
 _MAX_ROWS_PER_BATCH = 1 << 16
 # Batches from Spark are joined to frames of at least this many bytes of Arrow data.
@@ -101,13 +102,11 @@ def _label_type(frame: DataFrame, label: str) -> DataType:
 def check_tokenizer(tokenizer: Tokenizer, text: Sequence[str]) -> None:
     """Raise ParameterError for a tokenizer that has a segmenter, or reads lists of tokens."""
     if tokenizer.segmenter is not None:
-        raise ParameterError("Spark's workers read a model file, which holds no segmenter; split "
-                             "the texts first, join their tokens with single spaces, and use "
-                             'Tokenizer(pattern="[^ ]+")')
+        raise ParameterError("Spark's workers read a model file, which holds no segmenter. Split "
+                             f"the texts first. {_JOIN_TOKENS}")
     if tokenizer.columns_of_tokens(text):
-        raise ParameterError(f"token_columns={tokenizer.token_columns!r}: Spark reads texts only; "
-                             "join the tokens with single spaces, and fit with "
-                             'Tokenizer(pattern="[^ ]+")')
+        raise ParameterError(f"token_columns={tokenizer.token_columns!r}: Spark reads texts only. "
+                             f"{_JOIN_TOKENS}")
 
 
 def _check_column(
@@ -121,11 +120,15 @@ def _check_column(
         raise SchemaError.missing_column(column, frame.columns, role)
     check_name(column, role)
     check_unique(frame, [column])
-    column_type = _column_type(frame, column)
-    if _type_name(column_type) not in types:
-        raise SchemaError(f"{role} column {column!r} must be {expected}; it is "
-                          f"{column_type.simpleString()}. Cast it: frame.withColumn({column!r}, "
-                          f"{column_as_code(column)}.cast('string'))")
+    column_type, code = _column_type(frame, column), column_as_code(column)
+    if _type_name(column_type) in types:
+        return
+    # As a string, an array would have brackets and commas, and become other tokens.
+    advice, as_string = ("Cast it", f"{code}.cast('string')") if _type_name(
+        column_type) != "array" else (_JOIN_TOKENS, f"functions.concat_ws(' ', {code})")
+    raise SchemaError(f"{role} column {column!r} must be {expected}; it is "
+                      f"{column_type.simpleString()}. {advice}: "
+                      f"frame.withColumn({column!r}, {as_string})")
 
 
 def column_as_code(column: str) -> str:

@@ -115,6 +115,7 @@ def count_rows(
             n_unlabelled += rows.height - with_label.height
             # A missing label ends in an error, so the other rows need not be counted.
             if not n_unlabelled:
+                _check_lists(with_label[label])
                 yield from split_batches(with_label, text_columns)
 
     # All rows are counted in one pass, because adding partial counts would sort all terms each
@@ -129,6 +130,23 @@ def count_rows(
         yield pl.DataFrame({"count": [n_unlabelled]})
     elif counts is not None:
         yield from _rows_of_counts(counts if vocabulary is None else counts.over(vocabulary))
+
+
+def _check_lists(labels: pl.Series) -> None:
+    """Raise DataError for a list with a null or a repeated label, with advice for Spark.
+
+    It names no row: a worker knows numbers of rows within a partition alone.
+    """
+    if not isinstance(labels.dtype, pl.List):
+        return
+    problem = ("a null" if labels.list.eval(pl.element().is_null()).list.any().any() else
+               "a label twice" if (labels.list.n_unique() != labels.list.len()).any() else None)
+    if problem is not None:
+        name = labels.name
+        raise DataError(
+            f"a list of labels of the column {name!r} holds {problem}. An empty list says that "
+            f"there is no label: frame.withColumn({name!r}, functions.array_distinct("
+            f"functions.array_compact({column_as_code(name)})))")
 
 
 def _rows_of_counts(counts: Counts) -> Iterator[pl.DataFrame]:
