@@ -93,7 +93,7 @@ BAD = {value: np.where(np.arange(120).reshape(60, 2) == 15, value, X)
 FROM_ARRAY = TableClassifier(LDA()).fit(X, Y)
 ONE_CLASS = "greater than one; got one class"
 NOT_FINITE = "feature column 'x1' is NaN or infinite in row 7 "
-ALL_ROWS = "needs all rows at once: use fit"
+ALL_ROWS = "learns all rows at once: use fit"
 SETTING_CALLS = [
     *((lambda call=call, settings=settings: getattr(TableClassifier(**settings), call)(ROWS),
        ParameterError, words) for call in ("fit", "partial_fit") for settings, words in (
