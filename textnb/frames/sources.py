@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,8 +31,9 @@ Read = Callable[[list[str], pl.Expr | None, int | None], Iterator[pl.DataFrame]]
 NumericColumns = Callable[[Callable[[], pl.Schema]], Sequence[str]]
 # Called after files were read, with the errors of those left out, and the number of all files.
 OnSkip = Callable[[list[SourceError], int], object]
-# How long the interpreter waits at its exit for batches that are being read.
-_MAX_EXIT_SECONDS = 2.0
+# How long the interpreter waits at its exit for batches that are being read; and how long it waits
+# for another one, where a read did not end.
+_MAX_EXIT_SECONDS, _IDLE_SECONDS = 2.0, 0.2
 
 
 def no_numeric_columns(infer_schema: Callable[[], pl.Schema]) -> list[str]:
@@ -148,33 +151,47 @@ _HINTS = {"encoding": ". Other formats are UTF-8: convert the file, e.g. iconv -
           "subfolders": ". If it holds mail, say {format='mail'}"}
 
 
-class _RunningBatches:
-    """Counts the batches that the engine's threads are reading.
+class _Reads:
+    """The reads that the engine's threads have begun, and not read to their end.
 
-    After a query that ends early (``head``), the engine still reads one more batch. If the
-    interpreter exited meanwhile, the engine would abort the process: so the exit waits a little.
+    After a query that ends early (``head``), the engine still asks for one more batch. If the
+    interpreter exited meanwhile, the engine would abort the process. So the exit waits a little,
+    until no batch is being read, and of a read that did not end none was for a while.
     """
 
     def __init__(self) -> None:
-        self._count_changed = threading.Condition()
-        self._count = 0
+        self._changed = threading.Condition()
+        self._n_reads, self._n_batches, self._last_batch = 0, 0, 0.0
         atexit.register(self._wait)
 
-    def __enter__(self) -> None:
-        with self._count_changed:
-            self._count += 1
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """A read, which ends too where its generator is thrown away."""
+        self._n_reads += 1
+        try:
+            yield
+        finally:
+            self._n_reads -= 1
 
-    def __exit__(self, *error: object) -> None:
-        with self._count_changed:
-            self._count -= 1
-            self._count_changed.notify_all()
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        with self._changed:
+            self._n_batches += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._n_batches -= 1
+                self._last_batch = time.monotonic()
 
     def _wait(self) -> None:
-        with self._count_changed:
-            self._count_changed.wait_for(lambda: not self._count, _MAX_EXIT_SECONDS)
+        deadline = time.monotonic() + _MAX_EXIT_SECONDS
+        while (now := time.monotonic()) < deadline and (
+                self._n_batches or (self._n_reads and now < self._last_batch + _IDLE_SECONDS)):
+            time.sleep(0.01)
 
 
-_RUNNING_BATCHES = _RunningBatches()
+_READS = _Reads()
 
 
 def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
@@ -199,12 +216,15 @@ def lazy_frame_from(read: Read, schema: pl.Schema) -> pl.LazyFrame:
         batch_size: int | None,
     ) -> Iterator[pl.DataFrame]:
         stream = read(schema.names() if columns is None else columns, predicate, n_rows)
-        while True:
-            with _RUNNING_BATCHES:
-                frame = next(stream, None)
-            if frame is None:
-                return
-            yield frame if predicate is None else frame.filter(predicate)
+        with _READS.read():
+            while True:
+                with _READS.batch():
+                    frame = next(stream, None)
+                    if frame is not None and predicate is not None:
+                        frame = frame.filter(predicate)
+                if frame is None:
+                    return
+                yield frame
 
     # is_pure: the rows are the same each time, so that a query may read them only once.
     return register_io_source(frames, schema=schema, is_pure=True)
