@@ -123,7 +123,7 @@ COMMANDS = {
     "javascript": "node model.mjs < rows.ndjson", "c": "cc -std=c99 -O3 program.c model.c -lm",
     "sql-duckdb": "duckdb my.db < model.sql",
     "sql-postgres": "psql -v ON_ERROR_STOP=1 -f model.sql",
-    "sql-sqlite": "sqlite3 my.db < model.sql", "polars": "python model.py rows.parquet",
+    "sql-sqlite": "sqlite3 -bail my.db < model.sql", "polars": "python model.py rows.parquet",
     "sql-clickhouse": "clickhouse-client --queries-file model.sql",
     "onnx": "Its input is `terms`", "liblinear": "liblinear-predict rows.svmlight model.model"}
 

@@ -270,6 +270,101 @@ def test_scripts_run_again_and_keep_the_documents(tmp_path):
     np.testing.assert_allclose([row[3] for row in scores], expected, rtol=1e-12)
 
 
+def two_models(folder, to):
+    """Scripts: of a model with stop words and a decision, and of one without either."""
+    decision = textnb.Decision(dict.fromkeys(LABELS, -3.0), None, {"documents": 3})
+    first = replace(bundle_of_animals(stop_words=("the",)), decision=decision,
+                    answers=("scores", "decision"))
+    return [script_of(to, bundle, folder).read_text("utf-8")
+            for bundle in (first, bundle_of_animals())]
+
+
+DECIDED = "SELECT d.label FROM {0}.textnb_decisions d JOIN {0}.textnb_labels l ON l.id = d.id"
+
+
+def test_a_script_leaves_the_models_of_other_schemas_alone(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    first, second = two_models(tmp_path, "sql-duckdb")
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(first)
+        connection.execute("INSERT INTO documents VALUES (1, 'the dog')")
+        connection.execute("CREATE SCHEMA team")
+        for path in ("team", "team,main"):
+            connection.execute(f"SET search_path = '{path}'")
+            connection.execute(second)
+            connection.execute("INSERT OR REPLACE INTO team.documents VALUES (2, 'cow')")
+            assert connection.execute("SELECT label FROM textnb_labels").fetchall() == [("z",)]
+            assert connection.execute(DECIDED.format("main")).fetchall() == [("y",)]
+
+
+def test_a_script_leaves_attached_databases_alone(tmp_path):
+    first, second = two_models(tmp_path, "sql-sqlite")
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.executescript(first)
+        connection.executescript("INSERT INTO documents VALUES (1, 'the dog')")
+        connection.commit()
+    with closing(sqlite3.connect(tmp_path / "b.db")) as connection:
+        connection.execute("ATTACH ? AS a", [str(tmp_path / "a.db")])
+        for _ in range(2):
+            connection.executescript(second)
+            assert connection.execute(DECIDED.format("a")).fetchall() == [("y",)]
+
+
+def test_a_script_for_postgres_leaves_other_schemas_of_the_path_alone(postgres, tmp_path):
+    import psycopg
+
+    first, second = two_models(tmp_path, "sql-postgres")
+    with schema(postgres, "theirs") as theirs, schema(postgres, '"Mine"') as mine:
+        theirs.execute(first)
+        theirs.execute("INSERT INTO documents VALUES (1, 'the dog')")
+        for _ in range(2):
+            mine.execute('SET search_path TO "Mine", theirs')
+            mine.execute(second)
+            assert mine.execute("SHOW search_path").fetchone() == ('"Mine", theirs',)
+            assert mine.execute(DECIDED.format("theirs")).fetchall() == [("y",)]
+        mine.execute("SET search_path TO absent")
+        with pytest.raises(psycopg.Error, match="no schema has been selected to create in"):
+            mine.execute(second)
+
+
+def test_collations_and_types_of_postgres_change_no_answer(postgres, tmp_path):
+    model = TextClassifier(textnb.BernoulliNB(), text=["one", "two"]).fit(frame_of(
+        ["Cat", "dog", "cow"], LABELS).select("label", one="text", two="text"))
+    with schema(postgres, "collations") as connection:
+        connection.execute(
+            'CREATE TABLE documents (id BIGINT, one TEXT COLLATE "C", two TEXT COLLATE "POSIX")')
+        connection.execute("INSERT INTO documents VALUES (1, 'Cat', 'CAT'), (2, NULL, 'dog')")
+        connection.execute(script_of("sql-postgres", bundle_of(model), tmp_path).read_text("utf-8"))
+        assert connection.execute("SELECT label FROM textnb_labels ORDER BY id").fetchall() == [
+            ("x",), ("y",)]
+    plan = Tokenizer(analyzer="char", lowercase=False, ngram_range=(1, 2))
+    model = TextClassifier(tokenizer=plan).fit(frame_of(ANIMALS, LABELS))
+    with schema(postgres, "characters") as connection:
+        connection.execute('CREATE TABLE documents (id BIGINT, text TEXT COLLATE "POSIX")')
+        connection.execute("INSERT INTO documents VALUES (1, 'dog')")
+        connection.execute(script_of("sql-postgres", bundle_of(model), tmp_path).read_text("utf-8"))
+        assert connection.execute("SELECT label FROM textnb_labels").fetchall() == [("y",)]
+
+
+def test_terms_of_citext_are_counted_as_they_are_written(postgres, tmp_path):
+    model = TextClassifier(textnb.BernoulliNB(), tokenizer=Tokenizer(lowercase=False)).fit(
+        frame_of(["Cat", "dog", "cow"], LABELS))
+    bundle = bundle_of(model, reads="terms")
+    with schema(postgres, "citext") as connection:
+        if not connection.execute(
+                "SELECT 1 FROM pg_available_extensions WHERE name = 'citext'").fetchall():
+            pytest.skip("needs citext: apt-get install postgresql-contrib")
+        connection.execute("CREATE EXTENSION citext SCHEMA citext")
+        connection.execute("CREATE TABLE document_terms (id BIGINT, term citext)")
+        connection.execute(script_of("sql-postgres", bundle, tmp_path).read_text("utf-8"))
+        connection.execute("INSERT INTO documents VALUES (1), (2)")
+        connection.execute("INSERT INTO document_terms VALUES "
+                           "(1, 'cat'), (1, 'Cat'), (2, 'Cat'), (2, 'cat')")
+        scores = connection.execute("SELECT s0, s1, s2 FROM textnb_labels ORDER BY id").fetchall()
+    expected = bundle.scores(bundle.count_tokens(pl.Series([["cat", "Cat"]])))[0]
+    np.testing.assert_allclose(scores, [expected, expected], rtol=1e-12)
+
+
 def test_scores_of_two_classes_as_one(tmp_path):
     path = script_of("sql-sqlite", bundle_of_animals(2, positive="y"), tmp_path)
     with closing(sqlite3.connect(":memory:")) as connection:

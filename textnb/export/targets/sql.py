@@ -70,8 +70,8 @@ class Sql(Program, sql_texts.Dialect):
         much faster than reading a literal per row.
     greatest : str
         The function that returns the highest of several numbers.
-    bytewise : str
-        The ``COLLATE`` clause by which terms are compared byte by byte; empty if they always are.
+    term : str
+        A term of ``document_terms``, as text.
     documents : str
         What `sums_view` reads documents from; it may be an error with some settings of an engine.
     """
@@ -87,7 +87,7 @@ class Sql(Program, sql_texts.Dialect):
     max_columns: ClassVar[int] = 10_000
     reads_lists: ClassVar[bool] = False
     greatest: ClassVar[str] = "greatest"
-    bytewise: ClassVar[str] = ""
+    term: ClassVar[str] = "term"
     documents: ClassVar[str] = "documents"
 
     def write(self, bundle: Bundle, path: Path) -> None:
@@ -99,7 +99,9 @@ class Sql(Program, sql_texts.Dialect):
                 file.write(f"{statement}\n")
 
     def usage(self, bundle: Bundle) -> str:
-        table = {"text": f"`documents(id, {', '.join(bundle.columns)})`",
+        texts = ", ".join(map(self.quote_name, bundle.columns)) if (
+            len(bundle.columns) > 1) else "text"
+        table = {"text": f"`documents(id, {texts})`",
                  "terms": "`documents(id)` and `document_terms(id, term)`, a row per occurrence",
                  "features": "`documents(id, ...)` with a column for each feature"}[bundle.reads]
         views = ["textnb_labels", "textnb_scores",
@@ -177,6 +179,10 @@ class Sql(Program, sql_texts.Dialect):
     def opening(self) -> Iterator[str]:
         """Write the first statements of the transaction."""
         yield "BEGIN;"
+
+    def drop(self, kind: str, name: str) -> str:
+        """Write statements that drop a VIEW or TABLE of an earlier script, in its schema alone."""
+        return f"DROP {kind} IF EXISTS {name};"
 
     def closing(self) -> Iterator[str]:
         """Write the last statements of the transaction."""
@@ -263,8 +269,8 @@ class Sql(Program, sql_texts.Dialect):
         """Write all statements, in order."""
         yield f"-- Scores of documents in {self.engine}: SELECT * FROM textnb_labels."
         yield from self.opening()
-        yield from (f"DROP VIEW IF EXISTS textnb_{name};" for name in _ALL_VIEWS)
-        yield from (f"DROP TABLE IF EXISTS textnb_{name};" for name in _ALL_TABLES)
+        yield from (self.drop("VIEW", f"textnb_{name}") for name in _ALL_VIEWS)
+        yield from (self.drop("TABLE", f"textnb_{name}") for name in _ALL_TABLES)
         yield "CREATE TABLE textnb_classes (position INTEGER PRIMARY KEY, label TEXT NOT NULL);"
         yield from self.load("textnb_classes", ("position", "label"),
                              ((k, str(label)) for k, label in enumerate(bundle.labels)))
@@ -298,7 +304,7 @@ class Sql(Program, sql_texts.Dialect):
             yield f"CREATE TABLE IF NOT EXISTS documents (id {self.id_type} PRIMARY KEY);"
             yield (f"CREATE TABLE IF NOT EXISTS document_terms (id {self.id_type} NOT NULL, "
                    "term TEXT NOT NULL);")
-            yield (f"CREATE VIEW textnb_terms AS SELECT id, term {self.bytewise} AS term "
+            yield (f"CREATE VIEW textnb_terms AS SELECT id, {self.term} {self.bytewise} AS term "
                    "FROM document_terms;")
         yield sums_view(bundle, self.documents)
 

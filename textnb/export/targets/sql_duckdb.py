@@ -46,6 +46,11 @@ class DuckDb(Re2Sql):
             f"unnest(CAST(string_split({column}, ',') AS DOUBLE[]))" for column in numbers),
             *constants])
 
+    def drop(self, kind: str, name: str) -> str:
+        # What is not in the current schema would be dropped in another one of the path.
+        content = " AS SELECT 0" if kind == "VIEW" else "(x INTEGER)"
+        return f"CREATE OR REPLACE {kind} {name}{content};\nDROP {kind} {name};"
+
     def list_of(self, elements: Sequence[tuple[str, str]]) -> str:
         cases = ",\n".join(f"CASE WHEN {condition} THEN [{self.literal(element)}] ELSE [] END"
                            for condition, element in elements)

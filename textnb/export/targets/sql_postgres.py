@@ -43,6 +43,8 @@ class Postgres(PatternSql):
     # The classes from which this one derives say what each piece of SQL is for.
     term_type = 'TEXT COLLATE "C" NOT NULL'
     bytewise = 'COLLATE "C"'
+    # The type citext would compare without regard to case, whatever the collation.
+    term = "CAST(term AS TEXT)"
     # A row must fit a page of 8 kB.
     max_columns = 1000
     reads_lists = True
@@ -78,6 +80,9 @@ class Postgres(PatternSql):
         yield "BEGIN;"
         yield "SET LOCAL client_encoding = 'UTF8';"
         yield "SET LOCAL client_min_messages = warning;"
+        # What is not in the current schema would be dropped in another one of the path.
+        yield ("DO $$ BEGIN PERFORM set_config('search_path', "
+               "coalesce(quote_ident(current_schema()), ''), true); END $$;")
         yield ("DO $$ BEGIN IF current_setting('server_encoding') <> 'UTF8' THEN "
                "RAISE EXCEPTION 'textnb needs a database with encoding UTF8'; END IF; END $$;")
 
@@ -178,7 +183,8 @@ class Postgres(PatternSql):
 
     def characters(self, keys: str, source: str) -> str:
         return (f"SELECT {keys}, c.character, c.place FROM {source}\nCROSS JOIN LATERAL "
-                "unnest(string_to_array(text, NULL)) WITH ORDINALITY c(character, place)")
+                f"unnest(string_to_array(text {self.bytewise}, NULL)) "
+                "WITH ORDINALITY c(character, place)")
 
     def create_fold_table(self, name: str) -> str:
         # The rows of `Fold.rows`, compared byte by byte.
@@ -211,6 +217,8 @@ class Postgres(PatternSql):
             connection.execute(f"CREATE SCHEMA {schema}")
             try:
                 connection.execute(f"SET search_path TO {schema}")
+                # To compile long sums takes minutes.
+                connection.execute("SET jit = off")
                 _execute(connection, path)
                 for table, frame in frames.items():
                     _fill(connection, table, frame)

@@ -83,7 +83,7 @@ class Sqlite(Sql):
     name = "sql-sqlite"
     needs = "SQLite 3.38 or newer, with Python's sqlite3"
     engine = "SQLite"
-    command = "sqlite3 my.db < model.sql"
+    command = "sqlite3 -bail my.db < model.sql"
     # The classes from which this one derives say what each piece of SQL is for.
     bytewise = "COLLATE BINARY"
     # A row, or a result, has 2000 columns.
@@ -102,6 +102,10 @@ class Sqlite(Sql):
         yield from super().load_weights(bundle)
         # Making the index after all rows were inserted takes half the time.
         yield "CREATE UNIQUE INDEX textnb_weights_by_term ON textnb_weights (term);"
+
+    def drop(self, kind: str, name: str) -> str:
+        # Attached databases may have models of their own.
+        return super().drop(kind, f"main.{name}")
 
     def stored_term(self, term: str, bundle: Bundle) -> str | None:
         has_character_ngrams = bundle.reads == "text" and bundle.splitter.analyzer != "word"

@@ -102,6 +102,8 @@ class Dialect(ABC):
         The number of characters of a string.
     nullable : str
         A string as a type that has null, because `lead` gives null after the last row.
+    bytewise : str
+        The ``COLLATE`` clause by which texts are compared byte by byte; empty if they always are.
     nul : str
         What texts hold in place of the character NUL; empty if they hold NUL itself.
     """
@@ -112,6 +114,7 @@ class Dialect(ABC):
     is_ascii: ClassVar[str]
     char_length: ClassVar[str]
     nullable: ClassVar[str] = "{}"
+    bytewise: ClassVar[str] = ""
     nul: ClassVar[str] = ""
 
     def literal(self, value: str) -> str:
@@ -189,8 +192,8 @@ def clean_texts(target: Dialect, words: Words) -> tuple[list[str], str, Words]:
     if len(words.columns) > 1:
         fields = "\nUNION ALL ".join(
             # The table's name is needed: for ClickHouse, `text` would be the alias.
-            f"SELECT id, {k} AS field, documents.{target.quote_name(name)} AS text "
-            "FROM documents"
+            f"SELECT id, {k} AS field, documents.{target.quote_name(name)} {target.bytewise} AS "
+            "text FROM documents"
             for k, name in enumerate(words.columns))
         statements.append(f"CREATE VIEW textnb_fields AS {fields};")
         source = "textnb_fields"
