@@ -325,6 +325,7 @@ def test_a_script_for_postgres_leaves_other_schemas_of_the_path_alone(postgres, 
         mine.execute("SET search_path TO absent")
         with pytest.raises(psycopg.Error, match="no schema has been selected to create in"):
             mine.execute(second)
+        mine.rollback()
 
 
 def test_collations_and_types_of_postgres_change_no_answer(postgres, tmp_path):
