@@ -1,6 +1,7 @@
 """Frames in, frames out: lazy or not, one column of text or several."""
 
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,14 @@ from polars.testing import assert_frame_equal
 from sklearn.base import clone
 
 from tests.classifier.models import SPAM, assert_same_model, never_read
-from textnb import DataError, GaussianNB, SchemaError, TableClassifier, TextClassifier
+from textnb import (
+    DataError,
+    GaussianNB,
+    ParameterError,
+    SchemaError,
+    TableClassifier,
+    TextClassifier,
+)
 
 
 def test_predict_returns_a_frame_for_a_frame_and_a_lazy_frame_for_other_tables(spam, tmp_path):
@@ -41,6 +49,61 @@ def test_labels_to_score_by_are_of_the_models_type_in_a_list_as_in_a_column(lear
     assert model.score(texts, other) == model.score({"text": texts, "label": other}) == 1.0
     if not isinstance(learned[0], list):
         assert TableClassifier(GaussianNB()).fit(rows, learned).score(rows, other) == 1.0
+
+
+WEIGHTS = np.array([3.0, 0.0, 1.5, 2.0])
+
+
+@pytest.mark.parametrize("labels", [["b", "b", "a", "b"], [["b"], ["b"], ["a"], ["b"]]], ids=str)
+def test_a_score_of_weighted_documents_is_their_share_of_the_weights(labels, tmp_path):
+    texts = ["aa", "bb", "aa", "bb cc"]
+    model = TextClassifier().fit(texts, labels)
+    rows = pl.DataFrame({"text": texts, "label": labels, "weight": WEIGHTS})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    right = [answer == label for answer, label in zip(model.predict(texts), labels, strict=True)]
+    assert 0 < sum(right) < 4
+    expected = pytest.approx(np.average(right, weights=WEIGHTS), rel=1e-12)
+    for score in (model.score(texts, labels, WEIGHTS), model.score(rows, sample_weight="weight"),
+                  model.score(rows, sample_weight=WEIGHTS.tolist()),
+                  model.score(rows.drop("label"), labels, sample_weight=rows["weight"]),
+                  model.score(rows.lazy(), sample_weight="weight"),
+                  model.score(tmp_path / "rows.parquet", sample_weight="weight")):
+        assert score == expected
+    assert model.score(texts, labels, np.ones(4)) == model.score(texts, labels)
+
+
+def test_a_score_of_weighted_rows_of_a_table():
+    rows = pl.DataFrame({"x": [0.0, 0.1, 5.0, 5.1], "label": ["a", "b", "b", "b"], "w": WEIGHTS})
+    model = TableClassifier(GaussianNB(), features=["x"]).fit(rows, ["a", "a", "b", "b"])
+    right = model.predict(rows) == rows["label"].to_numpy()
+    assert 0 < right.sum() < 4
+    expected = pytest.approx(np.average(right, weights=WEIGHTS), rel=1e-12)
+    for score in (model.score(rows, sample_weight="w"), model.score(rows, sample_weight=WEIGHTS),
+                  model.score(rows.lazy(), sample_weight="w"),
+                  model.score(rows["x"].to_frame().to_numpy(), rows["label"], WEIGHTS)):
+        assert score == expected
+
+
+@pytest.mark.parametrize(("given", "error", "message"), [
+    ((["aa"], ["x"], [0.0]), DataError, "is 0 for every row: there is nothing to measure"),
+    ((["aa"], ["x"], [-1.0]), DataError, "sample_weight is -1.0 in row 0"),
+    ((["aa"], ["x"], [1.0, 2.0]), DataError, "1 document and weights of shape"),
+    ((["aa"], ["x"], "w"), ParameterError, "'w' names a column; beside y, give one weight per row"),
+    (({"text": ["aa"], "label": ["x"]}, None, "w"), SchemaError, "no column 'w'"),
+    ((pl.LazyFrame({"text": ["aa"], "label": ["x"]}), None, [1.0]), ParameterError,
+     "a LazyFrame or a file holds them in a column")], ids=str)
+def test_weights_of_a_score_are_checked_as_those_of_a_fit(given, error, message):
+    with pytest.raises(error, match=message):
+        TextClassifier().fit(["aa", "bb"], ["x", "y"]).score(*given)
+
+
+def test_weights_may_be_objects_and_decimals():
+    texts, labels = ["aa", "bb", "aa"], ["x", "y", "y"]
+    expected = TextClassifier().fit(texts, labels, sample_weight=[1, 2, 3]).predict_proba(texts)
+    for weights in (np.array([1, 2, 3], dtype=object), [Decimal(1), Decimal(2), Decimal(3)],
+                    pl.Series([1, 2, 3]).cast(pl.Decimal(9, 1))):
+        model = TextClassifier().fit(texts, labels, sample_weight=weights)
+        assert model.predict_proba(texts).tolist() == expected.tolist()
 
 
 def test_labels_to_score_by_that_the_model_can_not_have_are_refused_in_the_same_words():

@@ -74,13 +74,30 @@ def test_weights_are_routed(name, routing):
         make_pipeline(FunctionTransformer(), clone(estimator)).fit(X, Y, sample_weight=weight)
 
 
+@pytest.mark.parametrize(("model", "rows"), [
+    (TextClassifier(), ["xx" if label == "x" else "yy zz" for label in Y]),
+    (textnb.TableClassifier(GaussianNB()), X)], ids=["texts", "table"])
+def test_weights_are_routed_to_the_score_of_a_classifier(model, rows, routing):
+    weight = np.where(Y == "x", 5.0, 1.0)
+    # Without weights, scikit-learn routes None.
+    pipeline = make_pipeline(FunctionTransformer(), clone(model)).fit(rows, Y)
+    right = pipeline.predict(rows) == Y
+    assert pipeline.score(rows, Y) == float(np.mean(right))
+    assert np.isfinite(cross_val_score(pipeline, rows, Y, cv=3)).all()
+    asked = make_pipeline(FunctionTransformer(), clone(model).set_fit_request(
+        sample_weight=False).set_score_request(sample_weight=True) if isinstance(
+            model, TextClassifier) else clone(model).set_score_request(sample_weight=True))
+    assert asked.fit(rows, Y).score(rows, Y, sample_weight=weight) == pytest.approx(
+        np.average(right, weights=weight), rel=1e-12)
+
+
 def test_routing_must_be_on():
     with pytest.raises(RuntimeError, match="enable_metadata_routing=True"):
         MultinomialNB().set_score_request(sample_weight=True)
 
 
 @pytest.mark.parametrize(("estimator", "method"), [
-    (TextClassifier(), "score"), (textnb.TableClassifier(GaussianNB()), "fit"),
+    (textnb.TableClassifier(GaussianNB()), "fit"),
     (textnb.LinearDiscriminantAnalysis(), "fit"), (textnb.NearestCentroid(), "partial_fit")])
 def test_weights_are_not_asked_for_a_method_that_takes_none(estimator, method, routing):
     with pytest.raises(ParameterError, match=f"has no {method} that takes sample_weight"):

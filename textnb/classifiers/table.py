@@ -25,6 +25,7 @@ from textnb.frames.features import check_values, feature_matrix
 from textnb.frames.kinds import in_memory, to_kind_of
 from textnb.frames.scan import scan_table
 from textnb.frames.texts import labels_are_separate, labels_as
+from textnb.frames.weights import weight_column, with_weights
 from textnb.learning.documents import announced_labels, check_known, sum_moments
 from textnb.learning.journal import log_learned
 from textnb.learning.parameters import detach
@@ -270,8 +271,13 @@ class TableClassifier(Parameters):
         """
         return margins(self.estimator_.check_possible(self.predict_joint_log_proba(X)))
 
-    def score(self, X: Any, y: ArrayLike | None = None) -> float:
-        """Accuracy by the labels ``y``, or the label column; DataError if there are no rows."""
+    def score(
+        self, X: Any, y: ArrayLike | None = None, sample_weight: str | ArrayLike | None = None
+    ) -> float:
+        """Accuracy by the labels ``y``, or the label column; DataError if there are no rows.
+
+        ``sample_weight`` is an array (n_rows,), or names a column; beside ``y``, it is an array.
+        """
         fitted = self.fitted_
         if y is not None:
             if not np.size(y):
@@ -279,11 +285,14 @@ class TableClassifier(Parameters):
             predicted = self.predict(X if isinstance(X, np.ndarray) else fitted.scan(X))
             if isinstance(predicted, pl.LazyFrame):
                 predicted = predicted.select("predicted").collect().to_series().to_numpy()
-            return share_right(predicted, y, fitted.label, fitted.labels.dtype)
+            return share_right(predicted, y, sample_weight, fitted.label, fitted.labels.dtype)
+        weight = weight_column(X, sample_weight, [fitted.label])
         frame = scan_table(X, fitted.columns, fitted.label)
         with naming_source(X):
+            frame = with_weights(frame, sample_weight, weight).lazy()
             actual = labels_as(fitted.label, frame, fitted.labels.dtype)
-            return share_right_of_table(self.predict(frame), "predicted", actual, fitted.label)
+            return share_right_of_table(
+                self.predict(frame), "predicted", actual, fitted.label, weight)
 
     def linear_form(self) -> LinearForm:
         """Classes, terms (the features), weights and intercept, if the estimator is linear."""

@@ -432,12 +432,13 @@ class TextClassifier(LimitSettings, ColumnSettings, Parameters):
         """
         return texts.decision_values(self.fitted_, X)
 
-    def score(self, X: Rows, y: ArrayLike | None = None) -> float:
+    def score(self, X: Rows, y: ArrayLike | None = None, sample_weight: RowWeights = None) -> float:
         """Accuracy, against ``y`` or the label column; of lists, all labels must be right.
 
         If the model has a decision, the answers are the decisions, and "unsure" is wrong.
+        ``sample_weight`` is as for `fit`; beside ``y``, it is an array.
         """
-        return texts.accuracy(self.fitted_, X, y)
+        return texts.accuracy(self.fitted_, X, y, sample_weight)
 
     def transform(self, X: Rows) -> CountMatrix:
         """Counts of the vocabulary's terms: csr_array of int64 (n_documents, n_terms)."""

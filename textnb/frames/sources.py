@@ -160,27 +160,30 @@ class _Reads:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        # A generator may be thrown away by a thread that holds the lock.
+        self._lock = threading.RLock()
         self._n_reads, self._n_batches, self._last_batch = 0, 0, 0.0
         atexit.register(self._wait)
 
     @contextmanager
     def read(self) -> Iterator[None]:
         """A read, which ends too where its generator is thrown away."""
-        self._n_reads += 1
+        with self._lock:
+            self._n_reads += 1
         try:
             yield
         finally:
-            self._n_reads -= 1
+            with self._lock:
+                self._n_reads -= 1
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        with self._changed:
+        with self._lock:
             self._n_batches += 1
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._n_batches -= 1
                 self._last_batch = time.monotonic()
 

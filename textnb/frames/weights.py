@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from textnb.bayes.statistics import MAX_WEIGHT
 from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
-from textnb.frames.kinds import in_memory
+from textnb.frames.kinds import in_memory, series_of
 from textnb.frames.names import check_name
 from textnb.frames.texts import is_table
 
@@ -74,7 +74,12 @@ def with_weights(
         check_name(column, "weight")
         return frame
     rows = frame.lazy().collect()
-    weights = pl.Series(ARRAY_COLUMN, np.asarray(sample_weight))
+    values = series_of(sample_weight)
+    if not isinstance(values, pl.Series):
+        values = np.asarray(values)
+        # Objects of Python, such as integers without limit, become numbers of one type.
+        values = values.tolist() if values.ndim and values.dtype == object else values
+    weights = pl.Series(ARRAY_COLUMN, values, strict=False)
     if weights.dtype.is_nested() or len(weights) != rows.height:
         raise DataError(f"{quantity(rows.height, 'document')} and weights of shape "
                         f"{np.shape(sample_weight)}: there must be one weight per document")

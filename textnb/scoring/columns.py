@@ -17,11 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from textnb.bayes.decision import UNSURE, Decision, choose_labels, log_odds
 from textnb.bayes.forms import Floats, log_posterior, log_sigmoid
 from textnb.bayes.labels import Link
-from textnb.errors import DataError, ParameterError, SchemaError
+from textnb.errors import DataError, Mention, ParameterError, SchemaError
 from textnb.frames.batches import batches
 from textnb.frames.names import exactly
 from textnb.frames.sources import lazy_frame_from
 from textnb.frames.texts import labels_as, with_labels
+from textnb.frames.weights import ARRAY_COLUMN, read_weights, with_weights
 from textnb.learning.documents import check_nulls
 from textnb.runtime.settings import is_truth
 from textnb.runtime.threads import map_in_threads
@@ -299,19 +300,26 @@ def null_unless(values: pl.Series, condition: pl.Series) -> pl.Series:
     return pl.select(pl.when(condition).then(values)).to_series()
 
 
-def share_right(predicted: Any, y: ArrayLike, label: str, dtype: pl.DataType) -> float:
-    """As `share_right_of_table`, for answers of a type and labels that were passed separately.
+def share_right(
+    predicted: Any, y: ArrayLike, sample_weight: ArrayLike | None, label: str, dtype: pl.DataType
+) -> float:
+    """As `share_right_of_table`, for answers of a type, and labels and weights beside them.
 
     The labels are taken as by a fit, and cast as those of a table are.
     """
+    if isinstance(sample_weight, str):
+        raise ParameterError.naming_settings(
+            "{setting} names a column; beside y, give one weight per row",
+            setting=Mention("sample_weight", repr(sample_weight)))
     items = predicted.tolist() if isinstance(predicted, np.ndarray) else predicted
     answers = pl.Series(_ANSWER, items, dtype=dtype).to_frame()
-    rows = with_labels(answers, y, label).lazy()
-    return share_right_of_table(rows, _ANSWER, labels_as(label, rows, dtype), label)
+    weight = None if sample_weight is None else ARRAY_COLUMN
+    rows = with_weights(with_labels(answers, y, label), sample_weight, weight).lazy()
+    return share_right_of_table(rows, _ANSWER, labels_as(label, rows, dtype), label, weight)
 
 
 def share_right_of_table(
-    answers: pl.LazyFrame, answer: str, actual: pl.Expr, label: str
+    answers: pl.LazyFrame, answer: str, actual: pl.Expr, label: str, weight: str | None
 ) -> float:
     """The share of rows whose answer is the label; a null answer, such as "unsure", is wrong.
 
@@ -324,15 +332,24 @@ def share_right_of_table(
         The true labels, as an expression on ``answers``.
     label : str
         The name of the label column, for errors.
+    weight : str or None
+        The column of the rows' weights; None if all weigh the same.
 
     Raises
     ------
     DataError
-        If there are no rows, or a label is null; its row is named.
+        If there are no rows, a label is null, or a weight is not valid (its row is named); or if
+        all weights are 0.
     """
     is_right = (pl.col(answer) == actual).fill_null(False)
-    rows = answers.select(is_right.alias("is_right"), actual.alias("label")).collect()
+    weights = [] if weight is None else [pl.col(weight).alias("weight")]
+    rows = answers.select(is_right.alias("is_right"), actual.alias("label"), *weights).collect()
     if not rows.height:
         raise DataError.no_rows("the input", "there is nothing to measure")
     check_nulls(rows["label"].rename(label))
-    return int(rows["is_right"].sum()) / rows.height
+    if weight is None:
+        return int(rows["is_right"].sum()) / rows.height
+    numbers = read_weights(rows["weight"].rename(weight), first_row=0)
+    if not numbers.any():
+        raise DataError("sample_weight is 0 for every row: there is nothing to measure")
+    return float(np.average(rows["is_right"].to_numpy(), weights=numbers))

@@ -26,6 +26,7 @@ from textnb.frames.indicator import check_indicator
 from textnb.frames.kinds import in_memory, select_columns, to_kind_of
 from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
+from textnb.frames.weights import ARRAY_COLUMN, weight_column, with_weights
 from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
@@ -346,8 +347,10 @@ def _predict_few(
     return X.hstack(answer_table.select(names))
 
 
-def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
-    """The share of documents whose label is the answer.
+def accuracy(
+    fitted: Fitted, X: Rows, y: ArrayLike | None, sample_weight: str | ArrayLike | None = None
+) -> float:
+    """The share of documents whose label is the answer; with weights, their share of the weights.
 
     If ``y`` is None, labels are in the label column of the table ``X``.
 
@@ -360,16 +363,19 @@ def accuracy(fitted: Fitted, X: Rows, y: ArrayLike | None) -> float:
         # If y is a matrix, as at the fit, labels are compared as lists.
         y, _ = check_indicator(fitted.indicator, y)
         predicted = labels_of(replace(fitted, indicator=None), X)
-        return share_right(predicted, y, fitted.label, fitted.label_type)
+        return share_right(predicted, y, sample_weight, fitted.label, fitted.label_type)
     if not is_table(X):
         raise ParameterError("y is needed if X is a sequence of texts")
-    label, columns = fitted.label, fitted.columns
-    rows = fitted.scan(select_columns(X, [*columns, label]))
+    label, columns = fitted.label, [*fitted.columns, fitted.label]
+    weight = weight_column(X, sample_weight, columns)
+    others = [] if weight in (None, ARRAY_COLUMN) else [weight]
+    rows = fitted.scan(select_columns(X, [*columns, *others]))
     with naming_source(X):
+        rows = with_weights(rows, sample_weight, weight).lazy()
         answers = score_frame(fitted, rows, Answers())
         answer = "decision" if "decision" in answers.collect_schema() else "predicted"
         return share_right_of_table(
-            answers, answer, labels_as(label, rows, fitted.label_type), label)
+            answers, answer, labels_as(label, rows, fitted.label_type), label, weight)
 
 
 def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:
