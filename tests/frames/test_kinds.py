@@ -183,6 +183,27 @@ class TestPandas:
         assert MODEL.predict(frame).columns.tolist() == ["text", "label", "label", "predicted"]
         with pytest.raises(SchemaError, match="two columns called 'label': rename or drop one"):
             TextClassifier().fit(frame)
+        rows = pl.concat([pl.DataFrame(COLUMNS)] * 5).with_row_index("when").with_columns(
+            group=pl.int_range(20) % 3, more=0)
+        twice = rows.to_dicts()
+        twice = pandas.concat([pandas.DataFrame(twice), pandas.DataFrame(twice)[["more"]]], axis=1)
+        for measured in (
+                lambda frame: textnb.evaluate(MODEL, frame).to_dict(),
+                lambda frame: textnb.held_out(MODEL, frame).scores.tolist(),
+                lambda frame: textnb.leave_one_out(
+                    TextClassifier().fit(rows), frame).scores.tolist(),
+                lambda frame: textnb.cross_validate(MODEL, frame, time="when").scores.tolist(),
+                lambda frame: textnb.cross_validate(
+                    MODEL, frame, folds=2, groups="group").scores.tolist(),
+                lambda frame: textnb.validate_online(
+                    MODEL, frame, time="when", positive="pos", block=1).to_dict(),
+                lambda frame: textnb.drift(MODEL, frame, frame).to_dict(),
+                lambda frame: textnb.find_duplicates(frame).to_dict()):
+            assert measured(twice) == measured(rows)
+        table = pandas.DataFrame({"x": [0.0, 1.0], "label": [*"ab"], "y": 0.0})
+        model = TableClassifier(features=["x"]).fit(table)
+        table = pandas.concat([table, table[["y"]]], axis=1)
+        assert textnb.evaluate(model, table).accuracy == 1.0
 
     @pytest.mark.parametrize(("columns", "message"), [
         ([("a", "text"), ("a", "label")], "have 2 levels, and one is expected; flatten"),

@@ -34,6 +34,7 @@ from textnb.evaluation.labelled import score_held_out
 from textnb.evaluation.novelty import UNKNOWN
 from textnb.frames.batches import Progress
 from textnb.frames.failures import naming_source
+from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted, fitted_text_model
 
@@ -269,7 +270,8 @@ def sample_of(fitted: Fitted, frame: Any, progress: Progress | None = None) -> S
 
     with naming_source(frame):
         labelled = fitted.label in scan(
-            frame, text=fitted.columns, tokens=fitted.token_columns).collect_schema()
+            select_columns(frame, [*fitted.columns, fitted.label]), text=fitted.columns,
+            tokens=fitted.token_columns).collect_schema()
     held = score_held_out(fitted, frame, progress, watch=count, labelled=labelled)
     if held.novelty is not None:
         held.novelty.warn()

@@ -18,6 +18,7 @@ from textnb.errors import DataError, ParameterError, quantity
 from textnb.evaluation.similarity import shingles, similar_before
 from textnb.frames.batches import batches
 from textnb.frames.failures import naming_source
+from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan
 from textnb.learning.text_settings import text_columns_of, text_columns_without_label
 from textnb.runtime import notebook
@@ -238,7 +239,8 @@ def _read(
     tokens, label_columns = tokenizer.expr(columns), [] if label is None else [label]
     parts = []
     with naming_source(frame):
-        lazy = scan(frame, text=columns, label=label, tokens=tokenizer.columns_of_tokens(columns))
+        lazy = scan(select_columns(frame, [*columns, *label_columns]), text=columns, label=label,
+                    tokens=tokenizer.columns_of_tokens(columns))
         for batch in batches(lazy.select(*columns, *label_columns), columns):
             codes = batch.select(tokens.cast(pl.List(interner.dtype)).alias("codes"))[
                 "codes"].to_physical().cast(pl.List(pl.UInt32))

@@ -31,6 +31,7 @@ from textnb.evaluation.novelty import UNVERIFIED, NoveltyCount
 from textnb.evaluation.roc import Roc
 from textnb.frames.batches import Progress
 from textnb.frames.failures import naming_source
+from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan_table
 from textnb.learning.fitted import Fitted, fitted_text_model_or_none
 from textnb.runtime.threads import map_in_threads
@@ -48,6 +49,7 @@ def scan_for(model: AnyModel, rows: Any) -> pl.LazyFrame:
     fitted = fitted_text_model_or_none(model)
     if fitted is not None:
         return fitted.scan(rows)
+    rows = select_columns(rows, [*model.features_, model.label_column])
     return scan_table(rows, model.features_, model.label_column)
 
 

@@ -30,6 +30,7 @@ from textnb.evaluation.held_out import HeldOut
 from textnb.evaluation.novelty import codes_among
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import naming_source
+from textnb.frames.kinds import select_columns
 from textnb.frames.scan import scan
 from textnb.learning.fitted import Fitted
 from textnb.learning.fitting import count, fit, fit_from_counts
@@ -106,9 +107,11 @@ class Recipe:
         return cls(settings, from_counts=estimator.from_counts and not is_auto(estimator.l),
                    fit=partial(fit, settings, left_out=with_scores_left_out))
 
-    def scan(self, frame: Any) -> pl.LazyFrame:
-        """The rows, with their columns checked."""
-        return scan(frame, text=self.settings.columns, label=self.settings.label,
+    def scan(self, frame: Any, *others: str | None) -> pl.LazyFrame:
+        """The rows, with their columns checked; ``others`` are columns that are read too."""
+        columns, label = self.settings.columns, self.settings.label
+        names = dict.fromkeys([*columns, label, *filter(None, others)])
+        return scan(select_columns(frame, [*names]), text=columns, label=label,
                     tokens=self.settings.token_columns)
 
 
@@ -173,7 +176,7 @@ def cross_validate(
     """
     recipe = Recipe.of(model, "cross_validate")
     with naming_source(frame):
-        rows = recipe.scan(frame)
+        rows = recipe.scan(frame, groups, time)
         partition = split(rows, recipe.settings.label, folds=folds, groups=groups, time=time,
                           seed=seed)
         return score_folds(model, rows, partition, progress=progress)

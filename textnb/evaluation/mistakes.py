@@ -19,7 +19,7 @@ from textnb.errors import ParameterError, SchemaError
 from textnb.evaluation.labelled import known_labels, unknown_labels
 from textnb.evaluation.novelty import NoveltyCount, codes_among
 from textnb.frames.batches import Progress, batches
-from textnb.frames.kinds import rows_to_kind_of, select_columns
+from textnb.frames.kinds import rows_to_kind_of
 from textnb.frames.names import exactly
 from textnb.frames.texts import labels_as
 from textnb.learning.documents import check_nulls
@@ -128,7 +128,7 @@ def select_mistakes(
     """
     if type(terms) is not int or terms < 0:
         raise ParameterError.out_of_range("terms", "a number of terms, 0 or more", terms)
-    rows = fitted.scan(select_columns(frame, [*fitted.columns, fitted.label]))
+    rows = fitted.scan(frame)
     scored = _score(fitted, rows, _check_within(within), terms, progress, novelty, on_batch, on_end)
     input_columns = rows.collect_schema().names()
     new_columns = {name: pl.col(_PREFIX + name) for name in ("row", *_answer_types(fitted))}

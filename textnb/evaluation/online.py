@@ -165,7 +165,8 @@ def validate_online(
         time_columns = [] if time is None else [time]
         for name in time_columns:
             check_name(name, "time")
-        rows = recipe.scan(frame).select(*dict.fromkeys([*names, label, *time_columns])).collect()
+        rows = recipe.scan(frame, time).select(
+            *dict.fromkeys([*names, label, *time_columns])).collect()
         if not rows.height:
             raise DataError.no_rows("the input")
         # Before rows are sorted, so that an error names the number of a row in the frame.

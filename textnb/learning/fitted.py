@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from textnb.bayes.learned import Learned, SinceFit
 from textnb.bayes.pruned import Pruned
 from textnb.errors import ParameterError, quantity
 from textnb.frames.indicator import Indicator
+from textnb.frames.kinds import select_columns
 from textnb.frames.scan import check_kind_of_labels, scan
 from textnb.learning.row_sample import RowSample
 from textnb.learning.text_settings import TextSettings
@@ -144,8 +145,10 @@ class Fitted:
         """The model, with the ``l`` that was chosen in place of "auto"."""
         return self.model.with_smoothing(self.chosen_l)
 
-    def scan(self, frame: Any) -> pl.LazyFrame:
+    def scan(self, frame: Any, others: Sequence[str] = ()) -> pl.LazyFrame:
         """Scan labelled rows: the text columns, and a label column of the model's kind.
+
+        Of a table of another library, only these columns and ``others`` are converted.
 
         Raises
         ------
@@ -153,7 +156,8 @@ class Fitted:
             If a column is missing or of another type, such as lists of labels for a model of one
             label per document.
         """
-        rows = scan(frame, text=self.columns, label=self.label, tokens=self.token_columns)
+        rows = scan(select_columns(frame, [*self.columns, self.label, *others]),
+                    text=self.columns, label=self.label, tokens=self.token_columns)
         return check_kind_of_labels(rows, self.label, of_lists=self.is_multilabel)
 
     @property

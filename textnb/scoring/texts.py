@@ -366,10 +366,9 @@ def accuracy(
         return share_right(predicted, y, sample_weight, fitted.label, fitted.label_type)
     if not is_table(X):
         raise ParameterError("y is needed if X is a sequence of texts")
-    label, columns = fitted.label, [*fitted.columns, fitted.label]
-    weight = weight_column(X, sample_weight, columns)
-    others = [] if weight in (None, ARRAY_COLUMN) else [weight]
-    rows = fitted.scan(select_columns(X, [*columns, *others]))
+    label = fitted.label
+    weight = weight_column(X, sample_weight, [*fitted.columns, label])
+    rows = fitted.scan(X, [] if weight in (None, ARRAY_COLUMN) else [weight])
     with naming_source(X):
         rows = with_weights(rows, sample_weight, weight).lazy()
         answers = score_frame(fitted, rows, Answers())
