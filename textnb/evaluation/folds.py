@@ -110,8 +110,9 @@ class Recipe:
     def scan(self, frame: Any, *others: str | None) -> pl.LazyFrame:
         """The rows, with their columns checked; ``others`` are columns that are read too."""
         columns, label = self.settings.columns, self.settings.label
-        names = dict.fromkeys([*columns, label, *filter(None, others)])
-        return scan(select_columns(frame, [*names]), text=columns, label=label,
+        # What is no name of a column is refused where it is used.
+        names = [*columns, label, *(name for name in others if isinstance(name, str))]
+        return scan(select_columns(frame, [*dict.fromkeys(names)]), text=columns, label=label,
                     tokens=self.settings.token_columns)
 
 
