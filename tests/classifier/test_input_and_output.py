@@ -1,6 +1,7 @@
 """Frames in, frames out: lazy or not, one column of text or several."""
 
 import pickle
+from datetime import date
 from decimal import Decimal
 
 import numpy as np
@@ -84,14 +85,37 @@ def test_a_score_of_weighted_rows_of_a_table():
         assert score == expected
 
 
+def test_no_column_of_the_input_is_taken_for_an_answer():
+    rows = pl.DataFrame({"text": ["aa", "bb"], "label": ["x", "y"], "decision": ["y", "x"],
+                         "predicted": [2.0, 1.0]})
+    model = TextClassifier().fit(rows)
+    for given in (rows, rows.lazy(), rows.to_dict(as_series=False)):
+        assert model.score(given) == model.score(given, sample_weight="predicted") == 1.0
+
+
+@pytest.mark.parametrize(("learned", "other", "message"), [
+    (["x", "y"], [["x"], ["y"]], "holds lists of labels, and here each document must have one"),
+    ([["x"], ["y"]], ["x", "y"], "the model predicts lists of labels")], ids=str)
+def test_labels_of_the_other_kind_are_no_labels_to_score_by(learned, other, message):
+    model = TextClassifier().fit(["aa", "bb"], learned)
+    for given in ((["aa", "bb"], other), ({"text": ["aa", "bb"], "label": other},)):
+        with pytest.raises(SchemaError, match=message):
+            model.score(*given)
+
+
 @pytest.mark.parametrize(("given", "error", "message"), [
+    ((["aa"], ["x"], [Decimal("NaN")]), DataError, "sample_weight is nan in row 0"),
+    ((["aa", "bb"], ["x", "y"], [1, None]), DataError, "sample_weight is nan in row 1"),
+    ((["aa"], ["x"], [date(2026, 1, 2)]), DataError, "holds what is no number"),
+    ((["aa"], ["x"], np.array([1], "m8[s]")), DataError, "is of type timedelta64"),
+    ((["aa", "bb"], ["x", "y"], [[1], [1, 2]]), DataError, "holds what is no number"),
     ((["aa"], ["x"], [0.0]), DataError, "is 0 for every row: there is nothing to measure"),
     ((["aa"], ["x"], [-1.0]), DataError, "sample_weight is -1.0 in row 0"),
     ((["aa"], ["x"], [1.0, 2.0]), DataError, "1 document and weights of shape"),
     ((["aa"], ["x"], "w"), ParameterError, "'w' names a column; beside y, give one weight per row"),
     (({"text": ["aa"], "label": ["x"]}, None, "w"), SchemaError, "no column 'w'"),
     ((pl.LazyFrame({"text": ["aa"], "label": ["x"]}), None, [1.0]), ParameterError,
-     "a LazyFrame or a file holds them in a column")], ids=str)
+     "a LazyFrame or a file holds them in a column")], ids=lambda given: "")
 def test_weights_of_a_score_are_checked_as_those_of_a_fit(given, error, message):
     with pytest.raises(error, match=message):
         TextClassifier().fit(["aa", "bb"], ["x", "y"]).score(*given)
@@ -101,7 +125,7 @@ def test_weights_may_be_objects_and_decimals():
     texts, labels = ["aa", "bb", "aa"], ["x", "y", "y"]
     expected = TextClassifier().fit(texts, labels, sample_weight=[1, 2, 3]).predict_proba(texts)
     for weights in (np.array([1, 2, 3], dtype=object), [Decimal(1), Decimal(2), Decimal(3)],
-                    pl.Series([1, 2, 3]).cast(pl.Decimal(9, 1))):
+                    pl.Series([1, 2, 3]).cast(pl.Decimal(9, 1)), np.longdouble([1, 2, 3])):
         model = TextClassifier().fit(texts, labels, sample_weight=weights)
         assert model.predict_proba(texts).tolist() == expected.tolist()
 

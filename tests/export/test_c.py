@@ -102,8 +102,8 @@ def test_each_input_in_memory_that_is_watched(cc, reads, positive, tmp_path):
         given=b"".join(c._input_records(bundle, rows)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [2000, 100_000])
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("number", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("plan", ["pairs", "kept", "tr", "nfkc", "char_wb"])
 def test_bytes_that_are_no_utf_8(cc, plan, number, tmp_path):
     rng = random.Random(7)

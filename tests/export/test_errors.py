@@ -147,13 +147,13 @@ UNSOUND = "is not a sound textnb bundle"
                     ({"type": "float", "labels": [1.5]}, "float"),
                     ({"type": "string", "labels": []}, "not of their type"),
                     ({"type": "string", "labels": ["arts", "money", "sport"], "order": [2, 1, 0]},
-                     "newer textnb: it has in the classes of form.json 'order'")],
+                     "newer textnb: it has the name of classes 'order'")],
            reads=[("minds", "reads 'minds'")],
            intercept=[([1.0], "not one per output"), ("abc", "intercepts are not numbers")],
            positive=[("arts", "not found|unable to find")],
            target=[("nothing", "target 'nothing' is unknown"), (["x"], "target is not a name")],
            columns=[([], "columns"), (None, "columns")],
-           newer=[(None, "newer textnb: it has in form.json 'newer'")]),
+           newer=[(None, "newer textnb: it has the name in form.json 'newer'")]),
     *other("mapped", version=[(4, "Upgrade")], above=[(0.0, "not that of its feature map")],
            features=[({"steps": [{"step": "squared"}]}, "unknown value 'squared'"),
                      (None, UNSOUND),
@@ -216,7 +216,7 @@ def test_characters_that_no_reader_could_split_by_are_refused(content, bundle):
 def test_a_step_of_a_later_release_is_refused(bundle):
     characters = json.loads((bundle / "characters.json").read_text())
     (bundle / "characters.json").write_text(json.dumps({**characters, "stem": "english"}))
-    with pytest.raises(ModelFileError, match=r"newer textnb: it has in characters\.json 'stem'"):
+    with pytest.raises(ModelFileError, match=r"it has the name in characters\.json 'stem'"):
         verify_export(resealed(bundle))
 
 

@@ -323,7 +323,7 @@ def test_a_script_for_postgres_leaves_other_schemas_of_the_path_alone(postgres, 
             assert mine.execute("SHOW search_path").fetchone() == ('"Mine", theirs',)
             assert mine.execute(DECIDED.format("theirs")).fetchall() == [("y",)]
         mine.execute("SET search_path TO absent")
-        with pytest.raises(psycopg.Error, match="no schema has been selected to create in"):
+        with pytest.raises(psycopg.Error, match="no schema of the search_path exists"):
             mine.execute(second)
         mine.rollback()
 

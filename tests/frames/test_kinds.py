@@ -203,7 +203,7 @@ class TestPandas:
         table = pandas.DataFrame({"x": [0.0, 1.0], "label": [*"ab"], "y": 0.0})
         model = TableClassifier(features=["x"]).fit(table)
         table = pandas.concat([table, table[["y"]]], axis=1)
-        assert textnb.evaluate(model, table).accuracy == 1.0
+        assert textnb.evaluate(model, table).accuracy == model.score(table) == 1.0
 
     @pytest.mark.parametrize(("columns", "message"), [
         ([("a", "text"), ("a", "label")], "have 2 levels, and one is expected; flatten"),

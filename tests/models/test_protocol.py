@@ -168,7 +168,6 @@ print("sklearn" in sys.modules)
 """
 
 
-@pytest.mark.slow
 def test_frames_need_no_scikit_learn(tmp_path):
     done = subprocess.run([sys.executable, "-c", LIGHT, str(tmp_path / "model.textnb")], check=True,
                           capture_output=True, text=True, timeout=120)

@@ -304,7 +304,7 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_each_value_in_turn_is_refused_or_gives_a_model_that_works(
     name, files, load_or_none

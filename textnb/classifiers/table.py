@@ -22,10 +22,10 @@ from textnb.errors import DataError, ParameterError, quantity
 from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import naming_source
 from textnb.frames.features import check_values, feature_matrix
-from textnb.frames.kinds import in_memory, to_kind_of
+from textnb.frames.kinds import in_memory, select_columns, to_kind_of
 from textnb.frames.scan import scan_table
 from textnb.frames.texts import labels_are_separate, labels_as
-from textnb.frames.weights import weight_column, with_weights
+from textnb.frames.weights import ARRAY_COLUMN, weight_column, with_weights
 from textnb.learning.documents import announced_labels, check_known, sum_moments
 from textnb.learning.journal import log_learned
 from textnb.learning.parameters import detach
@@ -280,14 +280,14 @@ class TableClassifier(Parameters):
         """
         fitted = self.fitted_
         if y is not None:
-            if not np.size(y):
-                raise DataError.no_rows("the input")
             predicted = self.predict(X if isinstance(X, np.ndarray) else fitted.scan(X))
             if isinstance(predicted, pl.LazyFrame):
                 predicted = predicted.select("predicted").collect().to_series().to_numpy()
             return share_right(predicted, y, sample_weight, fitted.label, fitted.labels.dtype)
         weight = weight_column(X, sample_weight, [fitted.label])
-        frame = scan_table(X, fitted.columns, fitted.label)
+        others = [] if weight in (None, ARRAY_COLUMN) else [weight]
+        frame = scan_table(select_columns(X, [*fitted.columns, fitted.label, *others]),
+                           fitted.columns, fitted.label)
         with naming_source(X):
             frame = with_weights(frame, sample_weight, weight).lazy()
             actual = labels_as(fitted.label, frame, fitted.labels.dtype)

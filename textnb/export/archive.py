@@ -221,15 +221,15 @@ def read(folder: Path, name: str, max_bytes: int = MAX_BYTES) -> tuple[Bundle, d
     with reading_errors(name, "bundle"):
         form = read_document(
             (folder / FORM).read_bytes(), name, FORM, FORMAT, VERSION, kind="bundle")
-        refuse_unknown(name, f"in {FORM}", form, _FORM_NAMES)
-        refuse_unknown(name, f"in the classes of {FORM}", form["classes"], _CLASSES_NAMES)
+        refuse_unknown(name, f"the name in {FORM}", form, _FORM_NAMES)
+        refuse_unknown(name, "the name of classes", form["classes"], _CLASSES_NAMES)
         weights = read_table((folder / WEIGHTS).read_bytes(), name, max_bytes)
         if (folder / CHARACTERS).exists():
             # textnb only checks this file: other systems read it, to split texts.
             with reading_errors(name, "bundle", CHARACTERS):
                 characters = json.loads((folder / CHARACTERS).read_bytes())
                 require(isinstance(characters, dict), "it is no JSON object")
-                refuse_unknown(name, f"in {CHARACTERS}", characters, _CHARACTERS_NAMES)
+                refuse_unknown(name, f"the name in {CHARACTERS}", characters, _CHARACTERS_NAMES)
         return _read_bundle(form, weights), form
 
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -160,16 +161,23 @@ class _Reads:
     """
 
     def __init__(self) -> None:
+        self._forget()
+        atexit.register(self._wait)
+        if hasattr(os, "register_at_fork"):
+            # The engine's threads are not in a child.
+            os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
         # A generator may be thrown away by a thread that holds the lock.
         self._lock = threading.RLock()
         self._n_reads, self._n_batches, self._last_batch = 0, 0, 0.0
-        atexit.register(self._wait)
 
     @contextmanager
     def read(self) -> Iterator[None]:
         """A read, which ends too where its generator is thrown away."""
         with self._lock:
             self._n_reads += 1
+            self._last_batch = time.monotonic()
         try:
             yield
         finally:

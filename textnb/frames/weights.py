@@ -9,7 +9,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from textnb.bayes.statistics import MAX_WEIGHT
-from textnb.errors import DataError, Mention, ParameterError, SchemaError, quantity
+from textnb.errors import (
+    DataError,
+    Mention,
+    ParameterError,
+    SchemaError,
+    first_line,
+    quantity,
+)
 from textnb.frames.kinds import in_memory, series_of
 from textnb.frames.names import check_name
 from textnb.frames.texts import is_table
@@ -74,16 +81,28 @@ def with_weights(
         check_name(column, "weight")
         return frame
     rows = frame.lazy().collect()
-    values = series_of(sample_weight)
-    if not isinstance(values, pl.Series):
-        values = np.asarray(values)
-        # Objects of Python, such as integers without limit, become numbers of one type.
-        values = values.tolist() if values.ndim and values.dtype == object else values
-    weights = pl.Series(ARRAY_COLUMN, values, strict=False)
+    weights = _as_series(sample_weight)
     if weights.dtype.is_nested() or len(weights) != rows.height:
         raise DataError(f"{quantity(rows.height, 'document')} and weights of shape "
                         f"{np.shape(sample_weight)}: there must be one weight per document")
     return rows.with_columns(weights)
+
+
+def _as_series(sample_weight: Any) -> pl.Series:
+    values = series_of(sample_weight)
+    if isinstance(values, pl.Series):
+        return values.alias(ARRAY_COLUMN)
+    try:
+        values = np.asarray(values)
+        # Objects of Python, such as decimals, and numbers of more than 64 bits.
+        if values.ndim and (values.dtype == object or values.dtype == np.longdouble):
+            values = values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"sample_weight holds what is no number ({first_line(error)}): weights are "
+                        "numbers >= 0") from None
+    if values.dtype.kind in "mM":
+        raise DataError(f"sample_weight is of type {values.dtype}: weights are numbers >= 0")
+    return pl.Series(ARRAY_COLUMN, values)
 
 
 def read_weights(weights: pl.Series, first_row: int) -> NDArray[np.float64]:

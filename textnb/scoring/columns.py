@@ -20,6 +20,7 @@ from textnb.bayes.labels import Link
 from textnb.errors import DataError, Mention, ParameterError, SchemaError
 from textnb.frames.batches import batches
 from textnb.frames.names import exactly
+from textnb.frames.scan import check_kind_of_labels
 from textnb.frames.sources import lazy_frame_from
 from textnb.frames.texts import labels_as, with_labels
 from textnb.frames.weights import ARRAY_COLUMN, read_weights, with_weights
@@ -315,6 +316,7 @@ def share_right(
     answers = pl.Series(_ANSWER, items, dtype=dtype).to_frame()
     weight = None if sample_weight is None else ARRAY_COLUMN
     rows = with_weights(with_labels(answers, y, label), sample_weight, weight).lazy()
+    check_kind_of_labels(rows, label, of_lists=isinstance(dtype, pl.List))
     return share_right_of_table(rows, _ANSWER, labels_as(label, rows, dtype), label, weight)
 
 

@@ -24,6 +24,7 @@ from textnb.frames.batches import Progress, batches
 from textnb.frames.failures import naming_source
 from textnb.frames.indicator import check_indicator
 from textnb.frames.kinds import in_memory, select_columns, to_kind_of
+from textnb.frames.names import exactly
 from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
 from textnb.frames.weights import ARRAY_COLUMN, weight_column, with_weights
@@ -370,11 +371,15 @@ def accuracy(
     weight = weight_column(X, sample_weight, [*fitted.columns, label])
     rows = fitted.scan(X, [] if weight in (None, ARRAY_COLUMN) else [weight])
     with naming_source(X):
-        rows = with_weights(rows, sample_weight, weight).lazy()
+        # No other column may have the name of an answer.
+        weights = [] if weight is None else [exactly([weight]).alias(ARRAY_COLUMN)]
+        rows = with_weights(rows, sample_weight, weight).lazy().select(
+            exactly([*fitted.columns, label]), *weights)
         answers = score_frame(fitted, rows, Answers())
-        answer = "decision" if "decision" in answers.collect_schema() else "predicted"
+        answer = "decision" if "decision" in answer_schema(fitted, Answers()) else "predicted"
         return share_right_of_table(
-            answers, answer, labels_as(label, rows, fitted.label_type), label, weight)
+            answers, answer, labels_as(label, rows, fitted.label_type), label,
+            ARRAY_COLUMN if weights else None)
 
 
 def term_counts(fitted: Fitted, X: Rows) -> CountMatrix:

@@ -31,8 +31,7 @@ _VALUES_BEFORE: dict[str, Any] = {"unspaced": "whole", "keep": (), "token_column
 PAIRS, SINGLE, BOTH = (2,), (1,), (1, 2)
 
 # Patterns whose matches are runs of m or more characters of one class: `[...]{m,}`, `[...]+`,
-# `\w{m,}`, and scikit-learn's `\b\w\w+\b`. No member of a class is a space, a colon or a
-# backslash.
+# `\w{m,}`, and scikit-learn's `\b\w\w+\b`. No member of a class is a space or a colon.
 _MEMBER = r"(?:\\p\{[LMN][a-z]?\}|\\[wd]|[A-Za-z]-[A-Za-z]|[0-9]-[0-9]|[A-Za-z0-9_'])"
 _RUN = re.compile(rf"(?:\[(?P<members>{_MEMBER}+)\]|(?P<single>\\w))(?:\+|\{{(?P<min>\d+),\}})")
 _SKLEARN_RUN = re.compile(r"(?:\(\?u\))?\\b\\w\\w\+\\b")
@@ -440,7 +439,6 @@ def plan_of(settings: Mapping[str, Any]) -> Plan:
     except KeyError as missing:
         raise ParameterError(f"the tokenizer's setting {missing} is missing; its settings must "
                              "all be there, as Tokenizer.to_dict writes them") from None
-    # An unknown setting.
     for name, value in remaining.items():
         raise _no_step(name, value)
     prefix = [FieldPrefix(_hashable(field_prefix))] if field_prefix else []
@@ -564,13 +562,15 @@ def name_of_segmenter(segmenter: Any) -> str | None:
     if segmenter is None or isinstance(segmenter, str):
         return segmenter
     if isinstance(segmenter, partial):
-        given = [*map(repr, segmenter.args), *(
-            f"{name}={value!r}" for name, value in segmenter.keywords.items())]
+        # Other objects may be written in another way by each process.
+        given = [f"{name}{value!r}" if isinstance(value, str | int | float) else f"{name}..."
+                 for name, value in [*(("", value) for value in segmenter.args), *(
+                     (f"{name}=", value) for name, value in segmenter.keywords.items())]]
         return f"{name_of_segmenter(segmenter.func)}({', '.join(given)})"
-    owner = segmenter if hasattr(segmenter, "__qualname__") else type(segmenter)
+    owner = segmenter if type(getattr(segmenter, "__qualname__", None)) is str else type(segmenter)
     # Methods of types that are not written in Python have no module.
-    home = owner if getattr(owner, "__module__", None) else (
-        getattr(owner, "__objclass__", None) or type(owner.__self__))
+    home = owner if type(getattr(owner, "__module__", None)) is str else (
+        getattr(owner, "__objclass__", None) or type(getattr(owner, "__self__", owner)))
     return f"{home.__module__}.{owner.__qualname__}"
 
 

@@ -81,8 +81,10 @@ class Postgres(PatternSql):
         yield "SET LOCAL client_encoding = 'UTF8';"
         yield "SET LOCAL client_min_messages = warning;"
         # What is not in the current schema would be dropped in another one of the path.
-        yield ("DO $$ BEGIN PERFORM set_config('search_path', "
-               "coalesce(quote_ident(current_schema()), ''), true); END $$;")
+        yield ("DO $$ BEGIN IF current_schema() IS NULL THEN "
+               "RAISE EXCEPTION 'no schema of the search_path exists'; END IF; "
+               "PERFORM set_config('search_path', quote_ident(current_schema()) || ', pg_temp', "
+               "true); END $$;")
         yield ("DO $$ BEGIN IF current_setting('server_encoding') <> 'UTF8' THEN "
                "RAISE EXCEPTION 'textnb needs a database with encoding UTF8'; END IF; END $$;")
 
