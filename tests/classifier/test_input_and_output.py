@@ -106,9 +106,9 @@ def test_labels_of_the_other_kind_are_no_labels_to_score_by(learned, other, mess
 @pytest.mark.parametrize(("given", "error", "message"), [
     ((["aa"], ["x"], [Decimal("NaN")]), DataError, "sample_weight is nan in row 0"),
     ((["aa", "bb"], ["x", "y"], [1, None]), DataError, "sample_weight is nan in row 1"),
-    ((["aa"], ["x"], [date(2026, 1, 2)]), DataError, "holds what is no number"),
+    ((["aa"], ["x"], [date(2026, 1, 2)]), DataError, "has a value that is not a number"),
     ((["aa"], ["x"], np.array([1], "m8[s]")), DataError, "is of type timedelta64"),
-    ((["aa", "bb"], ["x", "y"], [[1], [1, 2]]), DataError, "holds what is no number"),
+    ((["aa", "bb"], ["x", "y"], [[1], [1, 2]]), DataError, "has a value that is not a number"),
     ((["aa"], ["x"], [0.0]), DataError, "is 0 for every row: there is nothing to measure"),
     ((["aa"], ["x"], [-1.0]), DataError, "sample_weight is -1.0 in row 0"),
     ((["aa"], ["x"], [1.0, 2.0]), DataError, "1 document and weights of shape"),

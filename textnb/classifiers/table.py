@@ -25,7 +25,7 @@ from textnb.frames.features import check_values, feature_matrix
 from textnb.frames.kinds import in_memory, select_columns, to_kind_of
 from textnb.frames.scan import scan_table
 from textnb.frames.texts import labels_are_separate, labels_as
-from textnb.frames.weights import ARRAY_COLUMN, weight_column, with_weights
+from textnb.frames.weights import named_columns, weight_column, with_weights
 from textnb.learning.documents import announced_labels, check_known, sum_moments
 from textnb.learning.journal import log_learned
 from textnb.learning.parameters import detach
@@ -285,9 +285,8 @@ class TableClassifier(Parameters):
                 predicted = predicted.select("predicted").collect().to_series().to_numpy()
             return share_right(predicted, y, sample_weight, fitted.label, fitted.labels.dtype)
         weight = weight_column(X, sample_weight, [fitted.label])
-        others = [] if weight in (None, ARRAY_COLUMN) else [weight]
-        frame = scan_table(select_columns(X, [*fitted.columns, fitted.label, *others]),
-                           fitted.columns, fitted.label)
+        names = [*fitted.columns, fitted.label, *named_columns(sample_weight)]
+        frame = scan_table(select_columns(X, names), fitted.columns, fitted.label)
         with naming_source(X):
             frame = with_weights(frame, sample_weight, weight).lazy()
             actual = labels_as(fitted.label, frame, fitted.labels.dtype)

@@ -373,12 +373,19 @@ def rows_to_kind_of(X: Any, rows: pl.LazyFrame, row_column: str, columns: Sequen
     if kind in _SELECTABLE:
         new_columns = rows.drop(columns).collect()
         numbers, rows = new_columns[row_column].to_numpy(), new_columns.lazy()
-        try:
-            X = X.iloc[numbers] if kind is Kind.PANDAS else X.take(numbers)
-        except NotImplementedError:
-            # PyArrow selects no rows of views of strings, which are the strings of Polars.
-            X = _to_arrow(_from_stream(X)[numbers])
+        X = X.iloc[numbers] if kind is Kind.PANDAS else _take(X, numbers)
     return to_kind_of(X, rows, columns)
+
+
+def _take(X: Any, numbers: NDArray[Any]) -> Any:
+    """Select rows of a PyArrow table; by Polars, if PyArrow can't select those of a type.
+
+    Which types these are depends on its release: views of strings, as Polars has them, for example.
+    """
+    try:
+        return X.take(numbers)
+    except NotImplementedError:
+        return _to_arrow(_from_stream(X)[numbers])
 
 
 def _pandas_values(values: pl.Series) -> Any:

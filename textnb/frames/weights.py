@@ -58,6 +58,11 @@ def weight_column(X: Any, sample_weight: Any, columns: list[str]) -> str | None:
     return ARRAY_COLUMN
 
 
+def named_columns(sample_weight: Any) -> list[str]:
+    """The column that weights name; none if they are an array, or absent."""
+    return [sample_weight] if isinstance(sample_weight, str) else []
+
+
 def with_weights(
     frame: pl.DataFrame | pl.LazyFrame, sample_weight: Any, column: str | None
 ) -> pl.DataFrame | pl.LazyFrame:
@@ -98,8 +103,8 @@ def _as_series(sample_weight: Any) -> pl.Series:
         if values.ndim and (values.dtype == object or values.dtype == np.longdouble):
             values = values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"sample_weight holds what is no number ({first_line(error)}): weights are "
-                        "numbers >= 0") from None
+        raise DataError(f"sample_weight has a value that is not a number ({first_line(error)}): "
+                        "weights are numbers >= 0") from None
     if values.dtype.kind in "mM":
         raise DataError(f"sample_weight is of type {values.dtype}: weights are numbers >= 0")
     return pl.Series(ARRAY_COLUMN, values)

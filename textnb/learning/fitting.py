@@ -35,7 +35,7 @@ from textnb.frames.texts import (
     with_labels,
 )
 from textnb.frames.token_columns import ListOfTokens
-from textnb.frames.weights import weight_column, with_weights
+from textnb.frames.weights import named_columns, weight_column, with_weights
 from textnb.learning.beside_weights import check_has_weights, update_counts
 from textnb.learning.documents import (
     DocumentTermMatrix,
@@ -106,7 +106,7 @@ def fit(
     if start is not None:
         check_start(settings, start)
     columns = [*settings.columns, *([] if y is not None else [settings.label])]
-    X = convert_table(X, [*columns, *([sample_weight] if isinstance(sample_weight, str) else [])])
+    X = convert_table(X, [*columns, *named_columns(sample_weight)])
 
     def read(settings: TextSettings) -> LabelledBatches:
         return labelled_batches(settings, X, y, sample_weight, progress, blank)
@@ -307,8 +307,8 @@ def labelled_batches(
     """
     columns, label = settings.columns, settings.label
     weight = weight_column(X, sample_weight, [*columns, label])
-    other_columns = [sample_weight] if isinstance(sample_weight, str) else []
-    frame = with_weights(labelled_rows(settings, X, y, other_columns), sample_weight, weight)
+    rows = labelled_rows(settings, X, y, named_columns(sample_weight))
+    frame = with_weights(rows, sample_weight, weight)
     frame = frame.select([*columns, label, *([] if weight is None else [weight])])
     has_lists = isinstance(frame.lazy().collect_schema()[label], pl.List)
     if has_lists and not settings.model.learns_labels:

@@ -27,7 +27,7 @@ from textnb.frames.kinds import in_memory, select_columns, to_kind_of
 from textnb.frames.names import exactly
 from textnb.frames.scan import Source, scan
 from textnb.frames.texts import is_table, labels_as, table_of_texts
-from textnb.frames.weights import ARRAY_COLUMN, weight_column, with_weights
+from textnb.frames.weights import ARRAY_COLUMN, named_columns, weight_column, with_weights
 from textnb.learning.fitted import Fitted
 from textnb.runtime.caller import warn_caller
 from textnb.runtime.threads import map_in_threads
@@ -349,7 +349,7 @@ def _predict_few(
 
 
 def accuracy(
-    fitted: Fitted, X: Rows, y: ArrayLike | None, sample_weight: str | ArrayLike | None = None
+    fitted: Fitted, X: Rows, y: ArrayLike | None, sample_weight: str | ArrayLike | None
 ) -> float:
     """The share of documents whose label is the answer; with weights, their share of the weights.
 
@@ -369,7 +369,7 @@ def accuracy(
         raise ParameterError("y is needed if X is a sequence of texts")
     label = fitted.label
     weight = weight_column(X, sample_weight, [*fitted.columns, label])
-    rows = fitted.scan(X, [] if weight in (None, ARRAY_COLUMN) else [weight])
+    rows = fitted.scan(X, named_columns(sample_weight))
     with naming_source(X):
         # No other column may have the name of an answer.
         weights = [] if weight is None else [exactly([weight]).alias(ARRAY_COLUMN)]
